@@ -1,0 +1,7 @@
+"""torch.profiler (Kineto) traces: Chrome JSON, plain, gzip or zstd."""
+
+from tracedb_torch.ingester import TorchIngester
+
+ingester = TorchIngester()
+
+__all__ = ["TorchIngester", "ingester"]

@@ -1,0 +1,327 @@
+"""Staging batches out of events of one category. A block's batches are kept until the whole block is known good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter, is_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracedb.ingester import Options
+from tracedb_torch import events as ev
+from tracedb_torch.account import Account
+from tracedb_torch.columns import Mask, Texts, Times, integers, nanoseconds, number, number_of, numbers, process_number, text_of
+
+_HEAD = attrgetter("name", "pid", "tid", "dur", "args")
+_TS = attrgetter("ts")
+_DUR = attrgetter("dur")
+
+Ordinals = npt.NDArray[np.int64]
+_GPU = attrgetter(
+    *("external_id", "external_id_2021", "device", "context", "stream", "correlation", "registers", "shared"),
+    *("grid", "block", "occupancy", "bytes", "graph_id", "graph_node_id"),
+)
+_LAUNCH = attrgetter("external_id", "external_id_2021", "correlation")
+_OP = attrgetter("external_id", "sequence_number", "forward_thread")
+_MEMORY = attrgetter("device_type", "device", "address", "bytes", "allocated", "reserved")
+_RAW = attrgetter("input_dims", "input_dims_2020", "input_types", "input_strides", "concrete_inputs")
+_COLLECTIVE = attrgetter("collective")
+_IS_NONE = partial(is_, None)
+KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
+NO_CORRELATION = frozenset((0, -1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
+STEP = "ProfilerStep#"
+
+
+class Batches:
+    """Makes staging batches; ``discard`` forgets and ``commit`` returns those of the current block.
+
+    Events are numbered from 0 within the block; whoever knows how many came before adds that.
+    """
+
+    def __init__(self, options: Options, first_text: int = 0) -> None:
+        self._options = options
+        self._texts = Texts(first_text)
+        self.processes: dict[int | str | None, int] = {}
+        self._ready: list[tuple[str, pa.RecordBatch]] = []
+        self._counts: list[tuple[bool, str, int, str]] = []
+        self.has_fractions = False
+
+    def left_aside(self, code: str, count: int, detail: str) -> None:
+        """Count events that give no row by design."""
+        self._counts.append((False, code, count, detail))
+
+    def discard(self) -> None:
+        """Forget the current block."""
+        self._ready.clear()
+        self._counts.clear()
+
+    def commit(self, account: Account) -> list[tuple[str, pa.RecordBatch]]:
+        """Return the batches of the current block, and put its counts into the account."""
+        for is_fault, code, count, detail in self._counts:
+            (account.lost if is_fault else account.left_aside)(code, count, detail)
+        self._counts.clear()
+        ready, self._ready = self._ready, []
+        if self._texts.new:
+            numbers, values = zip(*self._texts.new, strict=True)
+            self._texts.new = []
+            ready.append(("text", _batch(id=integers(numbers), value=pa.array(values, pa.string()))))
+        return ready
+
+    def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
+        """Make the batches of events of one category."""
+        if shape.kind == ev.MEMORY and not self._options.memory_events:
+            self.left_aside("memory_events", len(members), "allocator events; --memory-events stores them")
+            return
+        if shape.kind == ev.PYTHON and not self._options.python_stacks:
+            self.left_aside("python_functions", len(members), "Python frames; --python-stacks stores them")
+            return
+        start, good, fractional = nanoseconds(list(map(_TS, members)), trust_large)
+        self.has_fractions = self.has_fractions or fractional
+        if shape.kind == ev.MEMORY:
+            duration = np.zeros(len(members), np.int64)
+        else:
+            duration, measured, _ = nanoseconds(list(map(_DUR, members)), True)
+            good = self._judge(shape, members, good, measured, duration)
+        if not good.all():
+            keep = np.flatnonzero(good)
+            members = [members[i] for i in keep]
+            ordinals, start, duration = ordinals[keep], start[keep], duration[keep]
+        if members:
+            self._make(shape, ordinals, members, start, duration)
+
+    def _judge(self, shape: ev.Shape, members: list[Any], good: Mask, measured: Mask, duration: Times) -> Mask:
+        """Take out events without usable times, each with its reason."""
+        what = f"{shape.category} events"
+        self._fault("timestamp_unusable", int((~good).sum()), f"{what} without a usable ts")
+        if shape.kind in (ev.USER, ev.PYTHON):
+            still_open = np.array([member.dur is None for member in members], np.bool_)
+            measured = measured | still_open
+        negative = good & measured & (duration < 0)
+        self._fault("duration_missing", int((good & ~measured).sum()), f"{what} without a usable dur")
+        self._fault("duration_negative", int(negative.sum()), f"{what} that end before they start")
+        return good & measured & ~negative
+
+    def _fault(self, code: str, count: int, detail: str) -> None:
+        if count:
+            self._counts.append((True, code, count, detail))
+
+    def _make(
+        self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times
+    ) -> None:
+        names, pids, tids, durs, args = zip(*map(_HEAD, members), strict=True)
+        if None in names:
+            names = tuple("(no name)" if name is None else name for name in names)
+        common = {
+            "pid": self._process_numbers(pids),
+            "tid": numbers(tids),
+            "name": self._texts.numbers(names),
+            "start_ns": pa.array(start),
+            "duration_ns": pa.array(duration),
+        }
+        if any(map(_IS_NONE, args)):
+            args = tuple(found or ev.ARGS[shape.kind]() for found in args)
+        if shape.kind == ev.GPU:
+            self._gpu(KINDS.get(shape.category, "kernel"), ordinals, common, args)
+        elif shape.kind == ev.LAUNCH:
+            self._launch(ordinals, common, args)
+        elif shape.kind == ev.OP:
+            self._op(shape, ordinals, common, args, names)
+        elif shape.kind == ev.MEMORY:
+            self._memory(ordinals, common, args)
+        else:
+            self._annotation(shape.kind, ordinals, common, pids, tids, durs)
+
+    def _process_numbers(self, pids: Sequence[int | str | None]) -> pa.Array:
+        different = set(pids)
+        for pid in different:
+            if pid not in self.processes:
+                self.processes[pid] = process_number(pid)
+        if len(different) == 1:
+            return pa.array(np.full(len(pids), self.processes[pids[0]], np.int64))
+        return integers([self.processes[pid] for pid in pids])
+
+    def _gpu(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
+        columns = zip(*map(_GPU, args), strict=True)
+        ext, ext_2021, device, context, stream, correlation, registers, shared, *rest = columns
+        grid, block, occupancy, size, graph_id, node_id = rest
+        batch = _batch(
+            event_id=pa.array(ordinals),
+            pid=common["pid"],
+            tid=common["tid"],
+            kind=pa.array([kind] * len(ordinals), pa.string()),
+            name=common["name"],
+            start_ns=common["start_ns"],
+            duration_ns=common["duration_ns"],
+            external_id=_external(ext, ext_2021),
+            device_id=integers(device),
+            context_id=integers(context),
+            stream_id=integers(stream),
+            correlation_id=_correlation(correlation),
+            registers=integers(registers),
+            shared_bytes=integers(shared),
+            **_sizes("grid", grid),
+            **_sizes("block", block),
+            occupancy=pa.array(occupancy, pa.float64()),
+            bytes=integers(size),
+            graph_id=integers(graph_id),
+            graph_node_id=integers(node_id),
+        )
+        self._ready.append(("gpu", batch))
+        self._messages(ordinals, args)
+
+    def _launch(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
+        ext, ext_2021, correlation = zip(*map(_LAUNCH, args), strict=True)
+        batch = _batch(
+            launch_id=pa.array(ordinals),
+            **common,
+            external_id=_external(ext, ext_2021),
+            correlation_id=_correlation(correlation),
+        )
+        self._ready.append(("launch", batch))
+
+    def _op(
+        self, shape: ev.Shape, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], names: Sequence[Any]
+    ) -> None:
+        ext, sequence, forward = zip(*map(_OP, args), strict=True)
+        dims, dims_2020, types, strides, concrete = zip(*map(_RAW, args), strict=True)
+        dims = [old if old and not new else new for new, old in zip(dims, dims_2020, strict=True)]
+        batch = _batch(
+            op_id=pa.array(ordinals),
+            **common,
+            external_id=_external(ext, None),
+            sequence_number=integers(sequence),
+            forward_thread_id=integers(forward),
+            input_dims=self._texts.numbers_of_raw(dims),
+            input_types=self._texts.numbers_of_raw(types),
+            input_strides=self._texts.numbers_of_raw(strides),
+            concrete_inputs=self._texts.numbers_of_raw(concrete),
+        )
+        # Before 2022 record_function ranges were operators; the profiler's steps are the ones known by name.
+        if shape.category == "Operator" and any(name and name.startswith(STEP) for name in names):
+            is_step = pa.array([bool(name and name.startswith(STEP)) for name in names])
+            steps = batch.filter(is_step)
+            batch = batch.filter(pc.invert(is_step))
+            self._ready.append(("annotation", _annotation_of_ops(steps)))
+        self._ready.append(("op", batch))
+        self._messages(ordinals, args)
+
+    def _annotation(
+        self,
+        kind: str,
+        ordinals: Ordinals,
+        common: dict[str, pa.Array],
+        pids: Sequence[Any],
+        tids: Sequence[Any],
+        durs: Sequence[Any],
+    ) -> None:
+        style = {ev.USER: "user", ev.PROJECTION: "gpu_projection", ev.PYTHON: "python_function"}[kind]
+        projected = kind == ev.PROJECTION
+        duration = common["duration_ns"]
+        if None in durs:
+            is_open = pa.array([dur is None for dur in durs])
+            duration = pc.if_else(is_open, pa.scalar(None, pa.int64()), duration)
+        batch = _batch(
+            annotation_id=pa.array(ordinals),
+            pid=common["pid"],
+            tid=common["tid"],
+            name=common["name"],
+            style=pa.array([style] * len(ordinals), pa.string()),
+            start_ns=common["start_ns"],
+            duration_ns=duration,
+            device_id=integers([number(pid) if projected else None for pid in pids]),
+            stream_id=integers([number(tid) if projected else None for tid in tids]),
+        )
+        self._ready.append(("annotation", batch))
+
+    def _memory(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
+        names = ("device_type", "device_id", "address", "bytes", "allocated", "reserved")
+        values = zip(*map(_MEMORY, args), strict=True)
+        batch = _batch(
+            memory_event_id=pa.array(ordinals),
+            pid=common["pid"],
+            tid=common["tid"],
+            start_ns=common["start_ns"],
+            **{name: integers(column) for name, column in zip(names, values, strict=True)},
+        )
+        self._ready.append(("memory", batch))
+
+    def _messages(self, ordinals: Ordinals, args: Sequence[Any]) -> None:
+        """Stage what events say of a collective; most say nothing."""
+        places = [place for place, raw in enumerate(map(_COLLECTIVE, args)) if raw is not ev.NOTHING]
+        if not places:
+            return
+        args = [args[place] for place in places]
+        batch = _batch(
+            event_id=pa.array(ordinals[places]),
+            collective=pa.array([text_of(a.collective) for a in args], pa.string()),
+            message_in=integers([number_of(a.message_in) for a in args]),
+            message_out=integers([number_of(a.message_out) for a in args]),
+            dtype=pa.array([text_of(a.dtype) for a in args], pa.string()),
+            group_name=pa.array([text_of(a.group_name) for a in args], pa.string()),
+            group_size=integers([number_of(a.group_size) for a in args]),
+            group_ranks=pa.array([text_of(a.group_ranks) for a in args], pa.string()),
+            sequence=integers([number_of(a.sequence) for a in args]),
+        )
+        self._ready.append(("message", batch))
+
+
+def _batch(**columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _external(newer: Sequence[int | None], older: Sequence[int | None] | None) -> pa.Array:
+    """External ids; 0 means none."""
+    if older is not None and older.count(None) != len(older):
+        newer = [new if new is not None else old for new, old in zip(newer, older, strict=True)]
+    if 0 in newer:
+        newer = [value or None for value in newer]
+    return integers(newer)
+
+
+def _correlation(values: Sequence[int | None]) -> pa.Array:
+    """Correlation ids; the profilers' several words for none become NULL, so that no join meets them."""
+    if not NO_CORRELATION.isdisjoint(values):
+        values = [None if value in NO_CORRELATION else value for value in values]
+    return integers(values)
+
+
+def _sizes(what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
+    if values.count(None) == len(values):
+        return {f"{what}_{axis}": integers(values) for axis in "xyz"}
+    try:
+        columns: Sequence[Any] = tuple(zip(*values, strict=True))
+        if len(columns) != 3:
+            raise TypeError("sizes as text")
+    except (TypeError, ValueError):
+        sizes = [_size(value) if type(value) is str else value for value in values]
+        columns = [[size[place] if size else None for size in sizes] for place in range(3)]
+    return {f"{what}_{axis}": integers(column) for axis, column in zip("xyz", columns, strict=True)}
+
+
+def _size(text: str) -> tuple[int, int, int] | None:
+    parts = [part.strip() for part in text.strip("()[] ").split(",")]
+    if 1 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        sizes = [int(part) for part in parts] + [1, 1]
+        return sizes[0], sizes[1], sizes[2]
+    return None
+
+
+def _annotation_of_ops(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = batch.num_rows
+    nothing = pa.nulls(rows, pa.int64())
+    return _batch(
+        annotation_id=batch["op_id"],
+        pid=batch["pid"],
+        tid=batch["tid"],
+        name=batch["name"],
+        style=pa.array(["user"] * rows, pa.string()),
+        start_ns=batch["start_ns"],
+        duration_ns=batch["duration_ns"],
+        device_id=nothing,
+        stream_id=nothing,
+    )

@@ -1,0 +1,191 @@
+"""Columns out of events: exact times, numbers, and texts as numbers into a dictionary."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from array import array
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import Raw
+
+EXACT_BELOW = float(1 << 43)  # microseconds that a double holds to the nanosecond with room for rounding
+LATEST = 9.0e15  # microseconds beyond which nanoseconds leave 64 bits
+NO_TEXT = -1
+TEXTS_LIMIT = 48 << 20  # bytes of text remembered before the dictionary starts anew
+
+Times = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class NeedsExactTimes(Exception):
+    """A time is too large for a double to hold it to the nanosecond; the caller looks at the text."""
+
+
+def nanoseconds(values: Sequence[Any], trust_large: bool) -> tuple[Times, Mask, bool]:
+    """Return (ns as int64, which values are usable, whether any has a fraction) of microsecond values.
+
+    Values may be float, decimal text, Decimal or None. The integer part is scaled by 1000 as an integer, since
+    ``rint(ts * 1000)`` is wrong for a quarter of the values above 2^42. Raises ``NeedsExactTimes`` for floats from
+    2^43 on unless ``trust_large``.
+    """
+    try:
+        micros = np.frombuffer(array("d", values), dtype=np.float64)
+    except TypeError:
+        return _nanoseconds_one_by_one(values)
+    usable = np.isfinite(micros) & (np.abs(micros) < LATEST)
+    if not usable.all():
+        micros = np.where(usable, micros, 0.0)
+    if not trust_large and len(micros) and np.abs(micros).max() >= EXACT_BELOW:
+        raise NeedsExactTimes
+    whole = np.floor(micros)
+    fraction = micros - whole
+    times = whole.astype(np.int64) * 1000 + np.rint(fraction * 1000).astype(np.int64)
+    return times, usable, bool(fraction.any())
+
+
+def _nanoseconds_one_by_one(values: Sequence[Any]) -> tuple[Times, Mask, bool]:
+    times = np.zeros(len(values), np.int64)
+    usable = np.zeros(len(values), np.bool_)
+    fractional = False
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        try:
+            micros = value if isinstance(value, Decimal) else Decimal(str(value).strip())
+        except ArithmeticError:
+            continue
+        if not micros.is_finite() or abs(micros) > LATEST:
+            continue
+        nanos = (micros * 1000).to_integral_value(ROUND_HALF_EVEN)
+        times[place] = int(nanos)
+        usable[place] = True
+        fractional = fractional or micros != micros.to_integral_value()
+    return times, usable, fractional
+
+
+def integers(values: Sequence[int | None]) -> pa.Array:
+    """Return int64 values; numbers beyond 64 bits become NULL."""
+    if type(values) is not tuple and type(values) is not list:
+        values = list(values)
+    try:
+        return pa.array(np.frombuffer(array("q", values), np.int64))
+    except (TypeError, OverflowError):
+        pass
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), pa.int64())
+    try:
+        return pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):
+        limit = 1 << 63
+        return pa.array([v if v is not None and -limit <= v < limit else None for v in values], pa.int64())
+
+
+def numbers(values: Sequence[int | str | None]) -> pa.Array:
+    """Return process, thread or stream numbers; see ``number``."""
+    try:
+        return pa.array(np.frombuffer(array("q", values), np.int64))
+    except (TypeError, OverflowError):
+        return integers([number(value) for value in values])
+
+
+def number(value: int | str | None) -> int | None:
+    """Return a process, thread or stream number; of a text such as ``stream 7`` its last number."""
+    if value is None or type(value) is int:
+        return value
+    digits = str(value).strip().rpartition(" ")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+
+def process_number(value: int | str | None) -> int:
+    """Return a number for a process: its own where it is one, else a negative one made of its text."""
+    found = number(value)
+    if found is not None and found >= 0:
+        return found
+    return -2 - zlib.crc32(str(value).encode("utf-8", errors="replace"))
+
+
+def text_of(raw: Raw) -> str | None:
+    """Return a raw JSON value as plain text: a string's content, anything else as JSON; None for null or nothing."""
+    source = bytes(raw)
+    if not source or source == b"null":
+        return None
+    value = json.loads(source)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def number_of(raw: Raw) -> int | None:
+    """Return a raw JSON value as an integer where it is one, also in quotes."""
+    text = text_of(raw)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+class Texts:
+    """Numbers for texts, so that staged rows are narrow. ``new`` holds pairs not yet written to the dictionary table."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._numbers: dict[str | bytes, int] = {}
+        self._bytes = 0
+        self._next = first
+        self.new: list[tuple[int, str]] = []
+
+    def numbers(self, values: Sequence[str]) -> pa.Array:
+        """Return the number of each text."""
+        try:
+            codes = array("q", map(self._numbers.__getitem__, values))
+        except KeyError:
+            codes = array("q", [self._number(value, value) for value in values])
+        return pa.array(np.frombuffer(codes, np.int64))
+
+    def numbers_of_raw(self, values: Sequence[Raw]) -> pa.Array:
+        """Return the number of each raw JSON value as text in one spelling, whatever the file's white space.
+
+        NULL for null and for what is not there.
+        """
+        sources = list(map(bytes, values))
+        codes = list(map(self._numbers.get, sources))
+        if None in codes:
+            for place, source in enumerate(sources):
+                if codes[place] is None:
+                    codes[place] = self._number_of_source(source)
+        found = np.frombuffer(array("q", codes), np.int64)  # type: ignore[arg-type]
+        return pa.array(found, mask=found < 0)
+
+    def _number_of_source(self, source: bytes) -> int:
+        if not source or source == b"null":
+            self._numbers[source] = NO_TEXT
+            return NO_TEXT
+        code = self._numbers.get(source)
+        return self._number(source, _one_spelling(source)) if code is None else code
+
+    def _number(self, key: str | bytes, text: str) -> int:
+        code = self._numbers.get(key)
+        if code is None:
+            if self._bytes > TEXTS_LIMIT:
+                self._numbers.clear()
+                self._bytes = 0
+            code = self._next
+            self._next += 1
+            self._numbers[key] = code
+            self._bytes += len(key) + 100
+            self.new.append((code, _valid(text)))
+        return code
+
+
+def _one_spelling(source: bytes) -> str:
+    return json.dumps(json.loads(source), ensure_ascii=False)
+
+
+def _valid(text: str) -> str:
+    """Return text that the database takes: valid UTF-8 without the NUL character."""
+    return text.encode("utf-8", errors="replace").decode("utf-8").replace("\0", "")

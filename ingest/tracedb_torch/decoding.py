@@ -1,0 +1,161 @@
+"""One block of events: decoded, sorted by category, made into staging batches. Knows nothing of other blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress
+from operator import attrgetter, is_
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tracedb.errors import ReadError
+from tracedb.ingester import Options
+from tracedb_torch import events as ev
+from tracedb_torch.account import Account
+from tracedb_torch.batches import Batches, Ordinals
+from tracedb_torch.columns import NeedsExactTimes
+
+LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?\d{13,}\.\d')
+FLOWS = "arrows between rows; correlation ids say the same"
+LEFT_ASIDE = {
+    **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu"), ("flow_events", FLOWS)),
+    "Trace": ("profiler_spans", "spans of the profiler itself"),
+    "overhead": ("overhead_events", "the profiler's own overhead"),
+    "cuda_sync": ("synchronization_events", "waits on streams and events; no GPU work"),
+}
+PHASES = {
+    "s": ("flow_events", FLOWS),
+    "f": ("flow_events", FLOWS),
+    "t": ("flow_events", FLOWS),
+    "M": ("metadata_events", "names and order of processes and threads"),
+    "i": ("instant_events", "marks of the profiler"),
+    "I": ("instant_events", "marks of the profiler"),
+    "C": ("counter_events", "counter samples"),
+}
+LEGACY = ("CUDA functions", "CPU functions")
+_PHASE = attrgetter("ph")
+
+
+@dataclass
+class Decoded:
+    """What a block gave: number of events, batches by staging table with ids from 0, and its part of the account."""
+
+    events: int
+    batches: list[tuple[str, pa.RecordBatch]]
+    account: Account
+    has_fractions: bool
+    processes: dict[int | str | None, int] = field(default_factory=dict)
+
+
+class BlockReader:
+    """Reads blocks; learns categories and whether times need decimals as it goes."""
+
+    def __init__(self, options: Options, first_text: int = 0) -> None:
+        self._batches = Batches(options, first_text)
+        self._exact = False
+        self._trust_large = False
+        self._decoders = {False: ev.Decoders(exact=False)}
+
+    @property
+    def decoders(self) -> ev.Decoders:
+        """The decoders now in use."""
+        if self._exact not in self._decoders:
+            self._decoders[self._exact] = ev.Decoders(exact=self._exact)
+        return self._decoders[self._exact]
+
+    def read(self, text: bytes) -> Decoded | None:
+        """Read a block of sound events; None where it does not decode as a whole."""
+        try:
+            events = self.decoders.block(b"[" + text + b"]")
+            return self.sort(text, events)
+        except msgspec.DecodeError:
+            return None
+
+    def sort(self, text: bytes, events: list[Any]) -> Decoded:
+        """Make batches of decoded events (None for a lost one).
+
+        Raises msgspec.DecodeError where times turn out to need decimals and ``text`` does not decode as a whole.
+        """
+        try:
+            self._sort(events)
+        except NeedsExactTimes:
+            self._batches.discard()
+            if LARGE_FRACTION.search(text):
+                self._exact = True
+                events = self._exactly(text, events)
+            else:
+                self._trust_large = True
+            self._sort(events)
+        account = Account()
+        batches = self._batches.commit(account)
+        processes, self._batches.processes = self._batches.processes, {}
+        return Decoded(len(events), batches, account, self._batches.has_fractions, processes)
+
+    def _exactly(self, text: bytes, events: list[Any]) -> list[Any]:
+        """Decode again with decimal times; events of a damaged block keep what their own text says."""
+        try:
+            return self.decoders.block(b"[" + text + b"]")
+        except msgspec.DecodeError:
+            return events
+
+    def _sort(self, events: Sequence[Any]) -> None:
+        kinds = list(map(type, events))
+        for kind in dict.fromkeys(kinds):
+            shape = self._shape(kind)
+            if shape is None:
+                continue  # lost events, accounted for already
+            if shape.kind == ev.LEFT and shape.category:
+                self._leave(shape.category, kinds.count(kind))
+                continue
+            chosen = [*map(partial(is_, kind), kinds)]
+            members = list(compress(events, chosen))
+            if shape.kind == ev.LEFT:
+                self._leave_bare(members)
+            else:
+                self._take(shape, np.flatnonzero(chosen), members)
+
+    def _shape(self, kind: type) -> ev.Shape | None:
+        for decoders in self._decoders.values():
+            if kind in decoders.shapes:
+                return decoders.shapes[kind]
+        return None
+
+    def _take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any]) -> None:
+        phase = "i" if shape.kind == ev.MEMORY else "X"
+        if not set(map(_PHASE, members)) <= {phase, None}:
+            others = Counter(member.ph for member in members if member.ph not in (phase, None))
+            for other, count in others.items():
+                code, detail = PHASES.get(other, ("phase_not_stored", "events of another phase than X"))
+                self._batches.left_aside(code, count, detail)
+            kept = [member.ph in (phase, None) for member in members]
+            ordinals, members = ordinals[np.array(kept)], list(compress(members, kept))
+        if members:
+            self._batches.take(shape, ordinals, members, self._trust_large or self._exact)
+
+    def _leave(self, category: str, count: int) -> None:
+        code, detail = LEFT_ASIDE.get(
+            category, (f"category_not_stored:{category[:60]}", "a category that tracedb does not store")
+        )
+        self._batches.left_aside(code, count, detail)
+
+    def _leave_bare(self, members: list[Any]) -> None:
+        """Leave events without a category aside: marks, metadata, and the memory events of 2021."""
+        for member in members:
+            if member.ph == "i" and member.name == "[memory]":
+                self._batches.left_aside("memory_events", 1, "allocator events without a category")
+            elif member.ph in PHASES:
+                self._batches.left_aside(*PHASES[member.ph][:1], 1, PHASES[member.ph][1])
+            elif member.pid in LEGACY:
+                raise ReadError(
+                    "a trace of the old torch.autograd.profiler, which records neither categories nor streams; "
+                    "record again with torch.profiler"
+                )
+            else:
+                self._batches.left_aside("category_missing", 1, "events without a category")

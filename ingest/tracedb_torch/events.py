@@ -1,0 +1,271 @@
+"""What trace events look like: per category the fields that tracedb reads, typed; everything else is passed over.
+
+Fields stand in the order in which the profiler writes them, since the decoder looks for the next key where the last
+one was found.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NamedTuple, Union
+
+import msgspec
+from msgspec import Raw
+
+NOTHING = Raw(b"")  # a raw field that the event does not have
+
+
+class GpuArgs(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "external_id": "External id",
+        "registers": "registers per thread",
+        "shared": "shared memory",
+        "occupancy": "est. achieved occupancy %",
+        "collective": "Collective name",
+        "message_in": "In msg nelems",
+        "message_out": "Out msg nelems",
+        "group_size": "Group size",
+        "group_name": "Process Group Name",
+        "group_ranks": "Process Group Ranks",
+        "sequence": "Seq",
+        "external_id_2021": "external id",
+        "graph_id": "graph id",
+        "graph_node_id": "graph node id",
+    },
+):
+    """Arguments of kernels, copies and memsets. Raw ones are JSON text, looked at only where needed."""
+
+    external_id: int | None = None
+    device: int | None = None
+    context: int | None = None
+    stream: int | None = None
+    correlation: int | None = None
+    external_id_2021: int | None = None
+    registers: int | None = None
+    shared: int | None = None
+    grid: tuple[int, int, int] | str | None = None
+    block: tuple[int, int, int] | str | None = None
+    occupancy: float | None = None
+    bytes: int | None = None
+    graph_id: int | None = None
+    graph_node_id: int | None = None
+    collective: Raw = NOTHING
+    message_in: Raw = NOTHING
+    message_out: Raw = NOTHING
+    group_size: Raw = NOTHING
+    dtype: Raw = NOTHING
+    group_name: Raw = NOTHING
+    group_ranks: Raw = NOTHING
+    sequence: Raw = NOTHING
+
+
+class LaunchArgs(
+    msgspec.Struct, gc=False, rename={"external_id": "External id", "external_id_2021": "external id"}
+):
+    """Arguments of runtime and driver calls."""
+
+    external_id: int | None = None
+    correlation: int | None = None
+    external_id_2021: int | None = None
+
+
+class OpArgs(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "external_id": "External id",
+        "sequence_number": "Sequence number",
+        "forward_thread": "Fwd thread id",
+        "concrete_inputs": "Concrete Inputs",
+        "input_types": "Input type",
+        "input_strides": "Input Strides",
+        "input_dims": "Input Dims",
+        "input_dims_2020": "Input dims",
+        "collective": "Collective name",
+        "message_in": "In msg nelems",
+        "message_out": "Out msg nelems",
+        "group_size": "Group size",
+        "group_name": "Process Group Name",
+        "group_ranks": "Process Group Ranks",
+        "sequence": "Seq",
+    },
+):
+    """Arguments of framework operators and user annotations."""
+
+    external_id: int | None = None
+    sequence_number: int | None = None
+    forward_thread: int | None = None
+    concrete_inputs: Raw = NOTHING
+    input_types: Raw = NOTHING
+    input_strides: Raw = NOTHING
+    input_dims: Raw = NOTHING
+    input_dims_2020: Raw = NOTHING
+    collective: Raw = NOTHING
+    message_in: Raw = NOTHING
+    message_out: Raw = NOTHING
+    group_size: Raw = NOTHING
+    dtype: Raw = NOTHING
+    group_name: Raw = NOTHING
+    group_ranks: Raw = NOTHING
+    sequence: Raw = NOTHING
+
+
+class MemoryArgs(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "reserved": "Total Reserved",
+        "allocated": "Total Allocated",
+        "bytes": "Bytes",
+        "device": "Device Id",
+        "device_type": "Device Type",
+        "address": "Addr",
+    },
+):
+    """Arguments of allocator events."""
+
+    reserved: int | None = None
+    allocated: int | None = None
+    bytes: int | None = None
+    device: int | None = None
+    device_type: int | None = None
+    address: int | None = None
+
+
+class NoArgs(msgspec.Struct, gc=False):
+    """Arguments that nobody reads."""
+
+
+GPU, LAUNCH, OP, USER, PROJECTION, PYTHON, MEMORY, LEFT = (
+    "gpu",
+    "launch",
+    "op",
+    "user",
+    "projection",
+    "python",
+    "memory",
+    "left",
+)
+
+CATEGORIES: dict[str, str] = {
+    **dict.fromkeys(("kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"), GPU),
+    **dict.fromkeys(
+        (
+            "cuda_runtime",
+            "cuda_driver",
+            "Runtime",
+            "xpu_runtime",
+            "xpu_driver",
+            "mtia_runtime",
+            "privateuse1_runtime",
+            "privateuse1_driver",
+        ),
+        LAUNCH,
+    ),
+    **dict.fromkeys(("cpu_op", "Operator"), OP),
+    "user_annotation": USER,
+    "gpu_user_annotation": PROJECTION,
+    **dict.fromkeys(("python_function", "Python"), PYTHON),
+    "cpu_instant_event": MEMORY,
+    **dict.fromkeys(
+        ("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "Trace", "overhead", "cuda_sync"), LEFT
+    ),
+}
+"""What becomes of each category of event. Others are left aside and counted by name."""
+
+ARGS: dict[str, type[msgspec.Struct]] = {
+    GPU: GpuArgs,
+    LAUNCH: LaunchArgs,
+    OP: OpArgs,
+    USER: OpArgs,
+    PROJECTION: OpArgs,
+    PYTHON: NoArgs,
+    MEMORY: MemoryArgs,
+}
+
+
+class Shape(NamedTuple):
+    """One category: its struct, and what becomes of its events."""
+
+    category: str
+    kind: str
+
+
+class Decoders:
+    """Decoders of blocks and of single events, growing with the categories that a file turns out to have.
+
+    With ``exact`` times are decimals, for files whose ``ts`` a double cannot hold to the nanosecond.
+    """
+
+    def __init__(self, exact: bool) -> None:
+        self._time: Any = Decimal | None if exact else float | str | None
+        self.shapes: dict[type, Shape] = {}
+        self._by_category: dict[str, type] = {}
+        for category in CATEGORIES:
+            self._add(category)
+        self._bare = self._struct("Bare", MemoryArgs, None)
+        self.shapes[self._bare] = Shape("", LEFT)
+        self._build()
+
+    def _struct(self, name: str, args: type, tag: str | None) -> type:
+        text = str | None
+        fields: list[Any] = [
+            ("ph", text, None),
+            ("name", text, None),
+            ("pid", int | str | None, None),
+            ("tid", int | str | None, None),
+            ("ts", self._time, None),
+            ("dur", self._time, None),
+            ("args", args | None, None),
+        ]
+        if tag is None:
+            return msgspec.defstruct(name, fields, gc=False)
+        if CATEGORIES.get(tag, LEFT) == LEFT:
+            fields = [("ph", text, None)]
+        return msgspec.defstruct(name, fields, gc=False, tag_field="cat", tag=tag)
+
+    def _add(self, category: str) -> None:
+        kind = CATEGORIES.get(category, LEFT)
+        struct = self._struct(f"Event_{len(self.shapes)}", ARGS.get(kind, NoArgs), category)
+        self.shapes[struct] = Shape(category, kind)
+        self._by_category[category] = struct
+
+    def _build(self) -> None:
+        union = Union[tuple(self._by_category.values())]  # noqa: UP007 - built at run time
+        self._block = msgspec.json.Decoder(list[union])  # type: ignore[valid-type]
+        self._event = msgspec.json.Decoder(union)
+        self._bare_event = msgspec.json.Decoder(self._bare)
+
+    def learn(self, error: msgspec.ValidationError) -> bool:
+        """Add the category that ``error`` complains of; False where it complains of something else."""
+        text = str(error)
+        if not (text.startswith("Invalid value '") and text.endswith(".cat`")):
+            return False
+        category = text[len("Invalid value '") : text.rindex("' - at `")]
+        if category in self._by_category or len(self._by_category) > 500:
+            return False
+        self._add(category)
+        self._build()
+        return True
+
+    def block(self, text: bytes) -> list[Any]:
+        """Decode ``[event, …]``. Raises msgspec.DecodeError (also ValidationError) unless every event is sound."""
+        while True:
+            try:
+                return self._block.decode(text)
+            except msgspec.ValidationError as error:
+                if not self.learn(error):
+                    raise
+
+    def event(self, text: bytes) -> Any:
+        """Decode one event, with or without a category. Raises msgspec.DecodeError (also ValidationError)."""
+        while True:
+            try:
+                return self._event.decode(text)
+            except msgspec.ValidationError as error:
+                if "missing required field `cat`" in str(error):
+                    return self._bare_event.decode(text)
+                if not self.learn(error):
+                    raise

@@ -1,0 +1,156 @@
+"""What a trace says about itself around its events: clock, devices, rank, versions. Nothing else is kept.
+
+Headers may hold the recording machine's whole environment; only the fields named here are ever looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tracedb.errors import ReadError
+from tracedb_torch.account import Account
+from tracedb_torch.blocks import BOM, EVENTS_KEY, Trace
+
+KEPT = (
+    "schemaVersion",
+    "displayTimeUnit",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "roctracer_version",
+    "rocprofiler-sdk_version",
+    "trace_id",
+    "record_shapes",
+    "with_stack",
+    "with_flops",
+    "with_modules",
+    "profile_memory",
+)
+READ = (*KEPT, "baseTimeNanoseconds", "distributedInfo", "deviceProperties", "host_name")
+DISTRIBUTED = ("backend", "world_size", "pg_count", "pg_config", "nccl_version")
+AMD_KEYS = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header fields in use; None where the trace does not say."""
+
+    fields: dict[str, Any]
+
+    @property
+    def base_ns(self) -> int | None:
+        """Unix time of the trace's zero, in ns."""
+        return _int(self.fields.get("baseTimeNanoseconds"))
+
+    @property
+    def distributed(self) -> dict[str, Any]:
+        """The distributedInfo object, or an empty one."""
+        found = self.fields.get("distributedInfo")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def rank(self) -> int | None:
+        """Rank of the process."""
+        return _int(self.distributed.get("rank"))
+
+    @property
+    def world_size(self) -> int | None:
+        """Number of ranks."""
+        return _int(self.distributed.get("world_size"))
+
+    @property
+    def host(self) -> str | None:
+        """Host name."""
+        found = self.fields.get("host_name")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def devices(self) -> list[dict[str, Any]]:
+        """The deviceProperties list."""
+        found = self.fields.get("deviceProperties")
+        return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether the trace comes from ROCm."""
+        return any(key in self.fields for key in AMD_KEYS) or any(
+            item.get("warpSize") == 64 or "AMD" in str(item.get("name")) for item in self.devices
+        )
+
+    @property
+    def tool_version(self) -> str | None:
+        """Versions of the trace format and of the vendor's tracing library."""
+        parts = [
+            f"{label} {self.fields[key]}"
+            for key, label in (
+                ("schemaVersion", "Kineto schema"),
+                ("cupti_version", "CUPTI"),
+                ("roctracer_version", "roctracer"),
+                ("rocprofiler-sdk_version", "rocprofiler-sdk"),
+                ("cuda_runtime_version", "CUDA"),
+                ("hip_runtime_version", "HIP"),
+            )
+            if isinstance(self.fields.get(key), int | float | str)
+        ]
+        return ", ".join(parts) or None
+
+    @property
+    def metadata(self) -> str:
+        """JSON text of the kept fields."""
+        kept: dict[str, Any] = {key: self.fields[key] for key in KEPT if _is_plain(self.fields.get(key))}
+        for key in DISTRIBUTED:
+            if key in self.distributed and key != "world_size":
+                kept[key] = self.distributed[key]
+        return json.dumps(kept, ensure_ascii=False)
+
+
+def header_of(trace: Trace, account: Account) -> Header:
+    """Return the header of a trace whose events have been read.
+
+    A header that is no valid JSON is searched for the wanted fields. Raises ``ReadError`` where a second event array
+    follows the first.
+    """
+    if trace.is_bare_list:
+        return Header({})
+    tail = bytes(trace.tail)
+    if EVENTS_KEY.search(tail):
+        raise ReadError("a second traceEvents array follows the first: two traces were written into one file")
+    head = trace.head.removeprefix(BOM)
+    text = (head + b'"traceEvents": []' + (tail if trace.ended else b"}")).decode("utf-8", errors="replace")
+    try:
+        fields = json.loads(text, strict=False)
+        return Header({key: fields[key] for key in READ if key in fields})
+    except (ValueError, RecursionError):
+        pass
+    if trace.ended:
+        account.mended("header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for")
+    return Header(_searched(head.decode("utf-8", errors="replace") + tail.decode("utf-8", errors="replace")))
+
+
+def _searched(text: str) -> dict[str, Any]:
+    decoder = json.JSONDecoder(strict=False)
+    found: dict[str, Any] = {}
+    for key in READ:
+        place = re.search(r'(?<!\\)"' + re.escape(key) + r'"\s*:\s*', text)
+        if place is None:
+            continue
+        try:
+            found[key], _ = decoder.raw_decode(text, place.end())
+        except (ValueError, RecursionError):
+            continue
+    return found
+
+
+def _int(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, int | float | str) and len(str(value)) < 200

@@ -1,0 +1,142 @@
+"""Bytes of a trace file: plain, gzip (several members too) or zstd, decompressed piece by piece."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+from isal import isal_zlib
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
+FEED = 64 << 10  # compressed bytes a step: a cut stream still gives everything up to the cut
+
+
+class Stream:
+    """The decompressed bytes of one file, read once.
+
+    ``fault`` says, after reading, why the bytes ended early; None if they did not. ``read`` counts bytes of the file
+    as stored.
+    """
+
+    def __init__(self, path: Path, progress: Callable[[int], None] = lambda done: None) -> None:
+        self.path = path
+        self.fault: str | None = None
+        self._progress = progress
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content in pieces of at most ``PIECE`` bytes. Raises OSError."""
+        with self.path.open("rb") as file:
+            magic = file.read(4)
+            file.seek(0)
+            if magic.startswith(GZIP):
+                yield from self._gzip(file)
+            elif magic == ZSTD:
+                yield from self._zstd(file)
+            else:
+                while data := file.read(PIECE):
+                    self._progress(len(data))
+                    yield data
+
+    def _gzip(self, file: BinaryIO) -> Iterator[bytes]:
+        member = isal_zlib.decompressobj(wbits=31)
+        in_member = False
+        pending = b""
+        while True:
+            if not pending:
+                pending = file.read(FEED)
+                self._progress(len(pending))
+                if not pending:
+                    break
+            if not in_member:
+                pending = pending.lstrip(b"\0")  # padding between members
+                if not pending:
+                    continue
+                if not GZIP.startswith(pending[:2]):
+                    self.fault = "bytes that are not gzip follow the last gzip member"
+                    return
+                in_member = True
+            try:
+                data = member.decompress(pending, PIECE)
+            except isal_zlib.error as error:
+                self.fault = f"the gzip data is damaged ({error})"
+                return
+            if data:
+                yield data
+            if member.eof:
+                pending = member.unused_data
+                member = isal_zlib.decompressobj(wbits=31)
+                in_member = False
+            else:
+                pending = member.unconsumed_tail
+        if in_member:
+            self.fault = "the gzip stream is cut"
+
+    def _zstd(self, file: BinaryIO) -> Iterator[bytes]:
+        counted = 0
+        with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
+            while True:
+                try:
+                    data = reader.read(PIECE)
+                except zstandard.ZstdError as error:
+                    self.fault = f"the zstd data is damaged ({error})"
+                    return
+                position = file.tell()
+                self._progress(position - counted)
+                counted = position
+                if not data:
+                    return
+                yield data
+
+
+def start_of(path: Path, size: int = PIECE) -> bytes:
+    """Return up to ``size`` first bytes of the content; what can be read of it. Raises OSError."""
+    collected = b""
+    for piece in Stream(path).pieces():
+        collected += piece
+        if len(collected) >= size:
+            break
+    return collected[:size]
+
+
+def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
+    """Yield the same pieces, produced by a thread ahead of the consumer.
+
+    Decompression and reading release the interpreter lock, so this runs beside the decoding.
+    """
+    ready: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def produce() -> None:
+        try:
+            for piece in pieces:
+                if not put(piece):
+                    return
+            put(None)
+        except BaseException as error:  # handed to the consumer, which raises it
+            put(error)
+
+    thread = threading.Thread(target=produce, name="tracedb-read", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,81 @@
+-- Which class has each kernel name, and by which rule? Grain: distinct name of the kernels; join back by name.
+-- Rules of main.kernel_rule win; they are searched in the name as recorded. Then those of v1._kernel_rule, searched
+-- in the name's subject. Then 'other'. Collective arguments recorded with a row are the caller's to consider.
+-- Why the loop is turned round: a pattern out of a table is compiled anew for every row, which for 500 names takes
+-- 1 s. So all subjects become one text, a line each, and every shipped rule, compiled once, takes its lines out of
+-- it: 0.1 s. The user's few rules are joined plainly; TRY lets an invalid one match nothing.
+CREATE VIEW v1._kernel_class AS
+WITH kernel_name AS (
+    SELECT DISTINCT e.name
+    FROM main.kernel_event AS e
+    WHERE e.kind = 'kernel'
+),
+-- Less return type, clone suffix, anonymous namespaces, and the words that hold "gemm" and mean none.
+plain_name AS (
+    SELECT
+        k.name,
+        lower(regexp_replace(regexp_replace(regexp_replace(
+            replace(k.name, chr(10), ' '),
+            '^(?:void |static |std::enable_if.*?::type )+|(?:\.kd)?(?: \[clone .*\])?$', '', 'g'),
+            '\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::|(?i:fbgemm)|tensor_layout(?:::|4)gemm', '', 'g'),
+            '[Gg]emma([0-9A-Z_]|rms|norm|fused|$)', '\1', 'g')) AS plain
+    FROM kernel_name AS k
+),
+-- A kernel's own name decides. Template arguments are read only of kernels that run whatever is named there.
+kernel_subject AS (
+    SELECT
+        p.name,
+        CASE
+            WHEN regexp_matches(
+                p.plain,
+                '^(?:[a-z0-9_]*::)*(?:[a-z_]*elementwise_kernel[a-z_]*|multi_tensor_apply_kernel|kernel[0-9]?'
+                || '|device_kernel|kentry|_kernel_agent|static_kernel|trampoline_kernel|eigenmetakernel)<')
+                THEN p.plain
+            ELSE regexp_extract(p.plain, '^[^<(]*')
+        END AS subject
+    FROM plain_name AS p
+),
+subject_text AS (
+    SELECT string_agg(DISTINCT s.subject, chr(10)) AS lines
+    FROM kernel_subject AS s
+),
+-- [^x] would match a line break as well.
+shipped_hit AS (
+    SELECT
+        r.priority,
+        r.class,
+        unnest(regexp_extract_all(t.lines, '(?m)^.*(?:' || replace(r.pattern, '[^', '[^\n') || ').*$')) AS subject
+    FROM subject_text AS t
+    CROSS JOIN v1._kernel_rule AS r
+),
+shipped_rule AS (
+    SELECT h.subject, min(h.priority) AS priority, arg_min(h.class, h.priority) AS class
+    FROM shipped_hit AS h
+    GROUP BY h.subject
+),
+user_rule AS (
+    SELECT k.name, min(u.priority) AS priority, arg_min(u.class, (u.priority, u.pattern, u.class)) AS class
+    FROM kernel_name AS k
+    INNER JOIN main.kernel_rule AS u ON try(regexp_matches(k.name, u.pattern))
+    GROUP BY k.name
+)
+SELECT
+    s.name,
+    coalesce(u.class, h.class, 'other') AS class,
+    CASE
+        WHEN u.name IS NOT NULL THEN 'user'
+        WHEN h.subject IS NOT NULL THEN 'shipped'
+        ELSE 'default'
+    END AS rule_source,
+    CASE WHEN u.name IS NOT NULL THEN u.priority ELSE h.priority END AS priority,
+    coalesce(h.class, 'other') AS shipped_class
+FROM kernel_subject AS s
+LEFT JOIN shipped_rule AS h ON h.subject = s.subject
+LEFT JOIN user_rule AS u ON u.name = s.name;
+
+COMMENT ON VIEW v1._kernel_class IS 'Class of each distinct kernel name and the rule that gave it. Grain: kernel name.';
+COMMENT ON COLUMN v1._kernel_class.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1._kernel_class.class IS 'Class by the user''s rules, else by the shipped ones, else other.';
+COMMENT ON COLUMN v1._kernel_class.rule_source IS 'Whose rule gave the class: user, shipped, or default if none did.';
+COMMENT ON COLUMN v1._kernel_class.priority IS 'Priority of that rule; NULL for default.';
+COMMENT ON COLUMN v1._kernel_class.shipped_class IS 'Class without the user''s rules, to see what they changed.';

@@ -1,0 +1,66 @@
+-- Which kernels ran, of which class, launched by what, and in which step?
+-- Grain: kernel. Method: the rows of kind 'kernel' of v1._gpu_event; columns that are not asked for cost nothing.
+CREATE VIEW v1.kernels AS
+SELECT
+    e.capture_id, e.event_id, e.source, e.rank, e.labels, e.vendor,
+    e.device_id, e.context_id, e.queue_id, e.stream_id,
+    e.name, e.class, e.start_ns, e.duration_ns, e.end_ns, e.clipped_duration_ns, e.overlaps_prev,
+    e.op_name, e.input_dims, e.collective, e.step, e.step_index,
+    e.launch_name, e.launch_process_id, e.launch_thread_id,
+    e.correlation_id, e.launch_id, e.op_id, e.graph_id, e.graph_node_id,
+    e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+    e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
+    e.message_in_elements, e.message_out_elements, e.dtype,
+    e.group_name, e.group_size, e.group_ranks, e.sequence
+FROM v1._gpu_event AS e
+WHERE e.kind = 'kernel';
+
+COMMENT ON VIEW v1.kernels IS 'Every kernel with its class. Kernels of graph replays that were recorded only as a whole are not in it. Grain: kernel.';
+COMMENT ON COLUMN v1.kernels.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.kernels.event_id IS 'Number of the event within the capture (kernel_event.event_id).';
+COMMENT ON COLUMN v1.kernels.source IS 'Which ingester read the capture: torch, nsys, rocprofv3, rocpd or an outside one.';
+COMMENT ON COLUMN v1.kernels.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.kernels.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.kernels.vendor IS 'Maker of the device: NVIDIA, AMD or another.';
+COMMENT ON COLUMN v1.kernels.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.kernels.context_id IS 'CUDA context.';
+COMMENT ON COLUMN v1.kernels.queue_id IS 'Hardware queue (AMD).';
+COMMENT ON COLUMN v1.kernels.stream_id IS 'Stream number; unique only per device and context.';
+COMMENT ON COLUMN v1.kernels.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.kernels.class IS 'Class of the kernel: the user''s rule if one matched, else collective if recorded with collective arguments, else the shipped rule''s.';
+COMMENT ON COLUMN v1.kernels.start_ns IS 'Start on the device, on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.kernels.duration_ns IS 'Duration as recorded, in ns.';
+COMMENT ON COLUMN v1.kernels.end_ns IS 'End on the device, on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.kernels.clipped_duration_ns IS 'Duration cut at the next start on the same queue (AMD only, elsewhere as recorded), in ns.';
+COMMENT ON COLUMN v1.kernels.overlaps_prev IS 'Whether it starts before an earlier kernel of its stream has ended.';
+COMMENT ON COLUMN v1.kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
+COMMENT ON COLUMN v1.kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if shapes were not recorded.';
+COMMENT ON COLUMN v1.kernels.collective IS 'Collective as recorded with the event; NULL if not recorded.';
+COMMENT ON COLUMN v1.kernels.step IS 'Number N of the ProfilerStep#N that holds its launch (its start, where launches were not recorded); NULL outside steps.';
+COMMENT ON COLUMN v1.kernels.step_index IS 'Place of that step among the marked steps of the capture, from 1.';
+COMMENT ON COLUMN v1.kernels.launch_name IS 'API call that launched it, such as cudaLaunchKernel.';
+COMMENT ON COLUMN v1.kernels.launch_process_id IS 'Process that launched it.';
+COMMENT ON COLUMN v1.kernels.launch_thread_id IS 'Thread that launched it.';
+COMMENT ON COLUMN v1.kernels.correlation_id IS 'Tool''s number that joins launch and activity; unique per process at best.';
+COMMENT ON COLUMN v1.kernels.launch_id IS 'Launch (launch.launch_id); NULL if not recorded.';
+COMMENT ON COLUMN v1.kernels.op_id IS 'Operator (op.op_id); NULL if none or not recorded.';
+COMMENT ON COLUMN v1.kernels.graph_id IS 'CUDA or HIP graph, where recorded.';
+COMMENT ON COLUMN v1.kernels.graph_node_id IS 'Node of the graph, where recorded.';
+COMMENT ON COLUMN v1.kernels.grid_x IS 'Grid size, x, in blocks.';
+COMMENT ON COLUMN v1.kernels.grid_y IS 'Grid size, y, in blocks.';
+COMMENT ON COLUMN v1.kernels.grid_z IS 'Grid size, z, in blocks.';
+COMMENT ON COLUMN v1.kernels.block_x IS 'Block size, x, in threads.';
+COMMENT ON COLUMN v1.kernels.block_y IS 'Block size, y, in threads.';
+COMMENT ON COLUMN v1.kernels.block_z IS 'Block size, z, in threads.';
+COMMENT ON COLUMN v1.kernels.registers_per_thread IS 'Registers per thread.';
+COMMENT ON COLUMN v1.kernels.static_shared_bytes IS 'Static shared memory per block, in bytes.';
+COMMENT ON COLUMN v1.kernels.dynamic_shared_bytes IS 'Dynamic shared memory per block, in bytes.';
+COMMENT ON COLUMN v1.kernels.shared_bytes IS 'Shared memory per block, static and dynamic together, in bytes.';
+COMMENT ON COLUMN v1.kernels.occupancy_percent IS 'Estimated achieved occupancy, in percent.';
+COMMENT ON COLUMN v1.kernels.message_in_elements IS 'Elements that go into the collective on this rank.';
+COMMENT ON COLUMN v1.kernels.message_out_elements IS 'Elements that come out of the collective on this rank.';
+COMMENT ON COLUMN v1.kernels.dtype IS 'Element type of the collective as recorded.';
+COMMENT ON COLUMN v1.kernels.group_name IS 'Process group of the collective.';
+COMMENT ON COLUMN v1.kernels.group_size IS 'Ranks in the process group.';
+COMMENT ON COLUMN v1.kernels.group_ranks IS 'Ranks of the process group, JSON text as recorded.';
+COMMENT ON COLUMN v1.kernels.sequence IS 'Sequence number of the collective in its group.';

@@ -1,0 +1,42 @@
+"""GPU traces of every profiler in one DuckDB file, with versioned SQL views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracedb.database import connect as connect
+    from tracedb.ingester import Capture as Capture
+    from tracedb.ingester import Ingester as Ingester
+    from tracedb.ingester import Options as Options
+    from tracedb.ingester import Rows as Rows
+    from tracedb.pipeline import ingest as ingest
+
+    __version__: str
+
+__all__ = ["Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest"]
+
+_HOMES = {
+    "connect": "tracedb.database",
+    "ingest": "tracedb.pipeline",
+    "Capture": "tracedb.ingester",
+    "Ingester": "tracedb.ingester",
+    "Options": "tracedb.ingester",
+    "Rows": "tracedb.ingester",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used, so that ``import tracedb`` costs nothing."""
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("tracedb-gpu")
+        except PackageNotFoundError:
+            return "0+unknown"
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tracedb' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

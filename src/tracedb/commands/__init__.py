@@ -1,0 +1,1 @@
+"""The commands of ``tracedb``, one module each; they parse, call one function and print."""

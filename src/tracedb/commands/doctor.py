@@ -1,0 +1,83 @@
+"""``tracedb doctor``: what is installed, and what the captures can answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracedb.commands.options import database_option, note, output_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracedb.output import Answer
+
+
+@click.command()
+@database_option
+@output_options
+def doctor(db: Path, format_name: str | None, out: Path | None) -> None:
+    """Say what is installed, what the database is, and what its captures can and cannot answer.
+
+    A table for eyes groups captures that hold the same things; the other forms have a row for each capture, with how
+    much it holds, and JSON has the rest beside them.
+    """
+    from tracedb import database
+    from tracedb import doctor as facts
+    from tracedb.errors import DatabaseBusy
+    from tracedb.output import choose_format, from_rows, write
+
+    form = choose_format(format_name, out)
+    about: dict[str, Mapping[str, object]] = {"installation": facts.installation(), "file": facts.file_facts(db)}
+    answer, parts = from_rows([], []), []
+    issues: list[dict[str, object]] = []
+    busy: DatabaseBusy | None = None
+    if about["file"]["exists"]:
+        try:
+            with database.open_read_only(db) as connection:
+                about["database"] = facts.database_facts(connection)
+                answer, noted = facts.captures(connection), facts.issues(connection)
+                parts = [("what the captures hold", facts.abilities(connection)), ("what ingest noted", noted)]
+                names = [column.name for column in noted.columns]
+                issues = [dict(zip(names, row, strict=True)) for row in noted.rows]
+        except DatabaseBusy as error:
+            busy = error
+    else:
+        note(f"{db} does not exist; `tracedb ingest PATH --db {db}` makes it")
+    answer.report, answer.database = "doctor", str(db)
+    answer.extra = {**about, "issues": issues}
+    if form == "table" and out is None:
+        _print(about, parts)
+    else:
+        write(answer, form, out)
+    if busy:
+        raise busy
+
+
+def _print(about: Mapping[str, Mapping[str, object]], parts: list[tuple[str, Answer]]) -> None:
+    from tracedb.output import write
+
+    for title, facts in about.items():
+        click.echo(title)
+        for name, value in facts.items():
+            click.echo(f"  {name:<16} {_word(value)}")
+        click.echo()
+    for title, answer in parts:
+        rows = list(answer.rows)
+        if not rows:
+            click.echo(f"{title}: nothing\n")
+            continue
+        answer.rows = rows
+        click.echo(f"{title}\n")
+        write(answer, "table", None)
+        click.echo()
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "not installed"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

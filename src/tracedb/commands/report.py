@@ -1,0 +1,124 @@
+"""``tracedb report``: one view, filtered, grouped, ordered, printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tracedb.commands.options import (
+    database_option,
+    detail,
+    note,
+    output_options,
+    rows_shown,
+    top_option,
+    warn,
+)
+
+
+def _pairs(
+    ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return labels by key; the same key twice means either value."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", ctx, parameter)
+        found[key] = (*found.get(key, ()), value)
+    return found
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--list", "is_list", is_flag=True, help="List the reports.")
+@database_option
+@click.option(
+    "--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated."
+)
+@click.option(
+    "--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated."
+)
+@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
+@click.option(
+    "--where",
+    multiple=True,
+    callback=_pairs,
+    metavar="K=V",
+    help="Only this label; the same key twice means either.",
+)
+@click.option(
+    "--range", "range_glob", metavar="GLOB", help="Only kernels launched inside ranges of such a name."
+)
+@click.option(
+    "--rule",
+    type=click.Choice(["thread", "process", "time"]),
+    help="What is inside a range: launched there on its thread, on any thread of its process, or started meanwhile."
+    " [default: thread, else time where no launches were recorded]",
+)
+@click.option(
+    "--skip-warmup",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Leave out the first N marked steps of each capture, and whatever is in no step.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="COL",
+    help="Group by a label, rank, device, source, vendor, range or step. May be repeated.",
+)
+@top_option
+@output_options
+@click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
+@click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
+def report(
+    name: str | None,
+    is_list: bool,
+    db: Path,
+    ranks: tuple[int, ...],
+    devices: tuple[int, ...],
+    sources: tuple[str, ...],
+    where: dict[str, tuple[str, ...]],
+    range_glob: str | None,
+    rule: str | None,
+    skip_warmup: int,
+    by: tuple[str, ...],
+    top: int | None,
+    format_name: str | None,
+    out: Path | None,
+    version: str,
+    show_sql: bool,
+) -> None:
+    """Print one view, filtered, grouped and ordered.
+
+    NAME is a report; without it, they are listed. Filters and --by go into the view's own SELECT, over its events,
+    never over an aggregated result; --show-sql prints what runs. With --by, --top counts rows within each group.
+    """
+    from tracedb import database, reports
+    from tracedb import report as engine
+    from tracedb.output import choose_format, write
+    from tracedb.selection import Filters
+
+    form = choose_format(format_name, out)
+    if is_list or name is None:
+        write(reports.listing(), form, out)
+        return
+    wanted = reports.find(name)
+    filters = Filters(ranks, devices, sources, where, range_glob, rule, skip_warmup, tuple(dict.fromkeys(by)))
+    shown = rows_shown(form, top)
+    with database.open_read_only(db) as connection, engine.explained(connection, db):
+        query = engine.plan(connection, wanted, filters, version)
+        if show_sql:
+            click.echo(query.text(shown) + ";")
+            return
+        detail("runs:\n" + query.text(shown))
+        found = engine.run(connection, db, query, shown)
+        for text in found.answer.warnings:
+            warn(text)
+        for text in found.notes:
+            note(text)
+        write(found.answer, form, out)

@@ -1,0 +1,37 @@
+"""``tracedb sql``: one SELECT of the user's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tracedb.commands.options import database_option, note, output_options, rows_shown, top_option
+
+
+@click.command()
+@click.argument("query")
+@database_option
+@output_options
+@top_option
+def sql(query: str, db: Path, format_name: str | None, out: Path | None, top: int | None) -> None:
+    """Run one SELECT, read-only.
+
+    QUERY is the SQL, or - to read it from stdin. It sees the database and nothing else: no other file, no network,
+    no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels).
+    """
+    from tracedb import adhoc, database
+    from tracedb.output import choose_format, write
+
+    form = choose_format(format_name, out)
+    text = sys.stdin.read() if query == "-" else query
+    with database.open_read_only(db) as connection, adhoc.explained():
+        answer = adhoc.run(connection, text)
+        answer.database = str(db)
+        most = rows_shown(form, top)
+        if most and adhoc.limited(answer, most):
+            note(f"the first {most} rows; --top 0 shows all")
+        left = write(answer, form, out)
+    if left:
+        note(f"{left} of {len(answer.columns)} columns did not fit; --format csv shows all")

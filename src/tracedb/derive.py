@@ -1,0 +1,90 @@
+"""Facts too dear for a view, worked out once at load: nesting of ranges, and the range around each GPU event."""
+
+from __future__ import annotations
+
+import duckdb
+
+from tracedb import nesting
+
+RANGES = "style NOT IN ('mark', 'gpu_projection') AND duration_ns IS NOT NULL AND NOT is_open"
+
+
+def begin(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the temp table that takes a capture's annotations until their parents are known."""
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE annotation_in AS SELECT * EXCLUDE (capture_id) FROM main.annotation LIMIT 0"
+    )
+
+
+def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
+    """Write the capture's annotations with parent and depth, and its annotation_kernel rows. Inside its transaction."""
+    crossing = nesting.nest(
+        connection,
+        f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,
+            start_ns + duration_ns AS end_ns, annotation_id AS tie FROM annotation_in WHERE {RANGES}""",
+    )
+    connection.execute(
+        """INSERT INTO main.annotation BY NAME
+        SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
+        FROM annotation_in AS a LEFT JOIN nest_out AS n ON a.annotation_id = n.item_id""",
+        [capture_id],
+    )
+    connection.execute(
+        """CREATE OR REPLACE TEMP TABLE lane_span AS
+        SELECT lane_b, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM nest_out GROUP BY lane_b"""
+    )
+    launched = connection.execute("SELECT count(*) FROM main.launch WHERE capture_id = ?", [capture_id]).fetchone()
+    if launched and launched[0]:
+        _by_launch(connection, capture_id, crossing)
+    else:
+        _by_time(connection, capture_id, crossing)
+    nesting.drop(connection)
+    connection.execute("DROP TABLE temp.annotation_in")
+    connection.execute("DROP TABLE temp.lane_span")
+
+
+def _by_launch(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:
+    """Rules process and thread: the launch call lies inside the range, on any thread or on the launching one."""
+    nesting.enclose(
+        connection,
+        f"""SELECT l.launch_id AS call_id, 0 AS lane_a, s.lane_b, l.start_ns, l.start_ns + l.duration_ns AS end_ns
+        FROM main.launch AS l
+        INNER JOIN lane_span AS s ON l.start_ns >= s.start_ns AND l.start_ns <= s.end_ns
+        WHERE l.capture_id = {int(capture_id)} AND l.launch_id IN (
+            SELECT launch_id FROM main.kernel_event WHERE capture_id = {int(capture_id)} AND launch_id IS NOT NULL
+        )""",
+        crossing=crossing,
+    )
+    connection.execute(
+        """
+        INSERT INTO main.annotation_kernel BY NAME
+        WITH found AS (
+            SELECT k.event_id, c.item_id AS annotation_id, coalesce(c.lane_b = l.thread_id, false) AS is_own_thread
+            FROM call_out AS c
+            INNER JOIN main.launch AS l ON l.capture_id = $capture AND c.call_id = l.launch_id
+            INNER JOIN main.kernel_event AS k ON k.capture_id = $capture AND l.launch_id = k.launch_id
+        )
+
+        SELECT $capture AS capture_id, annotation_id, event_id, 'process' AS rule FROM found
+        UNION ALL
+        SELECT $capture AS capture_id, annotation_id, event_id, 'thread' AS rule FROM found WHERE is_own_thread
+        """,
+        {"capture": capture_id},
+    )
+
+
+def _by_time(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:
+    """Rule time: the GPU event starts inside the range."""
+    nesting.enclose(
+        connection,
+        f"""SELECT k.event_id AS call_id, 0 AS lane_a, s.lane_b, k.start_ns, k.start_ns AS end_ns
+        FROM main.kernel_event AS k
+        INNER JOIN lane_span AS s ON k.start_ns >= s.start_ns AND k.start_ns <= s.end_ns
+        WHERE k.capture_id = {int(capture_id)}""",
+        crossing=crossing,
+    )
+    connection.execute(
+        """INSERT INTO main.annotation_kernel BY NAME
+        SELECT ? AS capture_id, item_id AS annotation_id, call_id AS event_id, 'time' AS rule FROM call_out""",
+        [capture_id],
+    )

@@ -1,0 +1,27 @@
+"""The errors that tracedb knows: each is one line for the user and one exit code."""
+
+
+class TracedbError(Exception):
+    """A known fault: what was found, what was expected, what to do. Exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(TracedbError):
+    """The command line asks for something that does not exist. Exit code 2."""
+
+    exit_code = 2
+
+
+class NotCaptured(TracedbError):
+    """The database cannot answer: what the question needs was not captured. Exit code 3."""
+
+    exit_code = 3
+
+
+class ReadError(TracedbError):
+    """A trace file cannot be ingested. The file's transaction is rolled back; other files go on."""
+
+
+class DatabaseBusy(TracedbError):
+    """Another process holds the database file."""

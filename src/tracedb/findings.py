@@ -1,0 +1,244 @@
+"""What must be said beside an answer, or instead of one. All of it is counted by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from tracedb.reports import Report
+from tracedb.selection import Filters, Scope, described
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SELECTED = "SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"
+CLIPPED_PERCENT = 5
+
+
+def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    (row,) = connection.execute(query).fetchall()
+    return tuple(row)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _named(paths: Sequence[str | None], most: int = 3) -> str:
+    """Return paths by their last two parts, the first few of them."""
+    short = ["/".join(PurePath(path).parts[-2:]) if path else "?" for path in paths[:most]]
+    return ", ".join(short) + (f" and {len(paths) - most} more" if len(paths) > most else "")
+
+
+def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, path: Path) -> str:
+    """Return in words why a report has no answer."""
+    if not scope.captures:
+        return f"{path}: holds no captures; load some with `tracedb ingest PATH --db {path}`"
+    kernels, graphs, others = _row(
+        connection,
+        f"""SELECT count(*) FILTER (e.kind = 'kernel'), count(*) FILTER (e.kind = 'graph'),
+                   count(*) FILTER (e.kind NOT IN ('kernel', 'graph'))
+            FROM main.kernel_event AS e {_SELECTED}""",
+    )
+    if report.needs == "ranges" and not _ranges(connection, scope):
+        return "no ranges (NVTX, roctx, record_function) were captured"
+    if not kernels + graphs + others:
+        return _no_gpu(connection, scope)
+    if not kernels and report.needs != "gpu":
+        return _no_kernels(connection, graphs, others)
+    left = _left_out(scope.filters)
+    if report.needs == "collectives":
+        return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
+    if report.needs == "gemms":
+        return f"no GEMMs were captured{left}: none of the {_many(kernels, 'kernel')} is of class matmul"
+    if scope.rule:
+        other = "process" if scope.rule == "thread" else "thread"
+        return f"no kernel was launched inside a range by rule {scope.rule}{left}; try --rule {other}"
+    return f"nothing is left{left}"
+
+
+def _ranges(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
+    query = f"SELECT count(*) FROM {scope.version}._range AS e {_SELECTED}"
+    return int(_row(connection, query)[0])
+
+
+def _left_out(filters: Filters) -> str:
+    said = [described(filters)] if filters.on_captures else []
+    said += [f"--device {device}" for device in filters.devices]
+    said += [f"--range {filters.range!r}"] if filters.range is not None else []
+    said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
+    return f" with {', '.join(said)}" if said else ""
+
+
+def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
+    graph_launches, launches = _row(
+        connection,
+        f"SELECT count(*) FILTER (e.name ILIKE '%GraphLaunch%'), count(*) FROM main.launch AS e {_SELECTED}",
+    )
+    if graph_launches:
+        return (
+            f"{_many(graph_launches, 'graph launch').replace('launchs', 'launches')} present but no kernels; "
+            "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+        )
+    ops = int(_row(connection, f"SELECT count(*) FROM main.op AS e {_SELECTED}")[0])
+    ranges = int(_row(connection, f"SELECT count(*) FROM main.annotation AS e {_SELECTED}")[0])
+    held = [(ops, "operator"), (launches, "API call"), (ranges, "range")]
+    what = ", ".join(_many(count, noun) for count, noun in held if count) or "no events"
+    return (
+        f"no GPU activity was captured: {_many(scope.captures, 'capture')} of the CPU only ({what}); "
+        "record again with the GPU traced"
+    )
+
+
+def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int) -> str:
+    if graphs:
+        return (
+            f"no kernels were captured: {_many(graphs, 'graph replay')} recorded only as a whole; "
+            "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+        )
+    return f"no kernels were captured, only {_many(others, 'copy').replace('copys', 'copies')} and memsets"
+
+
+def warnings(
+    connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]
+) -> list[str]:
+    """Return what one must know to read the answer rightly."""
+    said = _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
+    if "capture_id" not in columns:
+        said += (
+            _pooled_sources(connection, scope)
+            + _pooled_labels(connection, scope)
+            + _pooled_repeats(connection)
+        )
+    said += _clipped(connection, scope) + _without_gpu(connection, scope)
+    if scope.rule:
+        said += _without_rule(connection, scope)
+    if scope.filters.skip_warmup:
+        said += _without_steps(connection, scope)
+    return said
+
+
+def _damaged(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = connection.execute(
+        """SELECT s.status, list(s.path ORDER BY s.capture_id) FROM temp.selected_capture AS s
+           WHERE s.status IN ('truncated', 'repaired') GROUP BY s.status ORDER BY s.status DESC"""
+    ).fetchall()
+    meaning = {"truncated": "cut short: what follows is missing", "repaired": "mended: some events were lost"}
+    return [f"{_many(len(paths), 'capture')} {meaning[status]} ({_named(paths)})" for status, paths in rows]
+
+
+def _graphs(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    replays, milliseconds = _row(
+        connection,
+        f"SELECT count(*), format('{{:.1f}}', sum(e.duration_ns) / 1e6) FROM main.kernel_event AS e {_SELECTED}"
+        " WHERE e.kind = 'graph'",
+    )
+    if not replays:
+        return []
+    return [
+        f"{_many(replays, 'graph replay')} ({milliseconds} ms) recorded only as a whole; their kernels are hidden"
+    ]
+
+
+def _own_rules(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    if not _row(connection, "SELECT count(*) FROM main.kernel_rule")[0]:
+        return []
+    names = _row(
+        connection,
+        f"""SELECT count(*) FROM {scope.version}._kernel_class AS n
+            WHERE n.rule_source = 'user' AND n.class <> n.shipped_class""",
+    )[0]
+    return [f"rules in kernel_rule changed the class of {_many(names, 'kernel name')}"] if names else []
+
+
+def _pooled_sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    if "source" in scope.filters.by:
+        return []
+    sources = _row(
+        connection,
+        """SELECT list(DISTINCT source ORDER BY source) FROM (
+               SELECT s.source, min(s.source) OVER ranks <> max(s.source) OVER ranks AS is_mixed
+               FROM temp.selected_capture AS s WHERE s.status <> 'no_gpu_activity'
+               WINDOW ranks AS (PARTITION BY s.rank)) WHERE is_mixed""",
+    )[0]
+    if not sources:
+        return []
+    return [
+        f"captures of one rank by several profilers are pooled ({', '.join(sources)}); choose one with --source"
+    ]
+
+
+def _pooled_labels(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    keys = [key for key in scope.varying if key not in scope.filters.by]
+    if not keys:
+        return []
+    count = _row(connection, "SELECT count(DISTINCT s.labels) FROM temp.selected_capture AS s")[0]
+    hint = " ".join(f"--by {key}" for key in keys)
+    return [
+        f"{_many(count, 'configuration')} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"
+    ]
+
+
+def _pooled_repeats(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = connection.execute(
+        """SELECT list(s.path ORDER BY s.capture_id) FROM temp.selected_capture AS s
+           GROUP BY s.source, s.rank, s.labels HAVING count(DISTINCT s.path) > 1 ORDER BY min(s.capture_id)"""
+    ).fetchall()
+    if not rows:
+        return []
+    paths = [path for (group,) in rows for path in group]
+    return [
+        f"{_many(len(paths), 'capture')} with the same source, rank and labels pooled ({_named(paths)}); "
+        "ingest them with --label to tell them apart"
+    ]
+
+
+def _clipped(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    if not _row(connection, "SELECT count(*) FROM main.device AS d WHERE d.vendor = 'AMD'")[0]:
+        return []
+    percent = _row(
+        connection,
+        f"""SELECT format('{{:.1f}}', percent) FROM (
+                SELECT 100.0 * (sum(e.duration_ns) - sum(e.clipped_duration_ns)) / nullif(sum(e.duration_ns), 0) AS percent
+                FROM {scope.version}.kernels AS e {_SELECTED} WHERE e.vendor = 'AMD')
+            WHERE percent > {CLIPPED_PERCENT} UNION ALL SELECT NULL LIMIT 1""",
+    )[0]
+    if percent is None:
+        return []
+    return [
+        f"ROCm durations run into the next kernel of their queue: {percent} % of the recorded sum; "
+        "clipped_duration_ns in kernels has them cut"
+    ]
+
+
+def _without_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    count = _row(
+        connection,
+        """SELECT count(*) FROM temp.selected_capture AS s WHERE s.status = 'no_gpu_activity'""",
+    )[0]
+    return [f"{count} of {_many(scope.captures, 'capture')} hold no GPU activity"] if count else []
+
+
+def _without_rule(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """Say which captures have kernels in ranges by other rules only, and so are not in the answer."""
+    count = _row(
+        connection,
+        f"""SELECT count(*) FROM (SELECT e.capture_id FROM main.annotation_kernel AS e {_SELECTED}
+            GROUP BY e.capture_id HAVING count(*) FILTER (e.rule = '{scope.rule}') = 0)""",
+    )[0]
+    if not count:
+        return []
+    other = "time" if scope.rule != "time" else "thread"
+    return [
+        f"{_many(count, 'capture')} left out: no kernel in a range by rule {scope.rule}; --rule {other} may show them"
+    ]
+
+
+def _without_steps(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    count = _row(
+        connection,
+        f"""SELECT count(*) FROM temp.selected_capture AS s
+            ANTI JOIN {scope.version}._step AS t ON t.capture_id = s.capture_id""",
+    )[0]
+    return [f"{_many(count, 'capture')} left out by --skip-warmup: no steps marked"] if count else []

@@ -1,0 +1,87 @@
+"""Putting filters and ``--by`` into a view's own text, at its hooks (see ``sql/README.md``). Text in, text out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracedb.database import identifier
+
+_GRAIN = re.compile(r"[ \t]*/\* grain \*/.*?/\* end grain \*/[ \t]*\n?", re.DOTALL)
+_GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
+_HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
+_LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
+_LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
+
+
+@dataclass(frozen=True)
+class By:
+    """A column that a report is grouped by: its name in the answer and what it is over a base alias."""
+
+    name: str
+    over: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What goes into the hooks. ``filters`` and ``joins`` are by base alias."""
+
+    by: Sequence[By] = ()
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    joins: Mapping[str, str] = field(default_factory=dict)
+
+
+def bases(text: str, hook: str) -> set[str]:
+    """Return the aliases for which a view's text has the hook ``filter``, ``by`` or ``join``."""
+    return {arguments.strip() for kind, arguments in _HOOK.findall(text) if kind == hook and arguments}
+
+
+def resolve(text: str, edits: Edits) -> str:
+    """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
+    text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    parts: list[str] = []
+    last = 0
+    for match in _HOOK.finditer(text):
+        before, after = text[: match.start()], text[match.end() :]
+        parts.append(text[last : match.start()])
+        parts.append(_filled(match[1], match[2].split(), edits, _listing(before, after)))
+        last = match.end()
+    parts.append(text[last:])
+    return "".join(parts)
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """The list that a ``by`` hook stands in: whether columns get their names there, and whether others follow."""
+
+    is_select: bool
+    goes_on: bool
+
+
+def _listing(before: str, after: str) -> _Listing:
+    start = _LIST_START.search(before)
+    return _Listing(start is not None and start[1].upper().startswith("SELECT"), not _LIST_END.match(after))
+
+
+def _filled(kind: str, arguments: list[str], edits: Edits, listing: _Listing) -> str:
+    if kind == "filter":
+        return "".join(f"\n    AND ({condition})" for condition in edits.filters.get(arguments[0], ()))
+    if kind == "join":
+        join = edits.joins.get(arguments[0], "")
+        return f"\n{join}" if join else ""
+    names = [identifier(by.name) for by in edits.by]
+    if not names:
+        return ""
+    if kind == "partition":
+        return f"PARTITION BY {', '.join(names)}"
+    if kind == "using":
+        left, right = arguments
+        return "".join(f" AND {left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in names)
+    if arguments:
+        over = [by.over(arguments[0]) for by in edits.by]
+        names = [
+            f"{column} AS {name}" if listing.is_select else column
+            for column, name in zip(over, names, strict=True)
+        ]
+    return " " + ", ".join(names) + ("," if listing.goes_on else "")

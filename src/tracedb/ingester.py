@@ -1,0 +1,132 @@
+"""What a trace source must provide, and the registry of sources.
+
+A source is one object with a name and two methods. Shipped and outside ingesters are found the same way: through
+the entry-point group ``tracedb.ingesters``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from tracedb.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+GROUP = "tracedb.ingesters"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One process's trace (or one file that may hold several), read in one go.
+
+    ``files``: all are hashed; companions come after the first. ``duplicates``: other recordings of the same
+    process, left aside and named in ``ingest_issue``.
+    """
+
+    files: tuple[Path, ...]
+    rank: int | None = None
+    duplicates: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one schema table, columns by name; absent nullable columns become NULL.
+
+    ``data`` is an Arrow batch or table, or a DuckDB relation over the scratch connection. ``capture_id`` is left out:
+    the pipeline adds it. ``part`` tells the processes apart where one file holds several. The ``capture`` row of a
+    part comes after all its other rows.
+    """
+
+    table: str
+    data: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked to read beyond the usual, and how to report progress."""
+
+    python_stacks: bool = False
+    memory_events: bool = False
+    cores: int = 1
+    """Processor cores that one read may keep busy."""
+    progress: Callable[[int], None] = field(default=lambda done: None)
+    """Called with the number of bytes of the files (as stored) that were newly read."""
+
+
+@runtime_checkable
+class Ingester(Protocol):
+    """A source of traces."""
+
+    name: str
+    """Stored with each capture as its source."""
+
+    def find(self, files: Sequence[Path]) -> Iterable[Capture]:
+        """Claim the captures among ``files`` by content. Looks at names and first bytes only; raises nothing."""
+        ...
+
+    def read(
+        self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options
+    ) -> Iterator[Rows]:
+        """Yield the rows of a capture in one forward pass with bounded memory.
+
+        ``scratch`` is for temporary tables only. Raises ``ReadError`` where the file cannot be used; DuckDB's and
+        the operating system's own errors may pass.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An installed ingester, known by name without importing it."""
+
+    name: str
+    distribution: str
+    version: str
+    entry: EntryPoint
+
+    def load(self) -> Ingester:
+        """Import it. Raises ImportError or AttributeError of the ingester's own, TypeError if it is none."""
+        ingester = self.entry.load()
+        if not isinstance(ingester, Ingester):
+            raise TypeError(f"{self.entry.value} has no name, find and read")
+        return ingester
+
+
+def registered() -> list[Registered]:
+    """Return the installed ingesters by name, without importing any."""
+    found = []
+    for entry in entry_points(group=GROUP):
+        dist = entry.dist
+        found.append(Registered(entry.name, dist.name if dist else "?", dist.version if dist else "?", entry))
+    return sorted(found, key=lambda item: (item.name, item.distribution))
+
+
+def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
+    """Import the ingesters, or the one named ``only``.
+
+    A broken outsider is a warning on stderr. Raises ``UsageError`` where ``only`` is not installed or is itself broken.
+    """
+    known = registered()
+    if only is not None:
+        known = [item for item in known if item.name == only]
+        if not known:
+            names = ", ".join(item.name for item in registered()) or "none"
+            raise UsageError(f"no ingester named {only!r} is installed; there are: {names}")
+    loaded = []
+    for item in known:
+        try:
+            loaded.append((item, item.load()))
+        except (ImportError, AttributeError, TypeError, SyntaxError) as error:
+            reason = f"ingester {item.name} of {item.distribution} cannot be loaded: {error}"
+            if only is not None:
+                raise UsageError(reason) from error
+            print(f"tracedb: warning: {reason}", file=sys.stderr)
+    return loaded

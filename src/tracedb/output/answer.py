@@ -1,0 +1,150 @@
+"""An answer: columns with their meaning, rows as they come, and what is said about it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from tracedb.output.shape import Show
+
+BATCH = 10_000
+_SUFFIX_UNITS = (
+    ("_ns", "ns"),
+    ("_percent", "percent"),
+    ("_bytes", "bytes"),
+    ("_gbps", "GB/s"),
+    ("_calls", "count"),
+    ("_elements", "count"),
+    ("_instances", "count"),
+)
+_NAME_UNITS = {
+    "bytes": "bytes",
+    "calls": "count",
+    "instances": "count",
+    "gpu_ops": "count",
+    "count": "count",
+    "calls_per_step": "count",
+    "slowdown": "ratio",
+}
+_COMMENT_UNIT = re.compile(r"\bin (ns|µs|ms|s|bytes|blocks|threads|GB/s|FLOP/s|percent)\b[^,;.]*\.?$")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an answer."""
+
+    name: str
+    type: str
+    unit: str | None = None
+    description: str | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, which stand at the right of a table."""
+        return bool(re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT|DOUBLE|FLOAT|DECIMAL", self.type))
+
+
+@dataclass
+class Answer:
+    """What a command found. ``rows`` may be read once; ``arrow`` gives the same rows to Arrow."""
+
+    columns: list[Column]
+    rows: Iterable[Sequence[object]]
+    arrow: Callable[[], pa.RecordBatchReader]
+    report: str | None = None
+    version: str | None = None
+    database: str | None = None
+    filters: Mapping[str, object] | None = None
+    warnings: list[str] = field(default_factory=list)
+    most: int = 0
+    """How many rows to write, where not all of them."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """What JSON holds besides."""
+    shows: list[Show] | None = None
+    """What a table for eyes shows; every column as it is where None."""
+
+
+def about(name: str, type_name: str, description: str | None = None) -> Column:
+    """Return a column with the unit that the end of its description or its name says."""
+    unit = _NAME_UNITS.get(name)
+    if unit is None:
+        unit = next((unit for suffix, unit in _SUFFIX_UNITS if name.endswith(suffix)), None)
+    if unit is None and description and (said := _COMMENT_UNIT.search(description)):
+        unit = said[1]
+    return Column(name, type_name, unit, description or None)
+
+
+def from_sql(
+    connection: duckdb.DuckDBPyConnection, query: str, described: Mapping[str, str] | None = None
+) -> Answer:
+    """Return the answer to a query, which runs when its rows are read; descriptions of columns are by name."""
+    relation = connection.sql(query)
+    texts = described or {}
+    columns = [
+        about(name, str(type_), texts.get(name))
+        for name, type_ in zip(relation.columns, relation.types, strict=True)
+    ]
+
+    def rows() -> Iterator[Sequence[object]]:
+        cursor = connection.execute(query)
+        while batch := cursor.fetchmany(BATCH):
+            yield from batch
+
+    def arrow() -> pa.RecordBatchReader:
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_stream(connection.sql(_integers(columns, query)))
+
+    return Answer(columns, rows(), arrow)
+
+
+def from_rows(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Answer:
+    """Return an answer over rows in hand."""
+
+    def arrow() -> pa.RecordBatchReader:
+        import pyarrow as pa
+
+        values = {column.name: [row[at] for row in rows] for at, column in enumerate(columns)}
+        return pa.table(values).to_reader()
+
+    return Answer(list(columns), rows, arrow)
+
+
+def _integers(columns: Sequence[Column], query: str) -> str:
+    """Return the query with 128-bit integers as 64-bit ones: Arrow has no other integers."""
+    huge = [column.name for column in columns if column.type in ("HUGEINT", "UHUGEINT")]
+    if not huge:
+        return query
+    casts = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"::BIGINT AS "{name}"' for name in huge)
+    return f"SELECT * REPLACE ({casts}) FROM ({query})"
+
+
+def plain(value: object) -> Any:
+    """Return a value as JSON knows it: integers exact, NaN and infinities null, times in ISO form."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, UUID) else repr(value)

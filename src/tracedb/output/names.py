@@ -1,0 +1,101 @@
+"""Kernel names and shapes shortened for eyes, so that what tells them apart stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from os.path import commonprefix
+
+ELLIPSIS = "…"
+_SHORT = 8
+TIMES = "\N{MULTIPLICATION SIGN}"
+_TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width that the end of a name may get
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Return text without characters that steer a terminal or turn the writing direction."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def shorten(names: Sequence[str], width: int) -> list[str]:
+    """Return each name in at most ``width`` characters, cut in the middle, different names staying different."""
+    bare = {name: visible(name.removeprefix("void ")) for name in names}
+    distinct = sorted(bare)
+    best: dict[str, str] = {}
+    for tail in _TAILS:
+        cut = {name: middle(bare[name], width, tail) for name in distinct}
+        if len(set(cut.values())) > len(set(best.values())):
+            best = cut
+        if len(set(best.values())) == len(distinct):
+            break
+    return [_tell_apart(best, bare, width)[name] for name in names] if best else []
+
+
+def middle(text: str, width: int, tail: float = 0.5) -> str:
+    """Return text cut in the middle to ``width`` characters."""
+    if len(text) <= width:
+        return text
+    if width <= 1:
+        return ELLIPSIS[:width]
+    after = int((width - 1) * tail)
+    before = width - 1 - after
+    return text[:before] + ELLIPSIS + (text[-after:] if after else "")
+
+
+def _tell_apart(cut: dict[str, str], bare: dict[str, str], width: int) -> dict[str, str]:
+    """Give names that were cut to the same text the part where they differ, or at last a number."""
+    alike: dict[str, list[str]] = {}
+    for name, short in cut.items():
+        alike.setdefault(short, []).append(name)
+    told = dict(cut)
+    for group in alike.values():
+        if len(group) == 1:
+            continue
+        start = len(commonprefix([bare[name] for name in group]))
+        head = bare[group[0]][: width // 3]
+        for name in group:
+            rest = bare[name][max(start - 4, len(head)) :]
+            told[name] = f"{head}{ELLIPSIS}{rest[: max(width - len(head) - 1, 0)]}"
+    return _numbered(told, width)
+
+
+def _numbered(told: dict[str, str], width: int) -> dict[str, str]:
+    seen: dict[str, int] = {}
+    for name in sorted(told):
+        short = told[name]
+        seen[short] = seen.get(short, 0) + 1
+        if seen[short] > 1:
+            mark = f"#{seen[short]}"
+            told[name] = short[: max(width - len(mark), 0)] + mark
+    return told
+
+
+def tell_apart(values: Sequence[str]) -> list[str]:
+    """Return long label values without the words with which all of them begin."""
+    distinct = sorted(set(values))
+    if len(distinct) < 2 or max(map(len, distinct)) <= _SHORT:
+        return list(values)
+    common = commonprefix(distinct)
+    start = max(common.rfind(mark) for mark in "_-./ ") + 1
+    return [value[start:] or value for value in values]
+
+
+def dims(text: str) -> str:
+    """Return recorded input shapes as ``8192x4096 · 4096x1024``, with real crosses; text that is none is returned as it is."""
+    try:
+        shapes = json.loads(text)
+    except ValueError:
+        return visible(text)
+    if not isinstance(shapes, list):
+        return visible(text)
+    return " · ".join(part for part in map(_shape, shapes) if part)
+
+
+def _shape(shape: object) -> str:
+    if isinstance(shape, list) and shape and all(isinstance(item, list) for item in shape):
+        return "(" + ", ".join(part for part in map(_shape, shape) if part) + ")"
+    if isinstance(shape, list):
+        return TIMES.join(str(item) for item in shape)
+    return ""

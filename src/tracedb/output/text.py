@@ -1,0 +1,86 @@
+"""Answers for machines as text: CSV, JSON, newline-delimited JSON. Values are exact and names whole."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from typing import TextIO
+
+from tracedb.output.answer import Answer, plain
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(answer: Answer, target: TextIO) -> None:
+    """Write CSV as RFC 4180 says, with a header; NULL is empty, maps and lists are JSON text."""
+    writer = csv.writer(target)
+    writer.writerow([_harmless(column.name) for column in answer.columns])
+    for row in answer.rows:
+        writer.writerow([_csv_cell(value) for value in row])
+
+
+def write_json(answer: Answer, target: TextIO) -> None:
+    """Write one object: what the answer is, its columns, its rows; one row a line."""
+    head = {
+        "report": answer.report,
+        "version": answer.version,
+        "database": answer.database,
+        "filters": dict(answer.filters or {}),
+        "warnings": answer.warnings,
+        **answer.extra,
+    }
+    target.write("{\n")
+    for key, value in head.items():
+        target.write(f"{_dump(key)}: {_dump(plain(value))},\n")
+    columns = [
+        {"name": item.name, "type": item.type, "unit": item.unit, "description": item.description}
+        for item in answer.columns
+    ]
+    target.write(f'"columns": {_lines(iter([_dump(column) for column in columns]))},\n')
+    target.write('"rows": [')
+    separator = "\n"
+    for text in _objects(answer):
+        target.write(f"{separator}{text}")
+        separator = ",\n"
+    target.write("\n]\n}\n")
+
+
+def write_ndjson(answer: Answer, target: TextIO) -> None:
+    """Write each row as an object on its own line."""
+    for text in _objects(answer):
+        target.write(text + "\n")
+
+
+def _objects(answer: Answer) -> Iterator[str]:
+    names = [column.name for column in answer.columns]
+    for row in answer.rows:
+        yield _dump({name: plain(value) for name, value in zip(names, row, strict=True)})
+
+
+def _lines(texts: Iterator[str]) -> str:
+    return "[\n" + ",\n".join(texts) + "\n]"
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _csv_cell(value: object) -> object:
+    value = plain(value)
+    if isinstance(value, dict | list):
+        return _harmless(_dump(value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _harmless(value) if isinstance(value, str) else value
+
+
+def _harmless(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula: a quote goes before ``=``, ``+``, ``-``, ``@``."""
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text

@@ -1,0 +1,99 @@
+"""Where an answer goes and in which form."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from tracedb.errors import TracedbError, UsageError
+from tracedb.output.answer import Answer
+from tracedb.output.files import write_parquet, write_xlsx
+from tracedb.output.text import write_csv, write_json, write_ndjson
+
+_ENDINGS = {
+    ".txt": "table",
+    ".csv": "csv",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+    ".html": "html",
+    ".htm": "html",
+}
+_BINARY: dict[str, Callable[[Answer, Path], None]] = {"parquet": write_parquet, "xlsx": write_xlsx}
+_TEXT: dict[str, Callable[[Answer, TextIO], None]] = {
+    "csv": write_csv,
+    "json": write_json,
+    "ndjson": write_ndjson,
+}
+
+
+def choose_format(format_name: str | None, out: Path | None) -> str:
+    """Return the format that was named, or that the ending of ``out`` says; a table on stdout otherwise."""
+    chosen = format_name
+    if chosen is None:
+        chosen = "table" if out is None else _ENDINGS.get(out.suffix.lower())
+        if chosen is None:
+            raise UsageError(
+                f"{out}: the ending says no format; there are {', '.join(_ENDINGS)}, or name one with --format"
+            )
+    if chosen in _BINARY and out is None:
+        raise UsageError(f"{chosen} is no text: name a file with -o")
+    return chosen
+
+
+def write(answer: Answer, format_name: str, out: Path | None) -> int:
+    """Write an answer to ``out`` or stdout; return how many columns a table had no room for.
+
+    A file appears only when it is whole. Raises ``TracedbError`` where it cannot be written.
+    """
+    if out is None:
+        stream = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=False)
+        try:
+            left = _write_text(answer, format_name, stream)
+            stream.flush()
+        finally:
+            stream.detach()
+        return left
+    try:
+        return _write_file(answer, format_name, out)
+    except OSError as error:
+        raise TracedbError(f"{out}: cannot be written: {error.strerror or error}") from error
+
+
+def _write_file(answer: Answer, format_name: str, out: Path) -> int:
+    is_special = out.exists() and not out.is_file()  # /dev/stdout, a pipe
+    aside = out if is_special else out.with_name(f".{out.name}.part")
+    try:
+        if format_name in _BINARY:
+            _BINARY[format_name](answer, aside)
+            left = 0
+        else:
+            with aside.open("w", encoding="utf-8", newline="") as target:
+                left = _write_text(answer, format_name, target)
+        if not is_special:
+            aside.replace(out)
+    finally:
+        if not is_special:
+            aside.unlink(missing_ok=True)
+    return left
+
+
+def _write_text(answer: Answer, format_name: str, target: TextIO) -> int:
+    if format_name == "table":
+        from tracedb.output.table import write_table
+
+        return write_table(answer, target)
+    if format_name in ("markdown", "html"):
+        from tracedb.output.page import write_html, write_markdown
+
+        (write_html if format_name == "html" else write_markdown)(answer, target)
+        return 0
+    _TEXT[format_name](answer, target)
+    return 0

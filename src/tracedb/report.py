@@ -1,0 +1,220 @@
+"""A report: one view, filtered and grouped in its own text, ordered, limited. No arithmetic happens here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import duckdb
+
+from tracedb import conditions, findings, hooks, schema, selection, views
+from tracedb.database import first_words, identifier, quoted
+from tracedb.errors import NotCaptured, TracedbError
+from tracedb.output import Answer, Show, from_sql
+from tracedb.reports import PLACE, Report
+from tracedb.selection import Filters, Scope
+
+_BY_NUMBERS = ("rank", "device", "step")
+_BY_TEXTS = {
+    "rank": "Rank of the captures.",
+    "device": "Device number within the capture.",
+    "source": "Which ingester read the captures.",
+    "vendor": "Maker of the device.",
+    "range": "Range around the launches.",
+    "step": "Step number.",
+}
+
+
+@dataclass
+class Query:
+    """A report's SQL in its parts."""
+
+    report: Report
+    scope: Scope
+    source: str
+    """What stands after FROM: the view, or its text with the hooks filled in."""
+    columns: list[str]
+    by: list[str]
+    order: list[str]
+    where: str = ""
+
+    def select(self, source: str, where: str, top: int) -> str:
+        """Return the final SELECT over a source."""
+        listed = ", ".join(_bare(column) for column in self.columns)
+        lines = [f"SELECT {listed}", f"FROM {source}"]
+        if where:
+            lines.append(f"WHERE {where}")
+        ordered = ", ".join(self.order)
+        if top and self.by:
+            lines.append(
+                f"QUALIFY row_number() OVER (PARTITION BY {self._groups} ORDER BY {ordered}) <= {top}"
+            )
+        lines.append(f"ORDER BY {ordered}")
+        if top and not self.by:
+            lines.append(f"LIMIT {top}")
+        return "\n".join(lines)
+
+    @property
+    def _groups(self) -> str:
+        return ", ".join(identifier(name) for name in self.by)
+
+    def text(self, top: int) -> str:
+        """Return the whole statement, runnable on the file."""
+        return self.select(self.source, self.where, top)
+
+    def rows_and_shown(self, source: str, where: str, top: int) -> str:
+        """Return the query for how many rows there are, and how many of them ``top`` leaves."""
+        condition = f" WHERE {where}" if where else ""
+        groups = f"PARTITION BY {self._groups}" if self.by else ""
+        return f"""SELECT count(*), count(*) FILTER (place <= {top})
+                   FROM (SELECT row_number() OVER ({groups}) AS place FROM {source}{condition})"""
+
+
+@dataclass
+class Found:
+    """A report's answer, and what is said beside it on stderr."""
+
+    answer: Answer
+    notes: list[str] = field(default_factory=list)
+
+
+def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
+    """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` where they do not fit."""
+    view = views.find(report.view, version)
+    scope = selection.select(connection, filters, version, report.has_rule)
+    own = [column.name for column in schema.columns(connection, version, view.name)]
+    if report.is_by_row:  # its rows have these columns already
+        kept = tuple(name for name in filters.by if name not in own)
+        scope = replace(scope, filters=replace(filters, by=kept))
+    source = f"{version}.{view.name}"
+    by: list[str] = []
+    if not scope.filters.is_bare:
+        text = (report.text or view.select).replace("{version}", version)
+        edits = conditions.edits(connection, scope, text, report.name, own)
+        by = [item.name for item in edits.by]
+        source = f"(\n{hooks.resolve(text, edits)}\n) AS answer"
+    described = connection.execute(f"DESCRIBE FROM {source}").fetchall()
+    columns = [str(row[0]) for row in described]
+    where = f"rule = {quoted(scope.rule)}" if report.has_rule else ""
+    groups = by + [name for name in filters.by if name not in by and name in columns]
+    return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where)
+
+
+def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
+    """Return a total order: --by columns, the report's own, names, then every other column."""
+    order = [item for name in by for item in _natural(identifier(name), name in _BY_NUMBERS)]
+    for item in report.order:
+        if item == "{place}":
+            order += _place_order(scope, columns)
+        elif re.findall(r"\w+", item)[0] in columns:
+            order.append(item)
+    said = {re.findall(r"\w+", item)[0] for item in order} | set(by)
+    rest = dict.fromkeys((*report.names, *columns))
+    return order + [_bare(name) for name in rest if name not in said]
+
+
+def _natural(column: str, is_number: bool) -> list[str]:
+    return [f"{column} NULLS LAST"] if is_number else selection.natural(column).split(", ")
+
+
+def _place_order(scope: Scope, columns: Sequence[str]) -> list[str]:
+    order = []
+    if "labels" in columns:
+        for key in scope.varying:
+            order += _natural(f"labels[{quoted(key)}]", False)
+    return order + [f"{name} NULLS LAST" for name in ("rank", "source") if name in columns]
+
+
+def _bare(name: str) -> str:
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _BY_TEXTS else identifier(name)
+
+
+@contextmanager
+def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
+    """Turn what can go wrong with a sound query into one line; anything else is a fault of tracedb's own."""
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
+    except duckdb.OutOfMemoryException as error:
+        raise TracedbError(f"{path}: not enough memory: {first_words(error)}") from error
+    except (duckdb.IOException, duckdb.SerializationException) as error:
+        raise TracedbError(f"{path}: cannot be read: {first_words(error)}") from error
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        outdated = views.outdated(connection)
+        if not outdated:
+            raise
+        raise TracedbError(
+            f"{path}: its views are of another tracedb ({len(outdated)} differ, such as {outdated[0]}); "
+            "bring them up to date with `tracedb migrate`"
+        ) from error
+
+
+def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
+    """Run a report. Raises ``NotCaptured``, with the reason, where there is no answer."""
+    report, scope = query.report, query.scope
+    source, where = query.source, query.where
+    if not report.is_by_row:
+        condition = f" WHERE {where}" if where else ""
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
+        source, where = "temp.answer", ""
+    condition = f" WHERE {where}" if where else ""
+    ((is_answer,),) = connection.execute(f"SELECT {report.answers} FROM {source}{condition}").fetchall()
+    if not is_answer:
+        raise NotCaptured(findings.reason(connection, report, scope, path))
+    comments = {
+        column.name: column.description for column in schema.columns(connection, scope.version, report.view)
+    }
+    comments |= {name: _BY_TEXTS.get(name, f"Label {name}.") for name in query.by}
+    answer = from_sql(connection, query.select(source, where, top), comments)
+    answer.report, answer.version, answer.database = report.name, scope.version, str(path)
+    answer.filters = _filters(query, top)
+    answer.warnings = findings.warnings(connection, report, scope, query.columns)
+    answer.shows = _shows(query)
+    found = Found(answer)
+    if report.summary:
+        found.notes += [str(line) for (line,) in connection.execute(report.summary).fetchall()]
+    if scope.rule and scope.rule != "thread":
+        found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
+    if top:
+        ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
+        if shown < rows:
+            found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
+    return found
+
+
+def _filters(query: Query, top: int) -> dict[str, object]:
+    filters = query.scope.filters
+    said: dict[str, object] = {
+        "rank": list(filters.ranks),
+        "device": list(filters.devices),
+        "source": list(filters.sources),
+        "where": {key: list(values) for key, values in filters.where.items()},
+        "range": filters.range,
+        "rule": query.scope.rule or None,
+        "skip_warmup": filters.skip_warmup,
+        "by": query.by,
+        "top": top,
+    }
+    return {key: value for key, value in said.items() if value not in (None, [], {}, 0)}
+
+
+def _shows(query: Query) -> list[Show]:
+    """Return what eyes see: the report's columns, with those that say where a row comes from in place."""
+    shows: list[Show] = []
+    for show in query.report.shows:
+        if show is not PLACE:
+            shows.append(show)
+        elif query.by:
+            shows += [Show((name,), name, "raw" if name in _BY_NUMBERS else "text") for name in query.by]
+        elif query.scope.captures > 1:
+            shows.append(replace(PLACE, keys=query.scope.varying))
+    by = set(query.by)
+    return [
+        show
+        for index, show in enumerate(shows)
+        if index < len(by) or not (len(show.columns) == 1 and show.columns[0] in by)
+    ]

@@ -1,0 +1,70 @@
+"""The schema as declared once in ``schemas/vN.sql``: applying it, its Arrow form, its documentation."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import duckdb
+
+from tracedb import rooms
+from tracedb.database import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event")
+"""Tables whose rows come from events of the trace, one event one row."""
+
+
+INGESTED_TABLES = (*EVENT_TABLES, "device", "ingest_issue")
+"""Tables that ingesters fill beside ``capture``."""
+
+
+class Column(NamedTuple):
+    """A column of a table or view, with its documentation."""
+
+    name: str
+    type: str
+    description: str
+
+
+def ddl() -> str:
+    """Return the DDL of the current schema version."""
+    return rooms.text("schemas", f"v{SCHEMA_VERSION}.sql")
+
+
+def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str) -> None:
+    """Create the tables in the current catalog, which must be empty. Call inside a transaction."""
+    connection.execute(ddl())
+    connection.execute(
+        "INSERT INTO meta.schema_version VALUES (?, ?, current_timestamp::TIMESTAMP)",
+        [SCHEMA_VERSION, tracedb_version],
+    )
+
+
+@cache
+def arrow(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table as ingesters give it: without ``capture_id``."""
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(ddl())
+        empty = connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
+        return empty.to_arrow_table().schema
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return (table, comment) of the schema in the current catalog."""
+    return connection.execute(
+        """SELECT table_name, coalesce(comment, '') FROM duckdb_tables()
+           WHERE database_name = current_database() AND schema_name = 'main' ORDER BY table_oid"""
+    ).fetchall()
+
+
+def columns(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[Column]:
+    """Return the columns of a table or view in the current catalog; empty if there is none of that name."""
+    rows = connection.execute(
+        """SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
+           WHERE database_name = current_database() AND schema_name = ? AND table_name = ? ORDER BY column_index""",
+        [schema, name],
+    ).fetchall()
+    return [Column(*row) for row in rows]

@@ -1,0 +1,258 @@
+"""Which captures a report is about: the filters, checked against what the database holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tracedb.database import quoted
+from tracedb.errors import NotCaptured, UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+BY_BUILT_IN = ("rank", "device", "source", "vendor", "step", "range")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a report was asked to look at, and by what it is grouped."""
+
+    ranks: tuple[int, ...] = ()
+    devices: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    range: str | None = None
+    rule: str | None = None
+    skip_warmup: int = 0
+    by: tuple[str, ...] = ()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the view is asked for as it is."""
+        return not (self.on_captures or self.on_events or self.by)
+
+    @property
+    def on_captures(self) -> bool:
+        """Whether some captures may be left out."""
+        return bool(self.ranks or self.sources or self.where)
+
+    @property
+    def on_events(self) -> bool:
+        """Whether some events of a capture may be left out."""
+        return bool(self.devices or self.range is not None or self.skip_warmup)
+
+    @property
+    def needs_rule(self) -> bool:
+        """Whether ranges are joined to kernels for the filters themselves."""
+        return self.range is not None or "range" in self.by
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Filters that fit the database, with the rule of range membership that is in force."""
+
+    filters: Filters
+    version: str
+    rule: str
+    varying: tuple[str, ...]
+    """Label keys that have more than one value among the selected captures."""
+    captures: int
+
+
+def label(alias: str, key: str) -> str:
+    """Return the value of a label as SQL."""
+    return f"{alias}.labels[{quoted(key)}]"
+
+
+def one_of(column: str, values: Sequence[object]) -> str:
+    texts = [quoted(value) if isinstance(value, str) else str(value) for value in values]
+    return f"{column} = {texts[0]}" if len(texts) == 1 else f"{column} IN ({', '.join(texts)})"
+
+
+def capture_conditions(filters: Filters, alias: str) -> list[str]:
+    """Return the conditions on a row that has the capture's columns."""
+    conditions = []
+    if filters.ranks:
+        conditions.append(one_of(f"{alias}.rank", filters.ranks))
+    if filters.sources:
+        conditions.append(one_of(f"{alias}.source", filters.sources))
+    conditions += [one_of(label(alias, key), values) for key, values in filters.where.items()]
+    return conditions
+
+
+def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool) -> Scope:
+    """Check the filters against the database and remember the captures they leave in ``temp.selected_capture``.
+
+    Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
+    """
+    _check_keys(connection, filters)
+    for text, condition, listing in _single_conditions(filters):
+        _check_one(connection, text, condition, listing)
+    conditions = " AND ".join(f"({item})" for item in capture_conditions(filters, "c")) or "true"
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
+    )
+    captures = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
+    if not captures and filters.on_captures:
+        raise NotCaptured(f"no capture matches all of {described(filters)}")
+    _check_devices(connection, filters)
+    _check_steps(connection, filters, version)
+    rule = filters.rule or _default_rule(connection)
+    if filters.range is not None or "range" in filters.by:
+        _check_range(connection, filters, rule, version)
+    return Scope(
+        filters, version, rule if needs_rule or filters.needs_rule else "", _varying(connection), captures
+    )
+
+
+def described(filters: Filters) -> str:
+    """Return the capture filters in words, as they were typed."""
+    said = [f"--rank {rank}" for rank in filters.ranks] + [f"--source {source}" for source in filters.sources]
+    said += [f"--where {key}={value}" for key, values in filters.where.items() for value in values]
+    return ", ".join(said)
+
+
+def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    ((value,),) = connection.execute(query).fetchall()
+    return int(value or 0)
+
+
+def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    return [str(row[0]) for row in connection.execute(query).fetchall()]
+
+
+def natural(column: str) -> str:
+    """Return an ORDER BY list that puts numbers written as text in the order of numbers."""
+    return f"TRY_CAST({column} AS DOUBLE) NULLS LAST, {column} NULLS LAST"
+
+
+def label_keys(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the label keys of all captures."""
+    return _texts(
+        connection, "SELECT DISTINCT unnest(map_keys(c.labels)) AS key FROM main.capture AS c ORDER BY key"
+    )
+
+
+def _check_keys(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
+    asked = [*filters.where, *(name for name in filters.by if name not in BY_BUILT_IN)]
+    if not asked:
+        return
+    keys = label_keys(connection)
+    for key in asked:
+        if key in keys:
+            continue
+        there = f"label keys here: {', '.join(keys)}" if keys else "no capture here has labels"
+        if key in filters.where:
+            raise UsageError(f"no capture has a label {key!r}; {there}")
+        raise UsageError(f"cannot group by {key!r}: {there}; and always: {', '.join(BY_BUILT_IN)}")
+
+
+def _single_conditions(filters: Filters) -> list[tuple[str, str, str]]:
+    """Return (words, condition, what to list) of each filter value that some capture must have."""
+    found = [(f"rank {rank}", f"c.rank = {rank}", "c.rank") for rank in filters.ranks]
+    found += [(f"source {name}", f"c.source = {quoted(name)}", "c.source") for name in filters.sources]
+    for key, values in filters.where.items():
+        column = label("c", key)
+        found += [(f"{key}={value}", f"{column} = {quoted(value)}", column) for value in values]
+    return found
+
+
+def _check_one(connection: duckdb.DuckDBPyConnection, text: str, condition: str, column: str) -> None:
+    if _scalar(connection, f"SELECT count(*) FROM main.capture AS c WHERE {condition}"):
+        return
+    values = _texts(
+        connection,
+        f"""SELECT value FROM (SELECT DISTINCT {column}::VARCHAR AS value FROM main.capture AS c)
+            WHERE value IS NOT NULL ORDER BY {natural("value")}""",
+    )
+    raise NotCaptured(f"no capture has {text}; there are: {_listed(values)}")
+
+
+def _listed(values: Sequence[str], most: int = 20) -> str:
+    """Return values in words; whole numbers in a row as a span."""
+    if not values:
+        return "none"
+    spans: list[list[str]] = []
+    for value in values:
+        if spans and value.isdigit() and spans[-1][-1].isdigit() and int(value) == int(spans[-1][-1]) + 1:
+            spans[-1] = [spans[-1][0], value]
+        else:
+            spans.append([value])
+    texts = ["\N{EN DASH}".join(span) for span in spans]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _check_devices(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
+    if not filters.devices:
+        return
+    there = _texts(
+        connection,
+        """SELECT DISTINCT e.device_id FROM main.kernel_event AS e SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = e.capture_id WHERE e.device_id IS NOT NULL ORDER BY e.device_id""",
+    )
+    for device in filters.devices:
+        if str(device) not in there:
+            raise NotCaptured(f"no GPU activity on device {device}; there are: {_listed(there)}")
+
+
+def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+    if not filters.skip_warmup and "step" not in filters.by:
+        return
+    steps = _scalar(
+        connection,
+        f"""SELECT max(t.step_index) FROM {version}._step AS t
+            SEMI JOIN temp.selected_capture AS s ON s.capture_id = t.capture_id""",
+    )
+    if not steps:
+        raise NotCaptured(
+            "no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart"
+        )
+    if steps <= filters.skip_warmup:
+        raise NotCaptured(
+            f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {steps} steps"
+        )
+
+
+def _default_rule(connection: duckdb.DuckDBPyConnection) -> str:
+    rules = _texts(
+        connection,
+        """SELECT DISTINCT m.rule FROM main.annotation_kernel AS m SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = m.capture_id""",
+    )
+    return "time" if rules == ["time"] else "thread"
+
+
+def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, rule: str, version: str) -> None:
+    names = _texts(
+        connection,
+        f"""SELECT r.name FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
+            ON s.capture_id = r.capture_id GROUP BY r.name ORDER BY count(*) DESC, r.name LIMIT 8""",
+    )
+    if not names:
+        raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
+    if filters.range is None:
+        return
+    condition = f"r.name GLOB {quoted(filters.range)}"
+    if not _scalar(
+        connection,
+        f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
+            ON s.capture_id = r.capture_id WHERE {condition}""",
+    ):
+        raise NotCaptured(f"no range matches {filters.range!r}; some that there are: {', '.join(names)}")
+
+
+def _varying(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    return tuple(
+        _texts(
+            connection,
+            """WITH entry AS (SELECT s.capture_id, unnest(map_entries(s.labels)) AS pair
+                              FROM temp.selected_capture AS s),
+                    total AS (SELECT count(*) AS captures FROM temp.selected_capture)
+               SELECT pair.key FROM entry, total GROUP BY pair.key, captures
+               HAVING count(DISTINCT pair.value) > 1 OR count(*) < captures
+               ORDER BY CASE pair.key WHEN 'sweep' THEN 0 WHEN 'threads' THEN 1 WHEN 'channels' THEN 2 ELSE 3 END,
+                        pair.key""",
+        )
+    )
