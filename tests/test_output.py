@@ -89,7 +89,15 @@ class TestMachines:
         assert [json.loads(line)["name"] for line in lines] == ['gemm<128, "a|b">', "=HYPERLINK(1)"]
 
     def test_values_of_every_kind(self) -> None:
-        values = [True, Decimal("3"), Decimal("1.5"), datetime(2026, 1, 2, 3), [1, float("inf")], 2**100, b"\x01"]
+        values = [
+            True,
+            Decimal("3"),
+            Decimal("1.5"),
+            datetime(2026, 1, 2, 3),
+            [1, float("inf")],
+            2**100,
+            b"\x01",
+        ]
         answer = from_rows([Column(f"c{at}", "?") for at in range(len(values))], [values])
         row = json.loads(text_of(write_ndjson, answer))
         assert list(row.values()) == [True, 3, 1.5, "2026-01-02T03:00:00", [1, None], 2**100, "01"]
@@ -152,7 +160,13 @@ class TestFiles:
 class TestFormat:
     @pytest.mark.parametrize(
         ("name", "form"),
-        [("a.CSV", "csv"), ("a.jsonl", "ndjson"), ("a.md", "markdown"), ("a.htm", "html"), ("a.txt", "table")],
+        [
+            ("a.CSV", "csv"),
+            ("a.jsonl", "ndjson"),
+            ("a.md", "markdown"),
+            ("a.htm", "html"),
+            ("a.txt", "table"),
+        ],
     )
     def test_the_ending_says_it(self, name: str, form: str) -> None:
         assert choose_format(None, Path(name)) == form
@@ -171,19 +185,26 @@ class TestEyes:
     def test_table_has_one_unit_a_column(self) -> None:
         rows: list[Sequence[object]] = [("a", 1_234_567_890, 62.51, {}), ("b", 2_000, None, {"k": "v"})]
         answer = sample(rows)
-        answer.shows = [Show(("name",)), Show(("total_ns",), "total"), Show(("share_percent",), "share"), Show(("labels",))]
+        answer.shows = [
+            Show(("name",)),
+            Show(("total_ns",), "total"),
+            Show(("share_percent",), "share"),
+            Show(("labels",)),
+        ]
         assert text_of(write_table, answer).splitlines() == [
             "                 share",
             "name   total ms      %  labels",
-            "─────────────────────────────",
-            "a    1,234.568   62.5  \N{EN DASH}",
-            "b        0.002      \N{EN DASH}  k=v",
+            "──────────────────────────────",
+            "a     1,234.568   62.5  \N{EN DASH}",
+            "b         0.002      \N{EN DASH}  k=v",
         ]
 
     def test_table_fits_the_width_and_says_what_it_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "40")
-        answer = from_rows([Column("name", "VARCHAR"), *(Column(f"column{at}", "BIGINT") for at in range(9))],
-                           [("x" * 300, *range(9))])
+        answer = from_rows(
+            [Column("name", "VARCHAR"), *(Column(f"column{at}", "BIGINT") for at in range(9))],
+            [("x" * 300, *range(9))],
+        )
         target = io.StringIO()
         left = write_table(answer, target)
         assert left > 0
@@ -191,11 +212,16 @@ class TestEyes:
 
     def test_terminal_codes_in_names_do_nothing(self) -> None:
         answer = from_rows([Column("name", "VARCHAR")], [("\x1b[2J[red]x\u202e",)])
-        assert text_of(write_table, answer).splitlines()[2] == "\N{REPLACEMENT CHARACTER}[2J[red]x\N{REPLACEMENT CHARACTER}"
+        assert (
+            text_of(write_table, answer).splitlines()[2]
+            == "\N{REPLACEMENT CHARACTER}[2J[red]x\N{REPLACEMENT CHARACTER}"
+        )
 
     def test_markdown_takes_no_name_for_its_own(self) -> None:
-        answer = from_rows([Column("name", "VARCHAR"), Column("calls", "BIGINT", "count")],
-                           [("<script>|`", 1), ("plain", 1_000)])
+        answer = from_rows(
+            [Column("name", "VARCHAR"), Column("calls", "BIGINT", "count")],
+            [("<script>|`", 1), ("plain", 1_000)],
+        )
         answer.shows = [Show(("name",), kind="name"), Show(("calls",))]
         assert text_of(write_markdown, answer) == (
             "| name | calls |\n|---|---:|\n| `` <script>\\|` `` | 1 |\n| plain | 1,000 |\n"
@@ -228,7 +254,10 @@ class TestNames:
     @pytest.mark.parametrize(
         ("text", "shown"),
         [
-            ("[[8192, 4096], [4096, 1024], []]", "8192\N{MULTIPLICATION SIGN}4096 · 4096\N{MULTIPLICATION SIGN}1024"),
+            (
+                "[[8192, 4096], [4096, 1024], []]",
+                "8192\N{MULTIPLICATION SIGN}4096 · 4096\N{MULTIPLICATION SIGN}1024",
+            ),
             ("[[[2, 3], [4]], [5]]", "(2\N{MULTIPLICATION SIGN}3, 4) · 5"),
             ("[]", ""),
             ("no json", "no json"),

@@ -1,6 +1,6 @@
 """torch.profiler (Kineto) traces: Chrome JSON, plain, gzip or zstd."""
 
-from tracedb_torch.ingester import TorchIngester
+from tracedb_torch.kineto import TorchIngester
 
 ingester = TorchIngester()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -17,23 +15,10 @@ from tracedb_torch import events as ev
 from tracedb_torch.account import Account
 from tracedb_torch.columns import Mask, Texts, Times, integers, nanoseconds, number, number_of, numbers, process_number, text_of
 
-_HEAD = attrgetter("name", "pid", "tid", "dur", "args")
-_TS = attrgetter("ts")
-_DUR = attrgetter("dur")
-
 Ordinals = npt.NDArray[np.int64]
-_GPU = attrgetter(
-    *("external_id", "external_id_2021", "device", "context", "stream", "correlation", "registers", "shared"),
-    *("grid", "block", "occupancy", "bytes", "graph_id", "graph_node_id"),
-)
-_LAUNCH = attrgetter("external_id", "external_id_2021", "correlation")
-_OP = attrgetter("external_id", "sequence_number", "forward_thread")
-_MEMORY = attrgetter("device_type", "device", "address", "bytes", "allocated", "reserved")
-_RAW = attrgetter("input_dims", "input_dims_2020", "input_types", "input_strides", "concrete_inputs")
-_COLLECTIVE = attrgetter("collective")
-_IS_NONE = partial(is_, None)
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
 NO_CORRELATION = frozenset((0, -1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
+LATEST_NS = (1 << 63) - 1
 STEP = "ProfilerStep#"
 
 
@@ -72,20 +57,21 @@ class Batches:
             ready.append(("text", _batch(id=integers(numbers), value=pa.array(values, pa.string()))))
         return ready
 
-    def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
-        """Make the batches of events of one category."""
+    def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
+        """Make the batches of events of one category; see ``nanoseconds`` for the flags."""
         if shape.kind == ev.MEMORY and not self._options.memory_events:
             self.left_aside("memory_events", len(members), "allocator events; --memory-events stores them")
             return
         if shape.kind == ev.PYTHON and not self._options.python_stacks:
             self.left_aside("python_functions", len(members), "Python frames; --python-stacks stores them")
             return
-        start, good, fractional = nanoseconds(list(map(_TS, members)), trust_large)
+        start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
         self.has_fractions = self.has_fractions or fractional
         if shape.kind == ev.MEMORY:
             duration = np.zeros(len(members), np.int64)
         else:
-            duration, measured, _ = nanoseconds(list(map(_DUR, members)), True)
+            duration, measured, _ = nanoseconds([member.dur for member in members], True, exact)
+            measured &= duration <= LATEST_NS - start  # the end must be a time, too
             good = self._judge(shape, members, good, measured, duration)
         if not good.all():
             keep = np.flatnonzero(good)
@@ -113,9 +99,15 @@ class Batches:
     def _make(
         self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times
     ) -> None:
-        names, pids, tids, durs, args = zip(*map(_HEAD, members), strict=True)
+        # A comprehension per attribute: several times faster than one call for all of them.
+        names = [member.name for member in members]
         if None in names:
-            names = tuple("(no name)" if name is None else name for name in names)
+            names = ["(no name)" if name is None else name for name in names]
+        pids = [member.pid for member in members]
+        args = [member.args for member in members]
+        if None in args:
+            args = [found or ev.ARGS[shape.kind]() for found in args]
+        tids = [member.tid for member in members]
         common = {
             "pid": self._process_numbers(pids),
             "tid": numbers(tids),
@@ -123,8 +115,6 @@ class Batches:
             "start_ns": pa.array(start),
             "duration_ns": pa.array(duration),
         }
-        if any(map(_IS_NONE, args)):
-            args = tuple(found or ev.ARGS[shape.kind]() for found in args)
         if shape.kind == ev.GPU:
             self._gpu(KINDS.get(shape.category, "kernel"), ordinals, common, args)
         elif shape.kind == ev.LAUNCH:
@@ -134,7 +124,7 @@ class Batches:
         elif shape.kind == ev.MEMORY:
             self._memory(ordinals, common, args)
         else:
-            self._annotation(shape.kind, ordinals, common, pids, tids, durs)
+            self._annotation(shape.kind, ordinals, common, members)
 
     def _process_numbers(self, pids: Sequence[int | str | None]) -> pa.Array:
         different = set(pids)
@@ -146,9 +136,6 @@ class Batches:
         return integers([self.processes[pid] for pid in pids])
 
     def _gpu(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
-        columns = zip(*map(_GPU, args), strict=True)
-        ext, ext_2021, device, context, stream, correlation, registers, shared, *rest = columns
-        grid, block, occupancy, size, graph_id, node_id = rest
         batch = _batch(
             event_id=pa.array(ordinals),
             pid=common["pid"],
@@ -157,49 +144,46 @@ class Batches:
             name=common["name"],
             start_ns=common["start_ns"],
             duration_ns=common["duration_ns"],
-            external_id=_external(ext, ext_2021),
-            device_id=integers(device),
-            context_id=integers(context),
-            stream_id=integers(stream),
-            correlation_id=_correlation(correlation),
-            registers=integers(registers),
-            shared_bytes=integers(shared),
-            **_sizes("grid", grid),
-            **_sizes("block", block),
-            occupancy=pa.array(occupancy, pa.float64()),
-            bytes=integers(size),
-            graph_id=integers(graph_id),
-            graph_node_id=integers(node_id),
+            external_id=_external([a.external_id for a in args], [a.external_id_2021 for a in args]),
+            device_id=integers([a.device for a in args]),
+            context_id=integers([a.context for a in args]),
+            stream_id=integers([a.stream for a in args]),
+            correlation_id=_correlation([a.correlation for a in args]),
+            registers=integers([a.registers for a in args]),
+            shared_bytes=integers([a.shared for a in args]),
+            **_sizes("grid", [a.grid for a in args]),
+            **_sizes("block", [a.block for a in args]),
+            occupancy=pa.array([a.occupancy for a in args], pa.float64()),
+            bytes=integers([a.bytes for a in args]),
+            graph_id=integers([a.graph_id for a in args]),
+            graph_node_id=integers([a.graph_node_id for a in args]),
         )
         self._ready.append(("gpu", batch))
         self._messages(ordinals, args)
 
     def _launch(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
-        ext, ext_2021, correlation = zip(*map(_LAUNCH, args), strict=True)
         batch = _batch(
             launch_id=pa.array(ordinals),
             **common,
-            external_id=_external(ext, ext_2021),
-            correlation_id=_correlation(correlation),
+            external_id=_external([a.external_id for a in args], [a.external_id_2021 for a in args]),
+            correlation_id=_correlation([a.correlation for a in args]),
         )
         self._ready.append(("launch", batch))
 
     def _op(
         self, shape: ev.Shape, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], names: Sequence[Any]
     ) -> None:
-        ext, sequence, forward = zip(*map(_OP, args), strict=True)
-        dims, dims_2020, types, strides, concrete = zip(*map(_RAW, args), strict=True)
-        dims = [old if old and not new else new for new, old in zip(dims, dims_2020, strict=True)]
+        dims = [a.input_dims if a.input_dims is not ev.NOTHING else a.input_dims_2020 for a in args]
         batch = _batch(
             op_id=pa.array(ordinals),
             **common,
-            external_id=_external(ext, None),
-            sequence_number=integers(sequence),
-            forward_thread_id=integers(forward),
+            external_id=_external([a.external_id for a in args], None),
+            sequence_number=integers([a.sequence_number for a in args]),
+            forward_thread_id=integers([a.forward_thread for a in args]),
             input_dims=self._texts.numbers_of_raw(dims),
-            input_types=self._texts.numbers_of_raw(types),
-            input_strides=self._texts.numbers_of_raw(strides),
-            concrete_inputs=self._texts.numbers_of_raw(concrete),
+            input_types=self._texts.numbers_of_raw([a.input_types for a in args]),
+            input_strides=self._texts.numbers_of_raw([a.input_strides for a in args]),
+            concrete_inputs=self._texts.numbers_of_raw([a.concrete_inputs for a in args]),
         )
         # Before 2022 record_function ranges were operators; the profiler's steps are the ones known by name.
         if shape.category == "Operator" and any(name and name.startswith(STEP) for name in names):
@@ -211,17 +195,12 @@ class Batches:
         self._messages(ordinals, args)
 
     def _annotation(
-        self,
-        kind: str,
-        ordinals: Ordinals,
-        common: dict[str, pa.Array],
-        pids: Sequence[Any],
-        tids: Sequence[Any],
-        durs: Sequence[Any],
+        self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], members: Sequence[Any]
     ) -> None:
         style = {ev.USER: "user", ev.PROJECTION: "gpu_projection", ev.PYTHON: "python_function"}[kind]
         projected = kind == ev.PROJECTION
         duration = common["duration_ns"]
+        durs = [member.dur for member in members]
         if None in durs:
             is_open = pa.array([dur is None for dur in durs])
             duration = pc.if_else(is_open, pa.scalar(None, pa.int64()), duration)
@@ -233,26 +212,29 @@ class Batches:
             style=pa.array([style] * len(ordinals), pa.string()),
             start_ns=common["start_ns"],
             duration_ns=duration,
-            device_id=integers([number(pid) if projected else None for pid in pids]),
-            stream_id=integers([number(tid) if projected else None for tid in tids]),
+            device_id=integers([number(member.pid) if projected else None for member in members]),
+            stream_id=integers([number(member.tid) if projected else None for member in members]),
         )
         self._ready.append(("annotation", batch))
 
     def _memory(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
-        names = ("device_type", "device_id", "address", "bytes", "allocated", "reserved")
-        values = zip(*map(_MEMORY, args), strict=True)
         batch = _batch(
             memory_event_id=pa.array(ordinals),
             pid=common["pid"],
             tid=common["tid"],
             start_ns=common["start_ns"],
-            **{name: integers(column) for name, column in zip(names, values, strict=True)},
+            device_type=integers([a.device_type for a in args]),
+            device_id=integers([a.device for a in args]),
+            address=integers([a.address for a in args]),
+            bytes=integers([a.bytes for a in args]),
+            allocated=integers([a.allocated for a in args]),
+            reserved=integers([a.reserved for a in args]),
         )
         self._ready.append(("memory", batch))
 
     def _messages(self, ordinals: Ordinals, args: Sequence[Any]) -> None:
         """Stage what events say of a collective; most say nothing."""
-        places = [place for place, raw in enumerate(map(_COLLECTIVE, args)) if raw is not ev.NOTHING]
+        places = [place for place, a in enumerate(args) if a.collective is not ev.NOTHING]
         if not places:
             return
         args = [args[place] for place in places]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tracedb.errors import ReadError
 
-BLOCK = 1 << 20  # bytes that are decoded at a time: what is alive at once stays small
-HEAD_LIMIT = 256 << 20  # a header longer than this is no trace
+BLOCK = 2 << 20  # bytes that are decoded at a time: what is alive at once stays small
+HEAD_LIMIT = 64 << 20  # a header longer than this is no trace
 EVENT_LIMIT = 64 << 20  # nor is one event longer than this
-TAIL_LIMIT = 64 << 20  # bytes kept of what follows the events
+TAIL_LIMIT = 16 << 20  # bytes kept of what follows the events
 
 BOM = b"\xef\xbb\xbf"
 EVENTS_KEY = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
-BETWEEN = re.compile(rb"(\s*)\}(\s*),(\s*)\{")
+FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*(\S)")
+BETWEEN = re.compile(rb'(\s*),\s*\{\s*"\w+"')
 BOUNDARY = re.compile(
-    rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|sf|tts|bind_id|scope)"\s*:)'
+    rb'\}\s*,(?=\s*\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|sf|tts|bind_id|scope)"\s*:)'
 )
+OVERLAP = 4 << 10  # bytes looked at again, in which a boundary may have begun
+
+_json = json.JSONDecoder(strict=False)
 
 
 @dataclass
@@ -40,8 +45,9 @@ class Trace:
 def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, bool]]:
     """Yield (text, offset, last): runs of whole events without the array's brackets.
 
-    ``offset`` is the place of the text in the decompressed file. Once ``trace.ended`` is set, what follows goes to
-    ``trace.tail``. A cut may be wrong in odd layouts; then the text does not parse and the caller looks closer.
+    ``offset`` is the place of the text in the decompressed file; between a text and the next stood a comma, and blanks
+    before it. Once ``trace.ended`` is set, what follows goes to ``trace.tail``. A cut may be wrong where objects stand
+    in lists inside an event; then the text does not parse and the caller puts it together again with the next.
     Raises ``ReadError`` where there is no event array.
     """
     source = iter(pieces)
@@ -49,6 +55,7 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
     offset = start
     buffer = buffer[start:]
     boundary: tuple[bytes, int, int] | None = None
+    searched = 0
     for piece in source:
         if trace.ended:
             trace.add_tail(piece)
@@ -57,8 +64,9 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
         if len(buffer) < BLOCK:
             continue
         boundary = boundary or _boundary(buffer)
-        cut = _cut(buffer, boundary)
+        cut = _cut(buffer, boundary, searched)
         if cut is None:
+            searched = max(len(buffer) - OVERLAP, 0)
             if len(buffer) > EVENT_LIMIT:
                 raise ReadError(
                     f"an event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace"
@@ -68,6 +76,7 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
         yield buffer[:end], offset, False
         buffer = buffer[resume:]
         offset += resume
+        searched = 0
         if trace.ended:
             trace.add_tail(buffer)
             buffer = b""
@@ -77,20 +86,20 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
 
 def _head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
     """Read up to the event array; return what was read and where the events begin."""
-    buffer = b""
+    buffer = bytearray()
     looked = 0
     for piece in source:
         buffer += piece
-        first = buffer.removeprefix(BOM).lstrip()[:1]
-        if first == b"[":
+        first = FIRST.match(buffer)
+        if first and first[1] == b"[":
             trace.is_bare_list = True
-            return buffer, buffer.index(b"[") + 1
-        if first not in (b"{", b""):
+            return bytes(buffer), first.end()
+        if first and first[1] != b"{":
             break
-        found = EVENTS_KEY.search(buffer, max(0, looked - 64))
+        found = EVENTS_KEY.search(buffer, max(0, looked - OVERLAP))
         if found:
-            trace.head = buffer[: found.start()]
-            return buffer, found.end()
+            trace.head = bytes(buffer[: found.start()])
+            return bytes(buffer), found.end()
         looked = len(buffer)
         if looked > HEAD_LIMIT:
             break
@@ -98,21 +107,33 @@ def _head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
 
 
 def _boundary(buffer: bytes) -> tuple[bytes, int, int] | None:
-    """Learn from the first two events what stands between events: (literal, length up to ``}``, length up to ``,``)."""
-    found = BETWEEN.search(buffer)
+    """Learn from the first two events what stands between events, up to the second one's first key.
+
+    Returns (literal, length up to ``}``, length up to ``,``), or None where the first event is malformed.
+    """
+    text = buffer[:BLOCK].decode("latin-1")  # one character a byte
+    try:
+        _, end = _json.raw_decode(text, len(text) - len(text.lstrip()))
+    except (ValueError, RecursionError):
+        return None
+    found = BETWEEN.match(buffer, end)
     if found is None:
         return None
-    return found[0], found.end(1) + 1 - found.start(), found.end(2) + 1 - found.start()
+    start = len(buffer[: end - 1].rstrip())
+    return buffer[start : found.end()], end - start, found.end(1) + 1 - start
 
 
-def _cut(buffer: bytes, boundary: tuple[bytes, int, int] | None) -> tuple[int, int] | None:
-    """Return (end of the last whole event but one, where the next text begins), or None if no boundary is in sight."""
+def _cut(buffer: bytes, boundary: tuple[bytes, int, int] | None, searched: int) -> tuple[int, int] | None:
+    """Return (end of the last whole event but one, place after the comma), or None if no boundary is in sight.
+
+    There was none in the first ``searched`` bytes.
+    """
     if boundary is not None:
         literal, closing, comma = boundary
-        place = buffer.rfind(literal)
+        place = buffer.rfind(literal, searched)
         if place >= 0:
             return place + closing, place + comma
     last = None
-    for last in BOUNDARY.finditer(buffer):  # noqa: B007 - the last one is wanted
+    for last in BOUNDARY.finditer(buffer, searched):  # noqa: B007 - the last one is wanted
         pass
     return None if last is None else (last.start() + 1, last.end())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
 import zlib
-from array import array
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Raw
+
+from tracedb_torch.repair import clean
 
 EXACT_BELOW = float(1 << 43)  # microseconds that a double holds to the nanosecond with room for rounding
 LATEST = 9.0e15  # microseconds beyond which nanoseconds leave 64 bits
@@ -27,17 +29,19 @@ class NeedsExactTimes(Exception):
     """A time is too large for a double to hold it to the nanosecond; the caller looks at the text."""
 
 
-def nanoseconds(values: Sequence[Any], trust_large: bool) -> tuple[Times, Mask, bool]:
+def nanoseconds(values: Sequence[Any], trust_large: bool, exact: bool = False) -> tuple[Times, Mask, bool]:
     """Return (ns as int64, which values are usable, whether any has a fraction) of microsecond values.
 
     Values may be float, decimal text, Decimal or None. The integer part is scaled by 1000 as an integer, since
     ``rint(ts * 1000)`` is wrong for a quarter of the values above 2^42. Raises ``NeedsExactTimes`` for floats from
-    2^43 on unless ``trust_large``.
+    2^43 on unless ``trust_large``. With ``exact`` the values are decimals, which must not pass through floats.
     """
+    if exact:
+        return _nanoseconds_one_by_one(values, True)
     try:
-        micros = np.frombuffer(array("d", values), dtype=np.float64)
-    except TypeError:
-        return _nanoseconds_one_by_one(values)
+        micros = np.frombuffer(struct.pack(f"{len(values)}d", *values), dtype=np.float64)
+    except struct.error:
+        return _nanoseconds_one_by_one(values, trust_large)
     usable = np.isfinite(micros) & (np.abs(micros) < LATEST)
     if not usable.all():
         micros = np.where(usable, micros, 0.0)
@@ -49,13 +53,15 @@ def nanoseconds(values: Sequence[Any], trust_large: bool) -> tuple[Times, Mask, 
     return times, usable, bool(fraction.any())
 
 
-def _nanoseconds_one_by_one(values: Sequence[Any]) -> tuple[Times, Mask, bool]:
+def _nanoseconds_one_by_one(values: Sequence[Any], trust_large: bool) -> tuple[Times, Mask, bool]:
     times = np.zeros(len(values), np.int64)
     usable = np.zeros(len(values), np.bool_)
     fractional = False
     for place, value in enumerate(values):
         if value is None:
             continue
+        if not trust_large and isinstance(value, float) and EXACT_BELOW <= abs(value) < LATEST:
+            raise NeedsExactTimes
         try:
             micros = value if isinstance(value, Decimal) else Decimal(str(value).strip())
         except ArithmeticError:
@@ -70,28 +76,37 @@ def _nanoseconds_one_by_one(values: Sequence[Any]) -> tuple[Times, Mask, bool]:
 
 
 def integers(values: Sequence[int | None]) -> pa.Array:
-    """Return int64 values; numbers beyond 64 bits become NULL."""
-    if type(values) is not tuple and type(values) is not list:
-        values = list(values)
+    """Return int64 values. Unsigned 64-bit ids keep their bits, so that equal ones stay equal; what is larger is NULL."""
     try:
-        return pa.array(np.frombuffer(array("q", values), np.int64))
-    except (TypeError, OverflowError):
+        return _int64(values)
+    except struct.error:
         pass
     if values.count(None) == len(values):
         return pa.nulls(len(values), pa.int64())
     try:
         return pa.array(values, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        limit = 1 << 63
-        return pa.array([v if v is not None and -limit <= v < limit else None for v in values], pa.int64())
+        return pa.array(list(map(_signed, values)), pa.int64())
+
+
+def _signed(value: int | None) -> int | None:
+    if value is None or not -(1 << 63) <= value < 1 << 64:
+        return None
+    return value if value < 1 << 63 else value - (1 << 64)
 
 
 def numbers(values: Sequence[int | str | None]) -> pa.Array:
     """Return process, thread or stream numbers; see ``number``."""
     try:
-        return pa.array(np.frombuffer(array("q", values), np.int64))
-    except (TypeError, OverflowError):
+        return _int64(values)
+    except struct.error:
         return integers([number(value) for value in values])
+
+
+def _int64(values: Sequence[Any]) -> pa.Array:
+    """Pack integers; the fastest way there is from a list. Raises struct.error for anything else."""
+    packed = pa.py_buffer(struct.pack(f"{len(values)}q", *values))
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, packed])
 
 
 def number(value: int | str | None) -> int | None:
@@ -105,7 +120,7 @@ def number(value: int | str | None) -> int | None:
 def process_number(value: int | str | None) -> int:
     """Return a number for a process: its own where it is one, else a negative one made of its text."""
     found = number(value)
-    if found is not None and found >= 0:
+    if found is not None and 0 <= found < 1 << 63:
         return found
     return -2 - zlib.crc32(str(value).encode("utf-8", errors="replace"))
 
@@ -115,8 +130,8 @@ def text_of(raw: Raw) -> str | None:
     source = bytes(raw)
     if not source or source == b"null":
         return None
-    value = json.loads(source)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = _one_spelling(source)
+    return clean(json.loads(source) if source.startswith(b'"') else text)
 
 
 def number_of(raw: Raw) -> int | None:
@@ -141,25 +156,26 @@ class Texts:
 
     def numbers(self, values: Sequence[str]) -> pa.Array:
         """Return the number of each text."""
+        known = self._numbers
         try:
-            codes = array("q", map(self._numbers.__getitem__, values))
+            return _int64([known[value] for value in values])
         except KeyError:
-            codes = array("q", [self._number(value, value) for value in values])
-        return pa.array(np.frombuffer(codes, np.int64))
+            return _int64([self._number(value, value) for value in values])
 
     def numbers_of_raw(self, values: Sequence[Raw]) -> pa.Array:
         """Return the number of each raw JSON value as text in one spelling, whatever the file's white space.
 
         NULL for null and for what is not there.
         """
-        sources = list(map(bytes, values))
-        codes = list(map(self._numbers.get, sources))
+        sources = b"\0".join(values).split(b"\0")  # JSON holds no NUL; faster than one bytes() each
+        codes = [*map(self._numbers.get, sources)]
         if None in codes:
             for place, source in enumerate(sources):
                 if codes[place] is None:
                     codes[place] = self._number_of_source(source)
-        found = np.frombuffer(array("q", codes), np.int64)  # type: ignore[arg-type]
-        return pa.array(found, mask=found < 0)
+        if NO_TEXT in codes:
+            return pa.array([None if code == NO_TEXT else code for code in codes], pa.int64())
+        return _int64(codes)
 
     def _number_of_source(self, source: bytes) -> int:
         if not source or source == b"null":
@@ -178,14 +194,12 @@ class Texts:
             self._next += 1
             self._numbers[key] = code
             self._bytes += len(key) + 100
-            self.new.append((code, _valid(text)))
+            self.new.append((code, clean(text)))
         return code
 
 
 def _one_spelling(source: bytes) -> str:
-    return json.dumps(json.loads(source), ensure_ascii=False)
-
-
-def _valid(text: str) -> str:
-    """Return text that the database takes: valid UTF-8 without the NUL character."""
-    return text.encode("utf-8", errors="replace").decode("utf-8").replace("\0", "")
+    try:
+        return json.dumps(json.loads(source), ensure_ascii=False)
+    except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets: as they are
+        return source.decode("utf-8", errors="replace")

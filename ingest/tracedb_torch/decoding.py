@@ -6,12 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import compress
-from operator import attrgetter, is_
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -22,7 +19,7 @@ from tracedb_torch.account import Account
 from tracedb_torch.batches import Batches, Ordinals
 from tracedb_torch.columns import NeedsExactTimes
 
-LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?\d{13,}\.\d')
+LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?(?:\d{13,}\.\d|\d+(?:\.\d+)?[eE]\+?\d\d)')
 FLOWS = "arrows between rows; correlation ids say the same"
 LEFT_ASIDE = {
     **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu"), ("flow_events", FLOWS)),
@@ -40,7 +37,6 @@ PHASES = {
     "C": ("counter_events", "counter samples"),
 }
 LEGACY = ("CUDA functions", "CPU functions")
-_PHASE = attrgetter("ph")
 
 
 @dataclass
@@ -60,7 +56,6 @@ class BlockReader:
     def __init__(self, options: Options, first_text: int = 0) -> None:
         self._batches = Batches(options, first_text)
         self._exact = False
-        self._trust_large = False
         self._decoders = {False: ev.Decoders(exact=False)}
 
     @property
@@ -75,13 +70,18 @@ class BlockReader:
         try:
             events = self.decoders.block(b"[" + text + b"]")
             return self.sort(text, events)
-        except msgspec.DecodeError:
+        except ev.NOT_SOUND:
+            self._batches.discard()
             return None
+
+    def prepare(self, text: bytes) -> None:
+        """Choose decoders for the single events of a damaged block."""
+        self._exact = self._exact or LARGE_FRACTION.search(text) is not None
 
     def sort(self, text: bytes, events: list[Any]) -> Decoded:
         """Make batches of decoded events (None for a lost one).
 
-        Raises msgspec.DecodeError where times turn out to need decimals and ``text`` does not decode as a whole.
+        Raises ``NOT_SOUND`` where times turn out to need decimals and ``text`` does not decode as a whole.
         """
         try:
             self._sort(events)
@@ -89,37 +89,32 @@ class BlockReader:
             self._batches.discard()
             if LARGE_FRACTION.search(text):
                 self._exact = True
-                events = self._exactly(text, events)
+                self._sort(self.decoders.block(b"[" + text + b"]"))
             else:
-                self._trust_large = True
-            self._sort(events)
+                self._sort(events, trust_large=True)
         account = Account()
         batches = self._batches.commit(account)
         processes, self._batches.processes = self._batches.processes, {}
         return Decoded(len(events), batches, account, self._batches.has_fractions, processes)
 
-    def _exactly(self, text: bytes, events: list[Any]) -> list[Any]:
-        """Decode again with decimal times; events of a damaged block keep what their own text says."""
-        try:
-            return self.decoders.block(b"[" + text + b"]")
-        except msgspec.DecodeError:
-            return events
-
-    def _sort(self, events: Sequence[Any]) -> None:
+    def _sort(self, events: Sequence[Any], trust_large: bool = False) -> None:
         kinds = list(map(type, events))
-        for kind in dict.fromkeys(kinds):
+        present = dict.fromkeys(kinds)
+        numbers = dict(zip(present, range(len(present)), strict=True))
+        places = np.fromiter(map(numbers.__getitem__, kinds), np.int32, len(kinds))
+        for number, kind in enumerate(present):
             shape = self._shape(kind)
             if shape is None:
                 continue  # lost events, accounted for already
             if shape.kind == ev.LEFT and shape.category:
-                self._leave(shape.category, kinds.count(kind))
+                self._leave(shape.category, int(np.count_nonzero(places == number)))
                 continue
-            chosen = [*map(partial(is_, kind), kinds)]
-            members = list(compress(events, chosen))
+            chosen = np.flatnonzero(places == number)
+            members = [events[place] for place in chosen.tolist()]
             if shape.kind == ev.LEFT:
                 self._leave_bare(members)
             else:
-                self._take(shape, np.flatnonzero(chosen), members)
+                self._take(shape, chosen, members, trust_large)
 
     def _shape(self, kind: type) -> ev.Shape | None:
         for decoders in self._decoders.values():
@@ -127,9 +122,9 @@ class BlockReader:
                 return decoders.shapes[kind]
         return None
 
-    def _take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any]) -> None:
+    def _take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
         phase = "i" if shape.kind == ev.MEMORY else "X"
-        if not set(map(_PHASE, members)) <= {phase, None}:
+        if not {member.ph for member in members} <= {phase, None}:
             others = Counter(member.ph for member in members if member.ph not in (phase, None))
             for other, count in others.items():
                 code, detail = PHASES.get(other, ("phase_not_stored", "events of another phase than X"))
@@ -137,7 +132,7 @@ class BlockReader:
             kept = [member.ph in (phase, None) for member in members]
             ordinals, members = ordinals[np.array(kept)], list(compress(members, kept))
         if members:
-            self._batches.take(shape, ordinals, members, self._trust_large or self._exact)
+            self._batches.take(shape, ordinals, members, trust_large, self._exact)
 
     def _leave(self, category: str, count: int) -> None:
         code, detail = LEFT_ASIDE.get(

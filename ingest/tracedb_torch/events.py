@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 NOTHING = Raw(b"")  # a raw field that the event does not have
+NOT_SOUND = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)  # what decoding raises for text that is no event
 
 
 class GpuArgs(
@@ -229,7 +230,7 @@ class Decoders:
     def _add(self, category: str) -> None:
         kind = CATEGORIES.get(category, LEFT)
         struct = self._struct(f"Event_{len(self.shapes)}", ARGS.get(kind, NoArgs), category)
-        self.shapes[struct] = Shape(category, kind)
+        self.shapes[struct] = Shape(category or "(empty)", kind)
         self._by_category[category] = struct
 
     def _build(self) -> None:
@@ -251,7 +252,7 @@ class Decoders:
         return True
 
     def block(self, text: bytes) -> list[Any]:
-        """Decode ``[event, …]``. Raises msgspec.DecodeError (also ValidationError) unless every event is sound."""
+        """Decode ``[event, …]``. Raises ``NOT_SOUND`` unless every event is sound."""
         while True:
             try:
                 return self._block.decode(text)
@@ -260,7 +261,7 @@ class Decoders:
                     raise
 
     def event(self, text: bytes) -> Any:
-        """Decode one event, with or without a category. Raises msgspec.DecodeError (also ValidationError)."""
+        """Decode one event, with or without a category. Raises ``NOT_SOUND``."""
         while True:
             try:
                 return self._event.decode(text)

@@ -13,6 +13,7 @@ from typing import Any
 from tracedb.errors import ReadError
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import BOM, EVENTS_KEY, Trace
+from tracedb_torch.repair import clean
 
 KEPT = (
     "schemaVersion",
@@ -33,6 +34,9 @@ KEPT = (
 )
 READ = (*KEPT, "baseTimeNanoseconds", "distributedInfo", "deviceProperties", "host_name")
 DISTRIBUTED = ("backend", "world_size", "pg_count", "pg_config", "nccl_version")
+RANK = re.compile(rb'(?<!\\)"distributedInfo"\s*:\s*\{[^{}\[\]]*?(?<!\\)"rank"\s*:\s*"?(\d+)')
+EVENT_START = re.compile(rb'\{\s*"ph"\s*:\s*"[A-Za-z]"\s*,\s*"(?:cat|name|pid|tid|ts|s|id)"\s*:')
+DEVICE_NUMBERS = ("id", "numSms", "computeMajor", "computeMinor", "warpSize")
 AMD_KEYS = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
 
 
@@ -56,24 +60,32 @@ class Header:
     @property
     def rank(self) -> int | None:
         """Rank of the process."""
-        return _int(self.distributed.get("rank"))
+        return _small(self.distributed.get("rank"))
 
     @property
     def world_size(self) -> int | None:
         """Number of ranks."""
-        return _int(self.distributed.get("world_size"))
+        return _small(self.distributed.get("world_size"))
 
     @property
     def host(self) -> str | None:
         """Host name."""
         found = self.fields.get("host_name")
-        return found if isinstance(found, str) and found else None
+        return clean(found) or None if isinstance(found, str) else None
 
     @property
     def devices(self) -> list[dict[str, Any]]:
-        """The deviceProperties list."""
+        """The deviceProperties list: of each device the fields in use, None where they are not as expected."""
         found = self.fields.get("deviceProperties")
-        return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        return [
+            {
+                **{key: _small(item.get(key)) for key in DEVICE_NUMBERS},
+                "totalGlobalMem": _int(item.get("totalGlobalMem")),
+                "name": clean(item["name"]) if isinstance(item.get("name"), str) else None,
+            }
+            for item in items
+        ]
 
     @property
     def is_amd(self) -> bool:
@@ -97,7 +109,7 @@ class Header:
             )
             if isinstance(self.fields.get(key), int | float | str)
         ]
-        return ", ".join(parts) or None
+        return clean(", ".join(parts)) or None
 
     @property
     def metadata(self) -> str:
@@ -106,7 +118,7 @@ class Header:
         for key in DISTRIBUTED:
             if key in self.distributed and key != "world_size":
                 kept[key] = self.distributed[key]
-        return json.dumps(kept, ensure_ascii=False)
+        return clean(json.dumps(kept, ensure_ascii=False))
 
 
 def header_of(trace: Trace, account: Account) -> Header:
@@ -120,7 +132,10 @@ def header_of(trace: Trace, account: Account) -> Header:
     tail = bytes(trace.tail)
     if EVENTS_KEY.search(tail):
         raise ReadError("a second traceEvents array follows the first: two traces were written into one file")
+    if EVENT_START.search(tail):
+        raise ReadError("events follow the end of the event array: several processes wrote into this file at once")
     head = trace.head.removeprefix(BOM)
+    _check_ranks(head, tail)
     text = (head + b'"traceEvents": []' + (tail if trace.ended else b"}")).decode("utf-8", errors="replace")
     try:
         fields = json.loads(text, strict=False)
@@ -130,6 +145,14 @@ def header_of(trace: Trace, account: Account) -> Header:
     if trace.ended:
         account.mended("header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for")
     return Header(_searched(head.decode("utf-8", errors="replace") + tail.decode("utf-8", errors="replace")))
+
+
+def _check_ranks(head: bytes, tail: bytes) -> None:
+    """Raise ``ReadError`` where different ranks stand before and after the events."""
+    ranks = {rank for text in (head, tail) for rank in RANK.findall(text)}
+    if len(ranks) > 1:
+        named = " and ".join(sorted(rank.decode() for rank in ranks))
+        raise ReadError(f"the trace says that it is of rank {named}: several processes wrote into this file at once")
 
 
 def _searched(text: str) -> dict[str, Any]:
@@ -146,7 +169,14 @@ def _searched(text: str) -> dict[str, Any]:
     return found
 
 
+def _small(value: Any) -> int | None:
+    number = _int(value)
+    return number if number is not None and 0 <= number < 1 << 31 else None
+
+
 def _int(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

@@ -1,6 +1,6 @@
 """A second process that decodes blocks, since Python decodes in one thread at a time.
 
-The helper is this module run as a program; frames on its standard streams are a length and a pickle. Column data
+The helper runs ``main`` of this module; frames on its standard streams are a length and a pickle. Column data
 travels as Arrow IPC bytes, never as objects.
 """
 
@@ -33,7 +33,7 @@ class Helper:
     def __init__(self, options: Options) -> None:
         flags = [name for name in ("python_stacks", "memory_events") if getattr(options, name)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tracedb_torch.helpers", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", "from tracedb_torch.helpers import main; main()", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._results: dict[int, Decoded | ReadError | None] = {}
         self._arrived = threading.Condition()
@@ -155,7 +155,3 @@ def main() -> None:
         out.write(LENGTH.pack(len(frame)))
         out.write(frame)
         out.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -103,6 +103,17 @@ class Linker:
             """,
             {"is_op_id": not self._external_id_is_correlation(), "slack": self._slack},
         )
+        self._by_time_on_thread()
+        nesting.drop(connection)
+
+    def _by_time_on_thread(self) -> None:
+        """Give what has no operator yet the innermost one around its launch."""
+        connection = self._connection
+        calls = connection.execute(
+            "SELECT count(*) FROM link_gpu AS g ANTI JOIN link_op AS o ON g.event_id = o.event_id WHERE launch_id IS NOT NULL"
+        ).fetchone()
+        if not calls or not calls[0]:
+            return
         nesting.enclose(
             connection,
             """SELECT DISTINCT launch_id AS call_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
@@ -115,7 +126,6 @@ class Linker:
             INNER JOIN call_out AS c ON g.launch_id = c.call_id
             WHERE g.event_id NOT IN (SELECT event_id FROM link_op)"""
         )
-        nesting.drop(connection)
 
     def _external_id_is_correlation(self) -> bool:
         """From 2022 to 2024 the profiler wrote the correlation id as External id; joining that meets wrong operators."""

@@ -14,7 +14,7 @@ from tracedb_torch.account import Account
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
 from tracedb_torch.helpers import Helper
-from tracedb_torch.salvage import Salvage
+from tracedb_torch.salvage import ARRAY_END, Salvage
 from tracedb_torch.stage import Stage
 
 IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
@@ -35,6 +35,7 @@ class Reader:
         self._own = BlockReader(options)
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
+        self._carried: tuple[bytes, int] | None = None  # what a block ended in, and its place in the file
         self.has_fractions = False
 
     def read(self, pieces: Iterable[bytes]) -> None:
@@ -44,7 +45,7 @@ class Reader:
                 self._read_with_helper(pieces)
             else:
                 for text, offset, last in blocks(pieces, self.trace):
-                    self._take(self._own.read(text) or self._damaged(text, offset, last))
+                    self._finish(text, offset, last, None if self._carried else self._own.read(text))
         if not self.trace.ended:
             self.account.is_cut = True
             self.account.warned("file_cut", 1, "the file ends before its event array is closed")
@@ -82,11 +83,34 @@ class Reader:
     ) -> int:
         text, offset, last = waiting.pop(0)
         found = own.pop(number) if number in own else helper.result(number)
-        self._take(found or self._damaged(text, offset, last))
+        self._finish(text, offset, last, found)
         return number + 1
 
+    def _finish(self, text: bytes, offset: int, last: bool, found: Decoded | None) -> None:
+        """Take a block as decoded; look closer where it did not decode, or where the one before ended in an event."""
+        if self._carried:
+            before, begin = self._carried
+            gap = offset - begin - len(before)
+            text, offset, self._carried = before + b",".rjust(gap) + text, begin, None
+            found = self._own.read(text)
+        self._take(found or self._closing(text) or self._damaged(text, offset, last))
+
+    def _closing(self, text: bytes) -> Decoded | None:
+        """Read a block in which the event array ends; None if no such end leaves sound events before it."""
+        ends = list(ARRAY_END.finditer(text))
+        for end in (*ends[:2], *reversed(ends[2:][-2:])):
+            found = self._own.read(text[: end.start() + 1])
+            if found is not None:
+                self.trace.ended = True
+                self.trace.add_tail(text[text.index(b"]", end.start()) + 1 :])
+                return found
+        return None
+
     def _damaged(self, text: bytes, offset: int, last: bool) -> Decoded:
-        events = self._salvage.block(text, offset, last)
+        self._own.prepare(text)
+        events, end = self._salvage.block(text, offset, last)
+        if end < len(text):
+            self._carried = (text[end:], offset + end)
         return self._own.sort(text, events)
 
     def _take(self, found: Decoded) -> None:

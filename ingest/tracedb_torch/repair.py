@@ -11,10 +11,11 @@ import re
 from decimal import Decimal
 from typing import Any
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+ESCAPED = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 LONE_BACKSLASH = re.compile(r'\\(?!")')
-BARE_WORD = re.compile(r'(:\s*)([A-Za-z_][\w .:+-]*?)(?=\s*[,}\]])')
+BARE_WORD = re.compile(r'(:\s*)(-?[A-Za-z_][\w .:+-]{0,99}?)(?=\s*[,}\]])')
 DOUBLED_QUOTES = re.compile(r'""([^"\n]+?)""')
 TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 LITERALS = {"true", "false", "null", "NaN", "Infinity"}
@@ -28,19 +29,18 @@ TEXT_VALUE = re.compile(
     r"(" + _ANY_KEY + r'\s*")(.*?)("(?=\s*,\s*' + _ANY_KEY + r"|\s*[}\]]\s*(?:[,}\]]|$)))", re.DOTALL
 )
 BARE_QUOTE = re.compile(r'(?<!\\)"')
-LONGEST = 1 << 20  # an event longer than this is not worth the search
+LONGEST = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
 
 
 def mend(text: bytes) -> dict[str, Any] | None:
     """Return the event that ``text`` was meant to be, or None."""
-    if len(text) > LONGEST:
-        return None
     source = text.decode("utf-8", errors="replace")
-    for attempt in (_as_is, _backslashes, _values, _backslashes_and_values):
+    is_short = len(text) <= LONGEST
+    for attempt in (_as_is, _backslashes, _values, _backslashes_and_values) if is_short else (_as_is, _backslashes):
         found = _load(attempt(source))
         if found is not None:
             return found
-    for attempt in (_quotes, _quotes_and_values):
+    for attempt in (_quotes, _quotes_and_values) if is_short else (_quotes_in_name,):
         found = _load(attempt(source))
         # A quote escaped at the wrong place leaves keys at the top that no event has.
         if found is not None and found.keys() <= TOP_KEYS:
@@ -48,9 +48,17 @@ def mend(text: bytes) -> dict[str, Any] | None:
     return None
 
 
-def clean(name: str) -> str:
-    """Return ``name`` without control characters and lone surrogates."""
-    return CONTROL.sub("", name).encode("utf-8", errors="replace").decode("utf-8")
+def clean(text: str) -> str:
+    """Return ``text`` without control characters and lone surrogates.
+
+    Those that JSON has an escape for are kept as this escape: the profiler writes no line breaks, and what reads as one
+    is nearly always a Windows path whose backslashes nobody escaped (``torch\\nn\\functional.py``).
+    """
+    return CONTROL.sub(_without_control, text)
+
+
+def _without_control(found: re.Match[str]) -> str:
+    return ESCAPED.get(found[0], "\N{REPLACEMENT CHARACTER}" if found[0] >= "\ud800" else "")
 
 
 def _load(source: str) -> dict[str, Any] | None:
@@ -84,16 +92,23 @@ def _backslashes_and_values(source: str) -> str:
 
 def _quotes(source: str) -> str:
     """Escape quotes inside names and other texts: a text ends where the next key, or the end of the object, follows."""
-
-    def escaped(match: re.Match[str]) -> str:
-        return match[1] + BARE_QUOTE.sub(r'\\"', match[2]) + match[3]
-
     source = _backslashes(source)
     name = NAME.search(source)
     if name is None:
-        return TEXT_VALUE.sub(escaped, source)
+        return TEXT_VALUE.sub(_escaped, source)
     before, after = source[: name.start()], source[name.end() :]
-    return TEXT_VALUE.sub(escaped, before) + escaped(name) + TEXT_VALUE.sub(escaped, after)
+    return TEXT_VALUE.sub(_escaped, before) + _escaped(name) + TEXT_VALUE.sub(_escaped, after)
+
+
+def _quotes_in_name(source: str) -> str:
+    return NAME.sub(_escaped, _backslashes(source), count=1)
+
+
+def _escaped(text: re.Match[str]) -> str:
+    inner = BARE_QUOTE.sub(r'\\"', text[2])
+    # A backslash at the very end would take the closing quote with it.
+    backslashes = len(inner) - len(inner.rstrip("\\"))
+    return text[1] + inner + "\\" * (backslashes % 2) + text[3]
 
 
 def _quotes_and_values(source: str) -> str:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,17 +15,22 @@ import msgspec
 from tracedb.errors import ReadError
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import BOUNDARY, Trace
-from tracedb_torch.events import Decoders
+from tracedb_torch.events import NOT_SOUND, Decoders
 from tracedb_torch.repair import clean, mend
 
 HEADER_KEY = re.compile(rb'(?<!\\)"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
 ARRAY_END = re.compile(rb'\}\s*\]\s*(?:,\s*"[\w .]+"\s*:|\}?\s*$)')
-SPACE = b" \t\r\n,"
+BETWEEN = re.compile(rb"[\s,]*")
+EVENT_START = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"\s*:')
+MANY_STARTS = 20  # places at which an event is looked for inside a lost piece
 MANY_BAD = 50  # unreadable events, and …
 BAD_SHARE = 0.25  # … share of all events, from which on the file is not one trace
-INT_LIMIT = 1 << 63
+CARRY_LIMIT = 16 << 20  # bytes that an event may take over block ends before it counts as malformed
+INT_LIMIT = 1 << 64
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 _raw = json.JSONDecoder(strict=False)
+_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Salvage:
@@ -35,11 +41,13 @@ class Salvage:
         self._account = account
         self._decoders = decoders
         self._bad = 0
+        self._seen = 0
 
-    def block(self, text: bytes, offset: int, last: bool) -> list[Any]:
-        """Return the events of a block; None stands for an event that is lost, so that the numbering holds.
+    def block(self, text: bytes, offset: int, last: bool) -> tuple[list[Any], int]:
+        """Return the events of a block, and where an event begins that goes on in the next block.
 
-        Sets ``trace.ended`` where the array ends within. Raises ``ReadError`` for bytes of two traces in one file.
+        None stands for an event that is lost, so that the numbering holds. Sets ``trace.ended`` where the array ends
+        within. Raises ``ReadError`` for bytes of two traces in one file.
         """
         events: list[Any] = []
         place = 0
@@ -49,53 +57,88 @@ class Salvage:
                 self._trace.ended = True
                 self._trace.add_tail(text[place + 1 :])
                 break
+            self._seen = self._account.events_read + len(events)
             boundary = BOUNDARY.search(text, place)
             end = boundary.start() + 1 if boundary else len(text)
-            event = self._sound(text[place:end])
+            event = self._sound(text[place:end], offset + place)
             if event is None:
                 try:
                     _, end = _raw.raw_decode(latin, place)
-                    event = self._sound(text[place:end]) or self._odd(text[place:end], offset + place)
-                except (ValueError, RecursionError):
-                    event, end = self._malformed(text, place, end, offset, last and boundary is None)
+                except (ValueError, RecursionError) as error:
+                    if _is_cut(error) and not (boundary and _is_event(latin, boundary.end())):
+                        self._check_header(text, place, end, offset)
+                        if not last and len(text) - place < CARRY_LIMIT:
+                            return events, place
+                        if last and not ARRAY_END.search(text, place):
+                            events.append(self._cut(offset + place))
+                            break
+                    event, end = self._malformed(text, place, end, offset)
+                else:
+                    where = offset + place
+                    event = self._sound(text[place:end], where) or self._odd(text[place:end], where)
             events.append(event)
             place = end
-        return events
+        return events, len(text)
 
-    def _sound(self, text: bytes) -> Any:
+    def _sound(self, text: bytes, offset: int) -> Any:
         try:
-            return self._decoders().event(text)
-        except msgspec.DecodeError:
+            event = self._decoders().event(text)
+        except NOT_SOUND:
             return None
+        if event.ph is None:
+            self._check_header(text, 0, len(text), offset)
+        return event
 
     def _odd(self, text: bytes, offset: int) -> Any:
-        """Well-formed JSON with values of another type than expected."""
-        value = json.loads(text.decode("utf-8", errors="replace"), strict=False, parse_float=Decimal)
+        """Well-formed JSON with values of another type than expected, or with characters that are not allowed."""
+        self._check_header(text, 0, len(text), offset)
+        source = text.decode("utf-8", errors="replace")
+        try:
+            value = json.loads(source, strict=False, parse_float=Decimal)
+        except (ValueError, RecursionError):  # a number of thousands of digits
+            value = None
+        if _is_foreign(text, source):
+            return self._coerced(value, offset, "event_repaired", "characters that are not allowed were replaced")
         return self._coerced(value, offset, "event_coerced", "values of an unexpected type were converted")
 
-    def _malformed(self, text: bytes, place: int, end: int, offset: int, is_end: bool) -> tuple[Any, int]:
-        found = ARRAY_END.search(text, place, end)
-        if found:
+    def _cut(self, offset: int) -> None:
+        self._account.is_cut = True
+        self._account.lost("event_cut", 1, f"the file ends inside an event at byte {offset}")
+
+    def _malformed(self, text: bytes, place: int, end: int, offset: int) -> tuple[Any, int]:
+        if found := ARRAY_END.search(text, place, end):
             end = found.start() + 1
-        elif is_end:
-            self._account.is_cut = True
-            self._account.lost("event_cut", 1, f"the file ends inside an event at byte {offset + place}")
-            return None, end
-        piece = text[place:end]
-        if key := HEADER_KEY.search(piece):
-            raise ReadError(
-                f"a second trace header ({key[1].decode()}) stands among the events at byte {offset + place + key.start()}: "
-                "several processes wrote into this file at once; let each rank export to its own path"
-            )
-        value = mend(piece)
+        self._check_header(text, place, end, offset)
+        value = mend(text[place:end])
         if value is None:
             self._lose(offset + place)
-            return None, end
+            return None, self._next_start(text, place, end)
         return self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended"), end
+
+    def _next_start(self, text: bytes, place: int, end: int) -> int:
+        """Where to read on after a lost event: at a sound event that ends where the lost piece does, else behind it."""
+        for start in islice(EVENT_START.finditer(text, place + 1, end), MANY_STARTS):
+            try:
+                if self._decoders().event(text[start.start() : end]).ph is not None:
+                    return start.start()
+            except NOT_SOUND:
+                continue
+        return end
+
+    def _check_header(self, text: bytes, place: int, end: int, offset: int) -> None:
+        """Raise ``ReadError`` where a trace header stands among the events; ``text`` begins at ``offset``."""
+        if key := HEADER_KEY.search(text, place, end):
+            raise ReadError(
+                f"a second trace header ({key[1].decode()}) stands among the events at byte {offset + key.start()}: "
+                "several processes wrote into this file at once; let each rank export to its own path"
+            )
 
     def _coerced(self, value: Any, offset: int, code: str, what: str) -> Any:
         fields, lost = _coerce(value) if isinstance(value, dict) else (None, [])
-        event = self._sound(msgspec.json.encode(fields)) if fields is not None else None
+        try:
+            event = self._sound(_encoder.encode(fields), offset) if fields is not None else None
+        except (OverflowError, RecursionError):  # an integer of more than 64 bits, in a text
+            event = None
         if event is None:
             self._lose(offset)
             return None
@@ -107,17 +150,41 @@ class Salvage:
     def _lose(self, offset: int) -> None:
         self._bad += 1
         self._account.lost("event_unreadable", 1, f"not readable as an event, first at byte {offset}")
-        if self._bad >= MANY_BAD and self._bad > BAD_SHARE * self._account.events_read:
+        if self._bad >= MANY_BAD and self._bad > BAD_SHARE * self._seen:
             raise ReadError(
-                f"{self._bad} of the first {self._account.events_read} events are unreadable (the last at byte "
-                f"{offset}): the file is damaged, or several processes wrote into it at once; export it again"
+                f"{self._bad} of the first {self._seen} events are unreadable (the last at byte {offset}): the file is "
+                "damaged, or several processes wrote into it at once; export it again"
             )
 
 
 def _skip(text: bytes, place: int) -> int:
-    while place < len(text) and text[place] in SPACE:
-        place += 1
-    return place
+    found = BETWEEN.match(text, place)
+    return found.end() if found else place
+
+
+def _is_cut(error: Exception) -> bool:
+    """Whether the text was well-formed up to its end, as far as one can tell."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False  # a number of thousands of digits, thousands of brackets
+    return error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip()) - len("\\u0000")
+
+
+def _is_event(latin: str, place: int) -> bool:
+    """Whether a whole event stands after the blanks at ``place``."""
+    try:
+        value, _ = _raw.raw_decode(latin, latin.index("{", place))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and "ph" in value and "name" in value
+
+
+def _is_foreign(text: bytes, source: str) -> bool:
+    """Whether the text holds raw control characters, bytes that are not UTF-8, or halves of surrogate pairs."""
+    try:
+        json.loads(source)
+    except ValueError:
+        return True
+    return source.encode() != text or SURROGATE.search(text) is not None
 
 
 TEXT_FIELDS = frozenset(
@@ -140,8 +207,11 @@ def _coerce(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if value.get(key) is not None:
             event[key] = clean(value[key] if isinstance(value[key], str) else json.dumps(value[key]))
     for key in ("pid", "tid"):
-        if isinstance(value.get(key), int | str):
-            event[key] = value[key] if isinstance(value[key], int) else clean(value[key])
+        number = _integer(value.get(key))
+        if number is not None and not isinstance(value[key], str):
+            event[key] = number
+        elif isinstance(value.get(key), str):
+            event[key] = clean(value[key])
     for key in ("ts", "dur"):
         if (number := _decimal(value.get(key))) is not None:
             event[key] = number
@@ -176,11 +246,11 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value.strip()):
         value = int(value)
-    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
+    if isinstance(value, float | Decimal) and math.isfinite(value) and abs(value) < INT_LIMIT and value == int(value):
         value = int(value)
-    return value if isinstance(value, int) and -INT_LIMIT <= value < INT_LIMIT else None
+    return value if type(value) is int and -INT_LIMIT < value < INT_LIMIT else None
 
 
 def _size(value: Any) -> list[int] | str | None:

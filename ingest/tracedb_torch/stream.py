@@ -20,13 +20,14 @@ FEED = 64 << 10  # compressed bytes a step: a cut stream still gives everything 
 class Stream:
     """The decompressed bytes of one file, read once.
 
-    ``fault`` says, after reading, why the bytes ended early; None if they did not. ``read`` counts bytes of the file
-    as stored.
+    ``fault`` says, after reading, what was wrong with the packing; None if nothing was. ``is_complete``: whether all
+    content was had nevertheless.
     """
 
     def __init__(self, path: Path, progress: Callable[[int], None] = lambda done: None) -> None:
         self.path = path
         self.fault: str | None = None
+        self.is_complete = True
         self._progress = progress
 
     def pieces(self) -> Iterator[bytes]:
@@ -59,12 +60,12 @@ class Stream:
                     continue
                 if not GZIP.startswith(pending[:2]):
                     self.fault = "bytes that are not gzip follow the last gzip member"
-                    return
+                    return  # as gzip itself does
                 in_member = True
             try:
                 data = member.decompress(pending, PIECE)
             except isal_zlib.error as error:
-                self.fault = f"the gzip data is damaged ({error})"
+                self._damaged(f"the gzip data is damaged ({error})")
                 return
             if data:
                 yield data
@@ -75,7 +76,7 @@ class Stream:
             else:
                 pending = member.unconsumed_tail
         if in_member:
-            self.fault = "the gzip stream is cut"
+            self._damaged("the gzip stream is cut")
 
     def _zstd(self, file: BinaryIO) -> Iterator[bytes]:
         counted = 0
@@ -84,7 +85,7 @@ class Stream:
                 try:
                     data = reader.read(PIECE)
                 except zstandard.ZstdError as error:
-                    self.fault = f"the zstd data is damaged ({error})"
+                    self._damaged(f"the zstd data is damaged ({error})")
                     return
                 position = file.tell()
                 self._progress(position - counted)
@@ -92,6 +93,10 @@ class Stream:
                 if not data:
                     return
                 yield data
+
+    def _damaged(self, fault: str) -> None:
+        self.fault = fault
+        self.is_complete = False
 
 
 def start_of(path: Path, size: int = PIECE) -> bytes:

@@ -22,8 +22,6 @@ def explained() -> Iterator[None]:
         yield
     except duckdb.PermissionException as error:
         raise TracedbError(f"{first_words(error)} (tracedb reads the database and no other file)") from error
-    except duckdb.InterruptException as error:
-        raise KeyboardInterrupt from error
     except duckdb.Error as error:
         raise TracedbError(first_words(error)) from error
 
@@ -33,9 +31,7 @@ def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:
     statements = connection.extract_statements(text)
     kinds = tuple(statement.type for statement in statements)
     if not kinds:
-        raise TracedbError(
-            'there is no SQL in that; give one SELECT, as in: tracedb sql "FROM top_kernels LIMIT 5"'
-        )
+        raise TracedbError('there is no SQL in that; give one SELECT, as in: tracedb sql "FROM top_kernels LIMIT 5"')
     reads = {
         duckdb.StatementType.SELECT,
         duckdb.StatementType.EXPLAIN,

@@ -122,11 +122,8 @@ def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
     rows = []
     for view in [view for version in views.VERSIONS for view in views.shipped(version)]:
         key = (view.version, view.name)
-        if key not in there:
-            state = "missing"
-        else:
-            state = "ok" if noted.get(key) == view.digest else "of another tracedb"
-        rows.append((*key, state, view.digest))
+        made = "ok" if noted.get(key) == view.digest else "of another tracedb"
+        rows.append((*key, made if key in there else "missing", view.digest))
     names = [
         ("version", "View version."),
         ("name", "View."),

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from tracedb.commands.options import Settings, counted, fault, silence_stdout
-from tracedb.errors import TracedbError
+from tracedb.errors import QUERY_INTERRUPTED, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.commands.ingest:ingest", "Load traces: files or folders, of any profiler."),
@@ -94,6 +94,10 @@ class LazyGroup(click.Group):
             code = fault(error.format_message(), error.exit_code)
         except (click.Abort, KeyboardInterrupt):
             code = fault("interrupted", 130)
+        except RuntimeError as error:
+            if str(error) != QUERY_INTERRUPTED:
+                raise
+            code = fault("interrupted", 130)
         sys.exit(code)
 
 
@@ -116,9 +120,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 @click.option(
     "-q", "--quiet", callback=counted(-1), expose_value=False, count=True, help="No hints, notes or warnings."
 )
-@click.option(
-    "-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Say more on stderr."
-)
+@click.option("-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Say more on stderr.")
 @click.option(
     "--version",
     is_flag=True,

@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Collection
 
-from tracedb import hooks, schema
+from tracedb import hooks
 from tracedb.database import identifier, quoted
 from tracedb.errors import UsageError
+from tracedb.hooks import RANGES
 from tracedb.selection import Filters, Scope, capture_conditions, label, one_of
 
-if TYPE_CHECKING:
-    import duckdb
+_ABOUT_EVENTS = ("--device", "--skip-warmup")
 
-BASES = {"k": "kernels", "e": "_gpu_event", "r": "_range"}
-"""Alias in a view's text → the view that it stands for."""
-
-_BY_COLUMNS = {"rank": "rank", "device": "device_id", "source": "source", "vendor": "vendor", "step": "step"}
+_CAPTURE_COLUMNS = ("rank", "source")
+_EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
 
 
-def edits(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, text: str, report: str, taken: Sequence[str] = ()
-) -> hooks.Edits:
+def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> hooks.Edits:
     """Return what goes into the hooks of a view's text.
 
-    ``taken``: names of columns that a ``--by`` column may not have. Raises ``UsageError`` where the view has nothing
-    that a filter or a ``--by`` column could be about.
+    ``taken``: names that a label's column may not have, besides every word of the text. Raises ``UsageError`` where
+    the view has nothing that a filter or a ``--by`` column could be about.
     """
-    used = hooks.bases(text, "filter") | hooks.bases(text, "by")
-    columns = {base: _columns(connection, scope.version, base) for base in sorted(used)}
-    filters = {base: _base_conditions(scope, base, columns[base]) for base in columns}
-    placed = {word for conditions in filters.values() for word, _ in conditions}
-    for word in _words(scope.filters):
-        if word not in placed:
-            raise UsageError(f"report {report} cannot be filtered by {word}")
-    by = [_by(name, taken) for name in scope.filters.by]
+    filtered = hooks.bases(text, "filter")
+    filters = {base: _conditions(scope, base) for base in sorted(filtered)}
+    if RANGES in filtered:  # the ranges are chosen, and their events are what lies in them
+        for base in filtered - {RANGES}:
+            filters[base] = {option: filters[base][option] for option in _ABOUT_EVENTS if option in filters[base]}
+    for option in _given(scope.filters):
+        if not any(option in conditions for conditions in filters.values()):
+            raise UsageError(f"report {report} cannot be filtered by {option}")
+    grouped, joined = hooks.bases(text, "by"), hooks.bases(text, "join")
     for name in scope.filters.by:
-        _check_by(name, columns, text, report)
+        if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
+            raise UsageError(f"report {report} cannot be grouped by {name}")
+    words = {*taken, *re.findall(r"\w+", re.sub(r"--.*", "", text))}
     return hooks.Edits(
-        by=by,
-        filters={base: [condition for _, condition in conditions] for base, conditions in filters.items()},
-        joins={
-            base: _range_join(scope, base) for base in columns if base != "r" and "range" in scope.filters.by
+        by=[_by(name, words) for name in scope.filters.by],
+        filters={
+            base: [text for texts in conditions.values() for text in texts] for base, conditions in filters.items()
         },
+        joins={base: _joins(scope, base) for base in sorted(joined)},
     )
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, version: str, base: str) -> set[str]:
-    return {column.name for column in schema.columns(connection, version, BASES[base])}
-
-
-def _words(filters: Filters) -> list[str]:
-    given: list[tuple[str, object]] = [
+def _given(filters: Filters) -> list[str]:
+    options: list[tuple[str, object]] = [
         ("--rank", filters.ranks),
         ("--source", filters.sources),
         ("--where", filters.where),
@@ -59,75 +54,73 @@ def _words(filters: Filters) -> list[str]:
         ("--skip-warmup", filters.skip_warmup),
         ("--range", filters.range is not None),
     ]
-    return [word for word, value in given if value]
+    return [option for option, value in options if value]
 
 
-def _base_conditions(scope: Scope, base: str, columns: set[str]) -> list[tuple[str, str]]:
-    """Return (option, condition) of each filter that a base alias has the columns for."""
+def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
+    """Return the conditions on a base alias by the option that asks for them."""
     filters = scope.filters
-    found = []
-    if {"rank", "source", "labels"} <= columns:
-        words = [word for word in _words(filters) if word in ("--rank", "--source", "--where")]
-        found += [
-            (word, condition)
-            for word, condition in zip(
-                _repeat(words, filters), capture_conditions(filters, base), strict=True
-            )
-        ]
-    if filters.devices and "device_id" in columns:
-        found.append(("--device", one_of(f"{base}.device_id", filters.devices)))
-    if filters.skip_warmup and "step_index" in columns:
-        found.append(("--skip-warmup", f"{base}.step_index > {filters.skip_warmup}"))
-    is_joined = "range" in filters.by and base != "r"  # the join to the ranges leaves out the others by itself
-    if filters.range is not None and (base == "r" or "event_id" in columns):
-        found.append(("--range", "true" if is_joined else _range_condition(scope, base)))
-    return found
+    found = {
+        "--rank": capture_conditions(Filters(ranks=filters.ranks), base),
+        "--source": capture_conditions(Filters(sources=filters.sources), base),
+        "--where": capture_conditions(Filters(where=filters.where), base),
+    }
+    if filters.devices and base != RANGES:
+        found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
+    if filters.skip_warmup:
+        found["--skip-warmup"] = [_after_warmup(scope, base)]
+    if filters.range is not None:
+        found["--range"] = [_inside_range(scope, base)]
+    return {option: conditions for option, conditions in found.items() if conditions}
 
 
-def _repeat(words: Sequence[str], filters: Filters) -> list[str]:
-    return [word for word in words for _ in range(len(filters.where) if word == "--where" else 1)]
+def _after_warmup(scope: Scope, base: str) -> str:
+    if base == RANGES:
+        return f"{base}.step_index > {scope.filters.skip_warmup}"
+    return (
+        f"EXISTS (SELECT 1 FROM {scope.version}._step_kernel AS w WHERE w.capture_id = {base}.capture_id "
+        f"AND w.event_id = {base}.event_id AND w.step_index > {scope.filters.skip_warmup})"
+    )
 
 
-def _range_condition(scope: Scope, base: str) -> str:
-    glob = quoted(scope.filters.range or "*")
-    if base == "r":
-        return f"r.name GLOB {glob}"
+def _inside_range(scope: Scope, base: str) -> str:
+    glob = quoted(scope.filters.range or "")
+    if base == RANGES:
+        return f"{base}.name GLOB {glob}"
+    if "range" in scope.filters.by:
+        return f"{base}_range.name GLOB {glob}"
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
         f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} AND q.name GLOB {glob})"
     )
 
 
-def _range_join(scope: Scope, base: str) -> str:
-    """Return the join that gives a kernel once for each name of the ranges around it."""
-    glob = f" AND q.name GLOB {quoted(scope.filters.range)}" if scope.filters.range is not None else ""
-    return (
-        f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
-        f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}{glob}\n"
-        f") AS {base}_range ON {base}_range.capture_id = {base}.capture_id AND {base}_range.event_id = {base}.event_id"
-    )
+def _joins(scope: Scope, base: str) -> str:
+    """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
+    same_event = "ON {0}.capture_id = {1}.capture_id AND {0}.event_id = {1}.event_id"
+    joins = []
+    if base != RANGES and "range" in scope.filters.by:
+        joins.append(
+            f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
+            f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}\n"
+            f") AS {base}_range {same_event.format(f'{base}_range', base)}"
+        )
+    if base != RANGES and "step" in scope.filters.by:
+        joins.append(f"LEFT JOIN {scope.version}._step_kernel AS {base}_step {same_event.format(f'{base}_step', base)}")
+    return "\n".join(joins)
 
 
-def _by(name: str, taken: Sequence[str]) -> hooks.By:
+def _can_group(name: str, base: str, is_joined: bool) -> bool:
+    if name in ("range", "step"):
+        return base == RANGES or is_joined
+    return base != RANGES or name not in _EVENT_COLUMNS
+
+
+def _by(name: str, taken: Collection[str]) -> hooks.By:
     if name == "range":
-        return hooks.By(name, lambda base: "r.name" if base == "r" else f"{base}_range.name")
-    if name in _BY_COLUMNS:
-        return hooks.By(name, _column_of(_BY_COLUMNS[name]))
-    return hooks.By(f"label {name}" if name in taken else name, _label_of(name))
-
-
-def _column_of(column: str) -> Callable[[str], str]:
-    return lambda base: f"{base}.{identifier(column)}"
-
-
-def _label_of(key: str) -> Callable[[str], str]:
-    return lambda base: label(base, key)
-
-
-def _check_by(name: str, columns: Mapping[str, set[str]], text: str, report: str) -> None:
-    """Raise ``UsageError`` unless every base that a view groups over has what the column is made of."""
-    grouped, joined = hooks.bases(text, "by"), hooks.bases(text, "join")
-    needed = _BY_COLUMNS.get(name, "labels")
-    able = {base for base in grouped if (base == "r" or base in joined if name == "range" else needed in columns[base])}
-    if not grouped or able != grouped:
-        raise UsageError(f"report {report} cannot be grouped by {name}")
+        return hooks.By(name, lambda base: f"{base}.name" if base == RANGES else f"{base}_range.name")
+    if name == "step":
+        return hooks.By(name, lambda base: f"{base}.step" if base == RANGES else f"{base}_step.step")
+    if name in _CAPTURE_COLUMNS or name in _EVENT_COLUMNS:
+        return hooks.By(name, lambda base: f"{base}.{identifier(_EVENT_COLUMNS.get(name, name))}")
+    return hooks.By(f"label {name}" if name in taken else name, lambda base: label(base, name))

@@ -6,7 +6,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -42,6 +42,9 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
         connection = duckdb.connect(":memory:", config=settings)
         try:
             connection.execute("SET preserve_insertion_order = false")
+            # Kernel names reach 5,000 characters; one above 4,096 rules dictionaries out for its whole row group, which
+            # then lies uncompressed unless zstd may take it.
+            connection.execute("SET zstd_min_string_length = 200")
             yield connection
         finally:
             connection.close()
@@ -67,9 +70,7 @@ def attached(
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, deadline: float) -> None:
     while True:
         try:
-            connection.execute(
-                f"ATTACH {quoted(str(path))} AS {ALIAS} (STORAGE_VERSION {quoted(STORAGE_VERSION)})"
-            )
+            connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
             return
         except duckdb.IOException as error:
             if not _locked(error):
@@ -89,10 +90,8 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        try:
+        with suppress(duckdb.TransactionException):  # a failed commit has ended the transaction already
             connection.execute("ROLLBACK")
-        except duckdb.TransactionException:
-            pass  # a failed commit has ended the transaction already
         raise
 
 
@@ -103,19 +102,15 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> duckdb.DuckDB
     written.
     """
     if not path.exists():
-        raise TracedbError(f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db")
+        raise TracedbError(
+            f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
+        )
     settings: dict[str, str | bool | int | float | list[str]] = {}
     if memory_limit:
         settings["memory_limit"] = memory_limit
+    connection = duckdb.connect(":memory:", config=settings)
     try:
-        connection = duckdb.connect(str(path), read_only=True, config=settings)
-    except duckdb.IOException as error:
-        if _locked(error):
-            raise DatabaseBusy(_busy(path, error)) from error
-        raise TracedbError(_not_a_database(path, error)) from error
-    except duckdb.Error as error:
-        raise TracedbError(_not_a_database(path, error)) from error
-    try:
+        _attach_read_only(connection, path)
         check_version(connection, path)
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -123,6 +118,19 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> duckdb.DuckDB
         connection.close()
         raise
     return connection
+
+
+def _attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Make the file the current catalog, under our name for it: a file named v1.duckdb would hide schema v1."""
+    try:
+        connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} (READ_ONLY)")
+        connection.execute(f"USE {ALIAS}")
+    except duckdb.IOException as error:
+        if _locked(error):
+            raise DatabaseBusy(_busy(path, error)) from error
+        raise TracedbError(_not_a_database(path, error)) from error
+    except duckdb.Error as error:
+        raise TracedbError(_not_a_database(path, error)) from error
 
 
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
@@ -146,7 +154,9 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     try:
         ((version,),) = connection.execute("SELECT max(version) FROM meta.schema_version").fetchall()
     except duckdb.CatalogException as error:
-        raise TracedbError(f"{path}: a DuckDB file, but not one of tracedb's (it has no meta.schema_version)") from error
+        raise TracedbError(
+            f"{path}: a DuckDB file, but not one of tracedb's (it has no meta.schema_version)"
+        ) from error
     if version is None:
         raise TracedbError(f"{path}: meta.schema_version is empty; the file is damaged, ingest again into a new one")
     if version > SCHEMA_VERSION:

@@ -6,12 +6,16 @@ import platform
 import shutil
 import struct
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tracedb
 from tracedb import catalogue
+from tracedb.database import open_read_only
+from tracedb.errors import DatabaseBusy
 from tracedb.output import Answer, Column, Show, from_rows, from_sql
 
 if TYPE_CHECKING:
@@ -60,7 +64,9 @@ operator AS (
 span AS (SELECT a.capture_id, count(*) AS ranges FROM main.annotation AS a GROUP BY a.capture_id),
 step AS (SELECT t.capture_id, count(DISTINCT t.step) AS steps FROM v1._step AS t GROUP BY t.capture_id),
 shared AS (
-    SELECT k.capture_id, count(*) AS collectives FROM v1.kernels AS k WHERE k.class = 'collective' GROUP BY k.capture_id
+    SELECT k.capture_id, count(*) AS collectives FROM v1._gpu_event AS k
+    WHERE k.kind = 'kernel' AND k.class = 'collective'
+    GROUP BY k.capture_id
 ),
 reading AS (SELECT n.capture_id, count(*) AS counters FROM main.counter AS n GROUP BY n.capture_id)
 SELECT
@@ -91,11 +97,49 @@ LEFT JOIN reading ON reading.capture_id = c.capture_id
 """
 
 _ISSUES = """
-SELECT i.severity, i.code, sum(i.count)::BIGINT AS events, count(DISTINCT i.capture_id) AS captures, min(i.detail) AS example
+SELECT
+    i.severity,
+    i.code,
+    sum(i.count)::BIGINT AS events,
+    count(DISTINCT i.capture_id) AS captures,
+    min(i.detail) AS example
 FROM main.ingest_issue AS i
 GROUP BY i.severity, i.code
 ORDER BY i.severity DESC, events DESC, i.code
 """
+
+
+@dataclass
+class Examination:
+    """What was found out. The answers are empty where there is no database, or it is in use."""
+
+    about: dict[str, Mapping[str, object]]
+    captures: Answer
+    abilities: Answer
+    issues: Answer
+    busy: DatabaseBusy | None = None
+
+
+def examine(path: Path) -> Examination:
+    """Look at the installation, the file and the captures in it. Raises ``TracedbError`` where it is none of ours."""
+    about: dict[str, Mapping[str, object]] = {"installation": installation(), "file": file_facts(path)}
+    found = Examination(about, from_rows([], []), from_rows([], []), from_rows([], []))
+    if about["file"]["exists"]:
+        try:
+            with open_read_only(path) as connection:
+                about["contents"] = contents(connection)
+                found.captures, found.abilities, found.issues = (
+                    captures(connection),
+                    abilities(connection),
+                    issues(connection),
+                )
+        except DatabaseBusy as error:
+            found.busy = error
+    names = [column.name for column in found.issues.columns]
+    noted = [dict(zip(names, row, strict=True)) for row in found.issues.rows]
+    found.captures.report, found.captures.database = "doctor", str(path)
+    found.captures.extra = {**about, "issues": noted}
+    return found
 
 
 def installation() -> dict[str, str | None]:
@@ -137,7 +181,7 @@ def file_facts(path: Path) -> dict[str, object]:
     return facts
 
 
-def database_facts(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
+def contents(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
     """Return the versions that the file has, and whether its views are the shipped ones."""
     ((schema_version, maker),) = connection.execute(
         "SELECT max(version), max(tracedb_version) FROM meta.schema_version"
@@ -147,23 +191,26 @@ def database_facts(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
     return {
         "schema version": schema_version,
         "made by tracedb": maker,
-        "views": f"{len(states)} as shipped" if not wrong else f"{wrong} of {len(states)} differ: see `tracedb views verify`",
+        "views": f"{len(states)} as shipped"
+        if not wrong
+        else f"{wrong} of {len(states)} differ: see `tracedb views verify`",
     }
 
 
 def captures(connection: duckdb.DuckDBPyConnection) -> Answer:
     """Return a row for each capture: how much it holds of each thing, NULL where it was not captured."""
-    answer = from_sql(connection, f"{_CAPTURES} ORDER BY c.capture_id", ABILITIES)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE held AS {_CAPTURES}")
+    answer = from_sql(connection, "FROM temp.held ORDER BY capture_id", ABILITIES)
     answer.rows = list(answer.rows)
     return answer
 
 
 def abilities(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Return for eyes: a row for each thing, a column for each group of captures that hold the same things."""
+    """Return ``captures``, called before, for eyes: a row a thing, a column a group of captures that hold the same."""
     flags = ", ".join(f'"{name}" IS NOT NULL AS "{name}"' for name in ABILITIES)
     names = ", ".join(f'"{name}"' for name in ABILITIES)
     groups = connection.execute(
-        f"""SELECT source, count(*), {names} FROM (SELECT capture_id, source, {flags} FROM ({_CAPTURES}))
+        f"""SELECT source, count(*), {names} FROM (SELECT capture_id, source, {flags} FROM temp.held)
             GROUP BY source, {names} ORDER BY min(capture_id)"""
     ).fetchall()
     columns = [Column("holds", "VARCHAR")]
@@ -190,4 +237,3 @@ def _brief(text: object) -> object:
     if not isinstance(text, str) or len(text) <= _KEPT_LETTERS:
         return text
     return text[: _KEPT_LETTERS - 1] + "…"
-

@@ -1,5 +1,8 @@
 """The errors that tracedb knows: each is one line for the user and one exit code."""
 
+QUERY_INTERRUPTED = "Query interrupted"
+"""Text of the RuntimeError that DuckDB raises where Ctrl-C ends a query."""
+
 
 class TracedbError(Exception):
     """A known fault: what was found, what was expected, what to do. Exit code 1."""

@@ -100,17 +100,11 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
     return f"no kernels were captured, only {_many(others, 'copy').replace('copys', 'copies')} and memsets"
 
 
-def warnings(
-    connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]
-) -> list[str]:
+def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
     said = _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
     if "capture_id" not in columns:
-        said += (
-            _pooled_sources(connection, scope)
-            + _pooled_labels(connection, scope)
-            + _pooled_repeats(connection)
-        )
+        said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
     said += _clipped(connection, scope) + _without_gpu(connection, scope)
     if scope.rule:
         said += _without_rule(connection, scope)
@@ -136,9 +130,7 @@ def _graphs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     )
     if not replays:
         return []
-    return [
-        f"{_many(replays, 'graph replay')} ({milliseconds} ms) recorded only as a whole; their kernels are hidden"
-    ]
+    return [f"{_many(replays, 'graph replay')} ({milliseconds} ms) recorded only as a whole; their kernels are hidden"]
 
 
 def _own_rules(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
@@ -164,9 +156,7 @@ def _pooled_sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list
     )[0]
     if not sources:
         return []
-    return [
-        f"captures of one rank by several profilers are pooled ({', '.join(sources)}); choose one with --source"
-    ]
+    return [f"captures of one rank by several profilers are pooled ({', '.join(sources)}); choose one with --source"]
 
 
 def _pooled_labels(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
@@ -175,9 +165,7 @@ def _pooled_labels(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[
         return []
     count = _row(connection, "SELECT count(DISTINCT s.labels) FROM temp.selected_capture AS s")[0]
     hint = " ".join(f"--by {key}" for key in keys)
-    return [
-        f"{_many(count, 'configuration')} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"
-    ]
+    return [f"{_many(count, 'configuration')} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"]
 
 
 def _pooled_repeats(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -200,7 +188,7 @@ def _clipped(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     percent = _row(
         connection,
         f"""SELECT format('{{:.1f}}', percent) FROM (
-                SELECT 100.0 * (sum(e.duration_ns) - sum(e.clipped_duration_ns)) / nullif(sum(e.duration_ns), 0) AS percent
+                SELECT 100.0 * sum(e.duration_ns - e.clipped_duration_ns) / nullif(sum(e.duration_ns), 0) AS percent
                 FROM {scope.version}.kernels AS e {_SELECTED} WHERE e.vendor = 'AMD')
             WHERE percent > {CLIPPED_PERCENT} UNION ALL SELECT NULL LIMIT 1""",
     )[0]

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 
 from tracedb.database import identifier
 
-_GRAIN = re.compile(r"[ \t]*/\* grain \*/.*?/\* end grain \*/[ \t]*\n?", re.DOTALL)
+RANGES = "r"
+BASES = {"e": "_gpu_event", "k": "kernels", RANGES: "_range"}
+"""Alias in a view's text → the view that it stands for. A row is a GPU event, or (``r``) a range."""
+
+_GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
@@ -33,8 +37,9 @@ class Edits:
 
 
 def bases(text: str, hook: str) -> set[str]:
-    """Return the aliases for which a view's text has the hook ``filter``, ``by`` or ``join``."""
-    return {arguments.strip() for kind, arguments in _HOOK.findall(text) if kind == hook and arguments}
+    """Return the base aliases for which a view's text has the hook ``filter``, ``by`` or ``join``."""
+    found = {arguments.strip() for kind, arguments in _HOOK.findall(text) if kind == hook}
+    return found & set(BASES)
 
 
 def resolve(text: str, edits: Edits) -> str:
@@ -78,10 +83,11 @@ def _filled(kind: str, arguments: list[str], edits: Edits, listing: _Listing) ->
     if kind == "using":
         left, right = arguments
         return "".join(f" AND {left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in names)
-    if arguments:
+    if arguments and arguments[0] not in BASES:  # a later step, which has the columns already
+        names = [f"{arguments[0]}.{name}" for name in names]
+    elif arguments:
         over = [by.over(arguments[0]) for by in edits.by]
         names = [
-            f"{column} AS {name}" if listing.is_select else column
-            for column, name in zip(over, names, strict=True)
+            f"{column} AS {name}" if listing.is_select else column for column, name in zip(over, names, strict=True)
         ]
     return " " + ", ".join(names) + ("," if listing.goes_on else "")

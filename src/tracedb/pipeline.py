@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -37,6 +37,7 @@ class Request:
     python_stacks: bool = False
     memory_events: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    first_capture_id: int = 1
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class Task:
     capture: Capture
     source: str
     size_bytes: int
+    number: int = 0
+    """Place in the order of the paths: captures are numbered in it, whichever is read first."""
+    total: int = 1
+    """How many tasks there are."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,19 @@ class Outcome:
         return any(severity == "warning" for item in self.loaded for _, severity, _, _ in item.issues)
 
 
+def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = None) -> list[Outcome]:
+    """Load traces into the database ``db``, one after the other; what ``tracedb ingest`` does, without printing.
+
+    Raises ``UsageError`` for a path that is not there, ``DatabaseBusy`` while another process holds the database. A
+    file that cannot be loaded has ``error`` in its outcome.
+    """
+    request = Request(tuple(Path(path) for path in paths), Path(db), labels=label or {})
+    found = detect(discover(request.paths))
+    known, free = known_captures(request.database)
+    request = replace(request, first_capture_id=free)
+    return [load(task, request, known) for task in found.tasks]
+
+
 def discover(paths: Sequence[Path]) -> list[Path]:
     """Return the files at and below ``paths``, sorted. Raises ``UsageError`` for a path that is not there."""
     files: dict[Path, None] = {}
@@ -122,6 +140,7 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
             size = sum(path.stat().st_size for path in capture.files)
             tasks.append(Task(capture, registered.name, size))
     tasks.sort(key=lambda task: str(task.capture.files[0]))
+    tasks = [replace(task, number=number, total=len(tasks)) for number, task in enumerate(tasks)]
     return Found(tasks, [(path, _why_not(path)) for path in files if path not in claims])
 
 
@@ -134,16 +153,17 @@ def _why_not(path: Path) -> str:
         return error.strerror or "unreadable"
 
 
-def known_captures(database: Path) -> dict[int, set[str]]:
-    """Return the digests already loaded by size in bytes; empty where the database does not exist."""
+def known_captures(database: Path) -> tuple[dict[int, set[str]], int]:
+    """Return the digests already loaded by size in bytes, and the first free capture number."""
     if not database.exists():
-        return {}
+        return {}, 1
     with open_read_only(database) as connection:
         rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()
+        free = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
     known: dict[int, set[str]] = {}
     for size, digest in rows:
         known.setdefault(size, set()).add(digest)
-    return known
+    return known, free[0] if free else 1
 
 
 def digest_of(paths: Sequence[Path]) -> str:
@@ -301,8 +321,7 @@ class _Loader:
         connection = self._connection
         if self._open is None:
             self._open = rows.part
-            row = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
-            self._ids[rows.part] = row[0] if row else 1
+            self._ids[rows.part] = self._free_id(rows.part)
             derive.begin(connection)
         if rows.part != self._open:
             raise ReadError("the ingester gave rows of a part before the capture row of the part before")
@@ -319,6 +338,16 @@ class _Loader:
         connection.execute(
             f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
         )
+
+    def _free_id(self, part: int) -> int:
+        """Return the number for a capture: by the order of the paths where that is free, else the next."""
+        wanted = self._request.first_capture_id + self._task.number
+        taken, free = self._connection.execute(
+            "SELECT count(*) FILTER (capture_id = ?), coalesce(max(capture_id), 0) + 1 FROM main.capture", [wanted]
+        ).fetchall()[0]
+        if part or taken:
+            return max(int(free), self._request.first_capture_id + self._task.total)
+        return wanted
 
     def _capture(self, rows: Rows, capture_id: int) -> None:
         connection, path = self._connection, self._task.capture.files[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracedb import adhoc
 from tracedb.errors import TracedbError
+from tracedb.interrupt import interruptible
 from tracedb.output import write
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _command(connection: duckdb.DuckDBPyConnection, word: str) -> bool:
 
 def _answer(connection: duckdb.DuckDBPyConnection, text: str, most: int = ROWS) -> None:
     try:
-        with adhoc.explained():
+        with adhoc.explained(), interruptible(connection):
             answer = adhoc.run(connection, text)
             more = bool(most) and adhoc.limited(answer, most)
             write(answer, "table", None)

@@ -49,9 +49,7 @@ class Query:
             lines.append(f"WHERE {where}")
         ordered = ", ".join(self.order)
         if top and self.by:
-            lines.append(
-                f"QUALIFY row_number() OVER (PARTITION BY {self._groups} ORDER BY {ordered}) <= {top}"
-            )
+            lines.append(f"QUALIFY row_number() OVER (PARTITION BY {self._groups} ORDER BY {ordered}) <= {top}")
         lines.append(f"ORDER BY {ordered}")
         if top and not self.by:
             lines.append(f"LIMIT {top}")
@@ -86,21 +84,34 @@ def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters
     view = views.find(report.view, version)
     scope = selection.select(connection, filters, version, report.has_rule)
     own = [column.name for column in schema.columns(connection, version, view.name)]
-    if report.is_by_row:  # its rows have these columns already
-        kept = tuple(name for name in filters.by if name not in own)
-        scope = replace(scope, filters=replace(filters, by=kept))
+    inner, where = _around(report, scope, own)
     source = f"{version}.{view.name}"
     by: list[str] = []
-    if not scope.filters.is_bare:
+    if not inner.filters.is_bare:
         text = (report.text or view.select).replace("{version}", version)
-        edits = conditions.edits(connection, scope, text, report.name, own)
+        op = [column.name for column in schema.columns(connection, "main", "op")]  # joined in some texts
+        edits = conditions.edits(inner, text, report.name, [*own, *op])
         by = [item.name for item in edits.by]
         source = f"(\n{hooks.resolve(text, edits)}\n) AS answer"
-    described = connection.execute(f"DESCRIBE FROM {source}").fetchall()
-    columns = [str(row[0]) for row in described]
-    where = f"rule = {quoted(scope.rule)}" if report.has_rule else ""
-    groups = by + [name for name in filters.by if name not in by and name in columns]
+    columns = [str(row[0]) for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+    groups = by + [name for name in filters.by if name not in inner.filters.by]
     return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where)
+
+
+def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, str]:
+    """Return what is left for the view's own text, and the condition on its rows.
+
+    Outside stay the columns that its rows have already, and rule and range where a row is of one rule and range.
+    """
+    filters = scope.filters
+    has_already = set(own) & set(selection.BY_BUILT_IN)
+    where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
+    if report.is_by_row or report.has_rule:
+        filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
+    if report.has_rule and "range" in has_already and filters.range is not None:
+        where.append(f'"range" GLOB {quoted(filters.range)}')
+        filters = replace(filters, range=None)
+    return replace(scope, filters=filters), " AND ".join(where)
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
@@ -137,8 +148,6 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
     """Turn what can go wrong with a sound query into one line; anything else is a fault of tracedb's own."""
     try:
         yield
-    except duckdb.InterruptException as error:
-        raise KeyboardInterrupt from error
     except duckdb.OutOfMemoryException as error:
         raise TracedbError(f"{path}: not enough memory: {first_words(error)}") from error
     except (duckdb.IOException, duckdb.SerializationException) as error:
@@ -165,9 +174,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     ((is_answer,),) = connection.execute(f"SELECT {report.answers} FROM {source}{condition}").fetchall()
     if not is_answer:
         raise NotCaptured(findings.reason(connection, report, scope, path))
-    comments = {
-        column.name: column.description for column in schema.columns(connection, scope.version, report.view)
-    }
+    comments = {column.name: column.description for column in schema.columns(connection, scope.version, report.view)}
     comments |= {name: _BY_TEXTS.get(name, f"Label {name}.") for name in query.by}
     answer = from_sql(connection, query.select(source, where, top), comments)
     answer.report, answer.version, answer.database = report.name, scope.version, str(path)

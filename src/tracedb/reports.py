@@ -44,8 +44,13 @@ class Report:
 _NAME = Show(("name",), kind="name", floor=24)
 _CLASS = Show(("class",), floor=6)
 _DIMS = Show(("input_dims",), "input shapes", "dims", floor=17)
-_SPREAD = (Show(("avg_ns",), "avg"), Show(("median_ns",), "median"), Show(("min_ns",), "min", drop=2))
-_SPREAD_END = (Show(("max_ns",), "max", drop=1), Show(("stddev_ns",), "std dev", drop=3))
+_SPREAD = (
+    Show(("avg_ns",), "avg"),
+    Show(("median_ns",), "median"),
+    Show(("min_ns",), "min", drop=2),
+    Show(("max_ns",), "max", drop=1),
+    Show(("stddev_ns",), "std dev", drop=3),
+)
 
 _GEMM_SUMMARY = """
 WITH gist AS (
@@ -55,10 +60,12 @@ WITH gist AS (
         count(*) FILTER (overlapped_calls > 0 AND alone_calls > 0) AS both_ways,
         median(slowdown) FILTER (overlapped_calls > 0 AND alone_calls > 0) AS slowdown,
         count(*) FILTER (verdict = 'slower beside collectives') AS explained,
-        count(*) FILTER (overlapped_calls > 0) AS overlapped
+        count(*) FILTER (overlapped_calls > 0) AS overlapped,
+        count(*) FILTER (verdict = 'too few calls') AS unclear
     FROM temp.answer
 )
-SELECT format('{:d} GEMMs (kernel and input shapes of one capture or group), {:d} calls', gemms, calls::BIGINT) FROM gist
+SELECT format('{:d} GEMMs (kernel and input shapes of one capture or group), {:d} calls', gemms, calls::BIGINT)
+FROM gist
 UNION ALL
 SELECT CASE
     WHEN both_ways > 0 THEN format(
@@ -69,6 +76,9 @@ END FROM gist
 UNION ALL
 SELECT format('of these {:d}, in {:d} the collective beside it explains the spread', both_ways, explained)
 FROM gist WHERE both_ways > 0
+UNION ALL
+SELECT format('and {:d} have too few calls on one side to tell; --by puts those of several captures together', unclear)
+FROM gist WHERE unclear > 0
 """
 
 REPORTS = (
@@ -105,9 +115,8 @@ REPORTS = (
             Show(("calls",)),
             Show(("total_ns",), "total"),
             Show(("share_percent",), "share"),
-        )
-        + _SPREAD
-        + _SPREAD_END,
+            *_SPREAD,
+        ),
     ),
     Report(
         view="matmul_fraction",
@@ -154,6 +163,7 @@ REPORTS = (
         shows=(
             PLACE,
             Show(("range",), kind="name"),
+            Show(("thread_id",), "thread", "raw", drop=1),
             Show(("range_instances",), "inst."),
             Show(("kernel",), kind="name", floor=24),
             Show(("calls",)),
@@ -173,21 +183,29 @@ REPORTS = (
         names=("name", "input_dims"),
         shows=(
             PLACE,
-            Show(("name",), "GEMM", "name", floor=14),
-            _DIMS,
+            Show(("name",), "GEMM", "name", floor=12),
+            Show(("input_dims",), "input shapes", "dims", floor=21),
             Show(("calls",)),
             Show(("mean_ns",), "mean"),
             Show(("cv_percent",), "cv"),
-            Show(("min_ns",), "min", drop=5),
-            Show(("max_ns",), "max", drop=5),
             Show(("p50_ns",), "p50", drop=4),
             Show(("p99_ns",), "p99", drop=3),
+            Show(("min_ns", "max_ns"), "min-max", "span", drop=2),
             Show(("overlapped_calls", "alone_calls"), "beside/ alone", "pair", drop=1),
             Show(("slowdown",), "slow- down", "ratio"),
             Show(
                 ("verdict",),
-                floor=8,
-                words={"slower beside collectives": "collectives", "spread has other causes": "other causes"},
+                "cause of spread",
+                floor=11,
+                words={
+                    "slower beside collectives": "collectives",
+                    "faster beside collectives": "collectives",
+                    "spread has other causes": "other",
+                    "too few calls": "few calls",
+                    "always overlapped": "all beside",
+                    "never overlapped": "all alone",
+                    "no collectives": "none ran",
+                },
             ),
         ),
         summary=_GEMM_SUMMARY,
@@ -243,8 +261,8 @@ REPORTS = (
             Show(("tier",), kind="raw"),
             _NAME,
             _CLASS,
-            Show(("grid_x", "grid_y", "grid_z"), "grid", "pair", drop=2),
-            Show(("block_x", "block_y", "block_z"), "block", "pair", drop=2),
+            Show(("grid_x", "grid_y", "grid_z"), "grid", "size", drop=2),
+            Show(("block_x", "block_y", "block_z"), "block", "size", drop=2),
             Show(("input_dims",), "input shapes", "dims", drop=1, floor=17),
             Show(("calls",)),
             Show(("calls_per_step",), "per step", drop=3),
@@ -274,9 +292,7 @@ def listing() -> Answer:
         Column("view", "VARCHAR", None, "View that it prints."),
         Column("title", "VARCHAR", None, "What it answers."),
     ]
-    answer = from_rows(
-        columns, [(report.name, f"{CURRENT}.{report.view}", report.title) for report in REPORTS]
-    )
+    answer = from_rows(columns, [(report.name, f"{CURRENT}.{report.view}", report.title) for report in REPORTS])
     answer.report = "report --list"
     answer.shows = [Show(("report",)), Show(("title",))]
     return answer

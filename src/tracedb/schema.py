@@ -56,7 +56,7 @@ def tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """Return (table, comment) of the schema in the current catalog."""
     return connection.execute(
         """SELECT table_name, coalesce(comment, '') FROM duckdb_tables()
-           WHERE database_name = current_database() AND schema_name = 'main' ORDER BY table_oid"""
+           WHERE database_name = current_database() AND schema_name = 'main' ORDER BY table_name"""
     ).fetchall()
 
 

@@ -102,9 +102,7 @@ def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str
     rule = filters.rule or _default_rule(connection)
     if filters.range is not None or "range" in filters.by:
         _check_range(connection, filters, rule, version)
-    return Scope(
-        filters, version, rule if needs_rule or filters.needs_rule else "", _varying(connection), captures
-    )
+    return Scope(filters, version, rule if needs_rule or filters.needs_rule else "", _varying(connection), captures)
 
 
 def described(filters: Filters) -> str:
@@ -130,9 +128,7 @@ def natural(column: str) -> str:
 
 def label_keys(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the label keys of all captures."""
-    return _texts(
-        connection, "SELECT DISTINCT unnest(map_keys(c.labels)) AS key FROM main.capture AS c ORDER BY key"
-    )
+    return _texts(connection, "SELECT DISTINCT unnest(map_keys(c.labels)) AS key FROM main.capture AS c ORDER BY key")
 
 
 def _check_keys(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
@@ -206,13 +202,9 @@ def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
             SEMI JOIN temp.selected_capture AS s ON s.capture_id = t.capture_id""",
     )
     if not steps:
-        raise NotCaptured(
-            "no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart"
-        )
+        raise NotCaptured("no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart")
     if steps <= filters.skip_warmup:
-        raise NotCaptured(
-            f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {steps} steps"
-        )
+        raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {steps} steps")
 
 
 def _default_rule(connection: duckdb.DuckDBPyConnection) -> str:

@@ -104,8 +104,7 @@ def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
 def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the names of views whose installed digest differs from the shipped file, or that are missing."""
     installed = {
-        (version, name): digest
-        for version, name, digest in connection.execute("FROM meta.view_version").fetchall()
+        (version, name): digest for version, name, digest in connection.execute("FROM meta.view_version").fetchall()
     }
     return [
         f"{view.version}.{view.name}"

@@ -24,36 +24,19 @@ def doctor(db: Path, format_name: str | None, out: Path | None) -> None:
     A table for eyes groups captures that hold the same things; the other forms have a row for each capture, with how
     much it holds, and JSON has the rest beside them.
     """
-    from tracedb import database
     from tracedb import doctor as facts
-    from tracedb.errors import DatabaseBusy
-    from tracedb.output import choose_format, from_rows, write
+    from tracedb.output import choose_format, write
 
     form = choose_format(format_name, out)
-    about: dict[str, Mapping[str, object]] = {"installation": facts.installation(), "file": facts.file_facts(db)}
-    answer, parts = from_rows([], []), []
-    issues: list[dict[str, object]] = []
-    busy: DatabaseBusy | None = None
-    if about["file"]["exists"]:
-        try:
-            with database.open_read_only(db) as connection:
-                about["database"] = facts.database_facts(connection)
-                answer, noted = facts.captures(connection), facts.issues(connection)
-                parts = [("what the captures hold", facts.abilities(connection)), ("what ingest noted", noted)]
-                names = [column.name for column in noted.columns]
-                issues = [dict(zip(names, row, strict=True)) for row in noted.rows]
-        except DatabaseBusy as error:
-            busy = error
-    else:
+    found = facts.examine(db)
+    if not found.about["file"]["exists"]:
         note(f"{db} does not exist; `tracedb ingest PATH --db {db}` makes it")
-    answer.report, answer.database = "doctor", str(db)
-    answer.extra = {**about, "issues": issues}
     if form == "table" and out is None:
-        _print(about, parts)
+        _print(found.about, [("what the captures hold", found.abilities), ("what ingest noted", found.issues)])
     else:
-        write(answer, form, out)
-    if busy:
-        raise busy
+        write(found.captures, form, out)
+    if found.busy:
+        raise found.busy
 
 
 def _print(about: Mapping[str, Mapping[str, object]], parts: list[tuple[str, Answer]]) -> None:
@@ -65,11 +48,9 @@ def _print(about: Mapping[str, Mapping[str, object]], parts: list[tuple[str, Ans
             click.echo(f"  {name:<16} {_word(value)}")
         click.echo()
     for title, answer in parts:
-        rows = list(answer.rows)
-        if not rows:
+        if not answer.rows:
             click.echo(f"{title}: nothing\n")
             continue
-        answer.rows = rows
         click.echo(f"{title}\n")
         write(answer, "table", None)
         click.echo()

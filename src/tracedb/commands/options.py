@@ -42,13 +42,9 @@ def _database(ctx: click.Context, parameter: click.Parameter, value: Path | None
 
 
 def database_option(command: F) -> F:
-    """Add ``--db``, ``-q`` and ``-v``; the command gets ``db``, a Path, whether it was said before or after its name."""
-    command = click.option(
-        "-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True
-    )(command)
-    command = click.option(
-        "-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True
-    )(command)
+    """Add ``--db``, ``-q`` and ``-v``; the command gets ``db``, said before or after its name."""
+    command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
+    command = click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
     return click.option(
         "--db",
         type=click.Path(path_type=Path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,9 +19,7 @@ from tracedb.commands.options import (
 )
 
 
-def _pairs(
-    ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
-) -> dict[str, tuple[str, ...]]:
+def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return labels by key; the same key twice means either value."""
     found: dict[str, tuple[str, ...]] = {}
     for text in values:
@@ -35,12 +34,8 @@ def _pairs(
 @click.argument("name", required=False)
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
 @database_option
-@click.option(
-    "--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated."
-)
-@click.option(
-    "--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated."
-)
+@click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
+@click.option("--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated.")
 @click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
 @click.option(
     "--where",
@@ -49,9 +44,7 @@ def _pairs(
     metavar="K=V",
     help="Only this label; the same key twice means either.",
 )
-@click.option(
-    "--range", "range_glob", metavar="GLOB", help="Only kernels launched inside ranges of such a name."
-)
+@click.option("--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name.")
 @click.option(
     "--rule",
     type=click.Choice(["thread", "process", "time"]),
@@ -68,6 +61,7 @@ def _pairs(
 @click.option(
     "--by",
     multiple=True,
+    callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
     metavar="COL",
     help="Group by a label, rank, device, source, vendor, range or step. May be repeated.",
 )
@@ -79,19 +73,12 @@ def report(
     name: str | None,
     is_list: bool,
     db: Path,
-    ranks: tuple[int, ...],
-    devices: tuple[int, ...],
-    sources: tuple[str, ...],
-    where: dict[str, tuple[str, ...]],
-    range_glob: str | None,
-    rule: str | None,
-    skip_warmup: int,
-    by: tuple[str, ...],
     top: int | None,
     format_name: str | None,
     out: Path | None,
     version: str,
     show_sql: bool,
+    **chosen: Any,
 ) -> None:
     """Print one view, filtered, grouped and ordered.
 
@@ -100,6 +87,7 @@ def report(
     """
     from tracedb import database, reports
     from tracedb import report as engine
+    from tracedb.interrupt import interruptible
     from tracedb.output import choose_format, write
     from tracedb.selection import Filters
 
@@ -108,9 +96,13 @@ def report(
         write(reports.listing(), form, out)
         return
     wanted = reports.find(name)
-    filters = Filters(ranks, devices, sources, where, range_glob, rule, skip_warmup, tuple(dict.fromkeys(by)))
+    filters = Filters(**chosen)
     shown = rows_shown(form, top)
-    with database.open_read_only(db) as connection, engine.explained(connection, db):
+    with (
+        database.open_read_only(db) as connection,
+        engine.explained(connection, db),
+        interruptible(connection),
+    ):
         query = engine.plan(connection, wanted, filters, version)
         if show_sql:
             click.echo(query.text(shown) + ";")

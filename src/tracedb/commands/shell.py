@@ -25,9 +25,7 @@ def shell(db: Path, builtin: bool) -> None:
     program = None if builtin else shutil.which("duckdb")
     with database.open_read_only(db) as connection:
         if program is None:
-            note(
-                "the small prompt: end a statement with ; and leave with .quit (pip install duckdb-cli for DuckDB's own)"
-            )
+            note("a small prompt: end a statement with ; and leave with .quit (pip install duckdb-cli has more)")
             prompt.converse(connection)
             return
     os.execv(program, ["duckdb", "-readonly", str(db)])

@@ -22,11 +22,12 @@ def sql(query: str, db: Path, format_name: str | None, out: Path | None, top: in
     no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels).
     """
     from tracedb import adhoc, database
+    from tracedb.interrupt import interruptible
     from tracedb.output import choose_format, write
 
     form = choose_format(format_name, out)
     text = sys.stdin.read() if query == "-" else query
-    with database.open_read_only(db) as connection, adhoc.explained():
+    with database.open_read_only(db) as connection, adhoc.explained(), interruptible(connection):
         answer = adhoc.run(connection, text)
         answer.database = str(db)
         most = rows_shown(form, top)

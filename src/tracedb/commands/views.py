@@ -84,6 +84,4 @@ def verify(db: Path, format_name: str | None, out: Path | None) -> None:
     write(answer, form, out)
     wrong = [f"{row[0]}.{row[1]} ({row[2]})" for row in rows if row[2] != "ok"]
     if wrong:
-        raise TracedbError(
-            f"{db}: {len(wrong)} of {len(rows)} views differ from the shipped ones: {', '.join(wrong)}"
-        )
+        raise TracedbError(f"{db}: {len(wrong)} of {len(rows)} views differ from the shipped ones: {', '.join(wrong)}")

@@ -84,15 +84,13 @@ def about(name: str, type_name: str, description: str | None = None) -> Column:
     return Column(name, type_name, unit, description or None)
 
 
-def from_sql(
-    connection: duckdb.DuckDBPyConnection, query: str, described: Mapping[str, str] | None = None
-) -> Answer:
+def from_sql(connection: duckdb.DuckDBPyConnection, query: str, described: Mapping[str, str] | None = None) -> Answer:
     """Return the answer to a query, which runs when its rows are read; descriptions of columns are by name."""
     relation = connection.sql(query)
     texts = described or {}
     columns = [
         about(name, str(type_), texts.get(name))
-        for name, type_ in zip(relation.columns, relation.types, strict=True)
+        for name, type_ in zip(_different(relation.columns), relation.types, strict=True)
     ]
 
     def rows() -> Iterator[Sequence[object]]:
@@ -118,6 +116,19 @@ def from_rows(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> An
         return pa.table(values).to_reader()
 
     return Answer(list(columns), rows, arrow)
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Return names with a number at those that came before."""
+    taken: list[str] = []
+    for name in names:
+        number = 1
+        chosen = name
+        while chosen in taken:
+            chosen = f"{name}_{number}"
+            number += 1
+        taken.append(chosen)
+    return taken
 
 
 def _integers(columns: Sequence[Column], query: str) -> str:

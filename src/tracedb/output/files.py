@@ -53,9 +53,7 @@ def write_xlsx(answer: Answer, path: Path) -> None:
         last = 0
         for last, row in enumerate(answer.rows, start=1):
             if last > _MOST_ROWS:
-                raise TracedbError(
-                    f"a sheet holds {_MOST_ROWS:,} rows and the answer has more; use --top or parquet"
-                )
+                raise TracedbError(f"a sheet holds {_MOST_ROWS:,} rows and the answer has more; use --top or parquet")
             for at, value in enumerate(row):
                 _write_cell(sheet, last, at, value)
         sheet.freeze_panes(1, 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from os.path import commonprefix
 
 ELLIPSIS = "…"
 _SHORT = 8
@@ -23,6 +22,8 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
     """Return each name in at most ``width`` characters, cut in the middle, different names staying different."""
     bare = {name: visible(name.removeprefix("void ")) for name in names}
     distinct = sorted(bare)
+    start = _common_start([text for text in bare.values() if len(text) > width])
+    bare = {name: ELLIPSIS + text[start:] if start and len(text) > width else text for name, text in bare.items()}
     best: dict[str, str] = {}
     for tail in _TAILS:
         cut = {name: middle(bare[name], width, tail) for name in distinct}
@@ -31,6 +32,22 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
         if len(set(best.values())) == len(distinct):
             break
     return [_tell_apart(best, bare, width)[name] for name in names] if best else []
+
+
+def _common_start(long: Sequence[str]) -> int:
+    """Return how many letters long names share up to a mark at their beginning, where leaving them out is worth it."""
+    if len(set(long)) < 2:
+        return 0
+    common = _common(long)
+    start = max(common.rfind(mark) for mark in "_:<(, ") + 1
+    return start if start > _SHORT else 0
+
+
+def _common(texts: Sequence[str]) -> str:
+    """Return the letters with which all texts begin."""
+    first, last = min(texts), max(texts)
+    length = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+    return first[:length]
 
 
 def middle(text: str, width: int, tail: float = 0.5) -> str:
@@ -53,7 +70,7 @@ def _tell_apart(cut: dict[str, str], bare: dict[str, str], width: int) -> dict[s
     for group in alike.values():
         if len(group) == 1:
             continue
-        start = len(commonprefix([bare[name] for name in group]))
+        start = len(_common([bare[name] for name in group]))
         head = bare[group[0]][: width // 3]
         for name in group:
             rest = bare[name][max(start - 4, len(head)) :]
@@ -77,13 +94,13 @@ def tell_apart(values: Sequence[str]) -> list[str]:
     distinct = sorted(set(values))
     if len(distinct) < 2 or max(map(len, distinct)) <= _SHORT:
         return list(values)
-    common = commonprefix(distinct)
+    common = _common(distinct)
     start = max(common.rfind(mark) for mark in "_-./ ") + 1
     return [value[start:] or value for value in values]
 
 
 def dims(text: str) -> str:
-    """Return recorded input shapes as ``8192x4096 · 4096x1024``, with real crosses; text that is none is returned as it is."""
+    """Return recorded input shapes as ``8192x4096 · 4096x1024``, with real crosses; other text as it is."""
     try:
         shapes = json.loads(text)
     except ValueError:

@@ -18,7 +18,8 @@ _PAGE = Template(
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title>
 <style>
@@ -84,9 +85,7 @@ def write_html(answer: Answer, target: TextIO) -> None:
         f"database {answer.database}" if answer.database else "",
         f"views {answer.version}" if answer.version else "",
     ]
-    said += [
-        f"{key}: {value}" for key, value in (answer.filters or {}).items() if value not in (None, [], {})
-    ]
+    said += [f"{key}: {value}" for key, value in (answer.filters or {}).items() if value not in (None, [], {})]
     page = _PAGE.substitute(
         title=html.escape(answer.report or "answer"),
         about=html.escape(" · ".join(part for part in said if part)),

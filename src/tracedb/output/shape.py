@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracedb.output.answer import Answer, Column, plain
-from tracedb.output.names import dims, middle, shorten, tell_apart, visible
+from tracedb.output.names import TIMES, dims, middle, shorten, tell_apart, visible
 
 MISSING = "\N{EN DASH}"
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from which maximum, divisor, name
@@ -19,7 +19,7 @@ Shorten = Callable[[Sequence[str], int], list[str]]
 class Show:
     """A column for eyes, made of one or more columns of the answer.
 
-    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, place or text; by the column's unit
+    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place or text; by the column's unit
     where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
     """
 
@@ -75,11 +75,11 @@ def _strip(show: Show, column: Column, parts: Sequence[Values]) -> Strip:
     if kind in _NUMBERS:
         suffix = " %" if kind == "percent" else ""
         return Strip(header + suffix, [_cell(value, _NUMBERS[kind]) for value in values], True, show.drop)
-    if kind == "pair":
-        cells = [
-            "/".join(_cell(value, _NUMBERS["count"]) for value in row) for row in zip(*parts, strict=True)
-        ]
+    if kind in _JOINED:
+        cells = [_JOINED[kind].join(_cell(value, _NUMBERS["count"]) for value in row) for row in zip(*parts, strict=True)]
         return Strip(header, cells, True, show.drop)
+    if kind == "span":
+        return _span(header, parts, show)
     if kind == "place":
         return _place(show, parts)
     cut: Shorten = shorten if kind == "name" else _cut_end
@@ -103,11 +103,28 @@ def _header(name: str) -> str:
 
 def _times(values: Values) -> tuple[list[str], str]:
     """Return nanoseconds in the unit that suits the largest of them, and the unit."""
-    numbers = [value for value in values if isinstance(value, int | float)]
-    largest = max((abs(value) for value in numbers), default=0)
-    divisor, unit = next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
-    digits = 1 if unit == "µs" and largest >= 1e5 else 3
+    divisor, unit = _unit(values)
+    digits = 1 if unit == "µs" and _largest(values) >= 1e5 else 3
     return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
+
+
+def _largest(values: Values) -> float:
+    return max((abs(value) for value in values if isinstance(value, int | float)), default=0)
+
+
+def _unit(values: Values) -> tuple[float, str]:
+    largest = _largest(values)
+    return next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
+
+
+def _span(header: str, parts: Sequence[Values], show: Show) -> Strip:
+    """Return two times as one text, in one unit."""
+    divisor, unit = _unit([value for values in parts for value in values])
+    ends = [
+        [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
+        for values in parts
+    ]
+    return Strip(f"{header} {unit}", ["\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)], True, show.drop)
 
 
 def _compact(value: float) -> str:
@@ -116,6 +133,7 @@ def _compact(value: float) -> str:
     return f"{value:,.3f}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 
+_JOINED = {"pair": "/", "size": TIMES}
 _NUMBERS: dict[str, Callable[[float], str]] = {
     "count": _compact,
     "number": _compact,
@@ -126,8 +144,8 @@ _NUMBERS: dict[str, Callable[[float], str]] = {
 
 
 def _cell(value: object, form: Callable[[float], str]) -> str:
-    value = plain(value)
-    return MISSING if value is None else form(value)
+    known = plain(value)
+    return MISSING if known is None else form(known)
 
 
 def _text(value: object, kind: str, show: Show) -> str:

@@ -24,9 +24,7 @@ def write_table(answer: Answer, target: TextIO) -> int:
     """Write the table; return how many columns did not fit."""
     rows = list(answer.rows)
     is_terminal = target.isatty()
-    width = (
-        shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if is_terminal else _width_without_terminal()
-    )
+    width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if is_terminal else _width_without_terminal()
     made = strips(answer, rows)
     kept, gap = fit(made, width)
     lines = _render(kept, gap, is_terminal and not os.environ.get("NO_COLOR"))
@@ -85,9 +83,7 @@ def _longest_word(strip: Strip) -> int:
 
 
 def _render(kept: list[Strip], gap: int, colour: bool) -> str:
-    table = Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0), collapse_padding=False
-    )
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0), collapse_padding=False)
     widths = []
     for strip in kept:
         wide = _natural(strip)
@@ -107,8 +103,4 @@ def _render(kept: list[Strip], gap: int, colour: bool) -> str:
     )
     with console.capture() as captured:
         console.print(table)
-    return (
-        "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
-        if not colour
-        else captured.get()
-    )
+    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines()) if not colour else captured.get()

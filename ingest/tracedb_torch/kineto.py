@@ -27,6 +27,7 @@ PACKING = 12  # how much smaller traces get by compression, about
 FIRST_KEYS = re.compile(rb'^\[\s*\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:')
 TRACE_KEYS = re.compile(rb'(?<!\\)"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:')
 SUFFIXES = (".gz", ".zst", ".zstd")
+SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
 ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
 
 
@@ -54,13 +55,16 @@ class TorchIngester:
             stream = Stream(path, options.progress)
             reader.read(prefetched(stream.pieces()))
         account = reader.account
-        if stream.fault:
+        if stream.fault and stream.is_complete:
+            account.mended("stream_damaged", 1, stream.fault)
+        elif stream.fault:
             account.is_cut = True
             account.warned("stream_damaged", 1, stream.fault)
         header = header_of(reader.trace, account)
         _check(scratch, account)
         _drop_zero_times(scratch, account)
         pids = parts.processes(scratch)
+        _check_single(scratch, header, account, len(pids))
         if len(pids) > 1:
             parts.split(scratch, pids, account)
         for part, pid in enumerate(pids or [None]):
@@ -106,6 +110,25 @@ def _check(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
         raise ReadError("the file ends before its first whole event; record or copy it again")
 
 
+def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account, processes: int) -> None:
+    """Raise ``ReadError`` where a damaged file holds two traces: of two processes, or with the same ids twice."""
+    damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
+    if not damage:
+        return
+    row = scratch.execute("SELECT count(external_id), count(DISTINCT external_id) FROM staged_op").fetchone()
+    ids, different = row or (0, 0)
+    if "event_unreadable" in account.issues and ids - different > SAME_IDS * ids:
+        what = f"the ids of {ids - different} operators stand twice in it"
+    elif processes > 1 and ("event_unreadable" in account.issues or header.rank is not None):
+        what = f"{processes} processes stand in it"
+    else:
+        return
+    raise ReadError(
+        f"the file is damaged ({damage[0].detail}) and {what}: several processes wrote into it at once; let each rank "
+        "export to its own path"
+    )
+
+
 def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
     """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock."""
     for table, key in (("gpu", "event_id"), ("launch", "launch_id"), ("op", "op_id"), ("annotation", "annotation_id")):
@@ -127,7 +150,7 @@ def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Accoun
         ).fetchall()
         if device < 1 << 31
     ]
-    listed = {item["id"]: item for item in header.devices if isinstance(item.get("id"), int)}
+    listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
         # ROCm rows carry the number of the physical device, the list that of the visible one.
         (listed_id,) = listed
@@ -144,7 +167,7 @@ def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Accoun
 def _device(number: int, properties: dict[str, Any], is_amd: bool, is_used: bool) -> dict[str, Any]:
     major, minor = properties.get("computeMajor"), properties.get("computeMinor")
     arch = None
-    if isinstance(major, int) and isinstance(minor, int):
+    if major is not None and minor is not None:
         arch = f"gfx{major}{minor}x" if is_amd else f"sm_{major}{minor}"
     return {
         "device_id": number,

@@ -1,0 +1,93 @@
+"""The ``console`` blocks of README: commands after ``$ ``, and what they print. Run, compared and refreshed.
+
+A test runs them and compares; ``make docs`` puts in what they print now. Sizes of database files differ from run to
+run and are not compared.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SIZE = re.compile(r"\b[\d.,]+ MB\b")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a block, and the lines that README shows under it."""
+
+    line: str
+    shown: str
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Return what stands in the fenced blocks of a language."""
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+def commands(block: str) -> Iterator[Command]:
+    """Yield the commands of a console block."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, shown = part.partition("\n")
+        while line.endswith("\\"):
+            more, _, shown = shown.partition("\n")
+            line = f"{line}\n{more}"
+        yield Command(line, shown)
+
+
+def prepared(folder: Path) -> Path:
+    """Make ``folder`` look like a checkout to the commands: the examples are there."""
+    (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    return folder
+
+
+def run(line: str, folder: Path) -> tuple[str, int]:
+    """Run a command as a reader would, and return what it prints and its exit code. Raises ``CalledProcessError``."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("TRACEDB", "COLUMNS", "LINES")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
+    environment["PYTHONUNBUFFERED"] = "1"  # stderr and stdout in the order in which a terminal shows them
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout, done.returncode
+
+
+def comparable(text: str) -> str:
+    """Return text without what differs from run to run."""
+    return "\n".join(SIZE.sub("… MB", line).rstrip() for line in text.strip("\n").split("\n"))
+
+
+def refreshed(text: str) -> str:
+    """Return README's text with what its commands print now."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = prepared(Path(name))
+
+        def again(match: re.Match[str]) -> str:
+            if match[1] != "console":
+                return match[0]
+            return f"```console\n{''.join(_again(command, folder) for command in commands(match[2]))}```"
+
+        return FENCE.sub(again, text)
+
+
+def _again(command: Command, folder: Path) -> str:
+    said, _ = run(command.line, folder)
+    kept = comparable(said) == comparable(command.shown)
+    shown = command.shown.strip("\n") if kept else "\n".join(line.rstrip() for line in said.strip("\n").split("\n"))
+    return f"$ {command.line}\n{shown}\n" if shown else f"$ {command.line}\n"

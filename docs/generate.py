@@ -1,0 +1,88 @@
+"""Write ``docs/tables.md`` and ``docs/views.md`` from the comments in ``schemas/`` and ``sql/``, and README's outputs.
+
+``python docs/generate.py`` writes; ``--check`` says whether the two pages are up to date (exit code 1 if not). Whether
+README shows what its commands print is a matter of ``tests/test_docs.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import console
+from tracedb import catalogue, schema, views
+from tracedb.output import about
+from tracedb.reports import REPORTS
+
+if TYPE_CHECKING:
+    import duckdb
+
+HERE = Path(__file__).resolve().parent
+MADE = "<!-- Made by docs/generate.py from the comments in {}. Do not edit. -->"
+HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield the lines of the page about tables."""
+    yield from ("# Tables", "", MADE.format("schemas/v1.sql"), "")
+    yield "The facts, as the profiler recorded them (schema `main`, version 1). `tracedb schema TABLE` prints the same."
+    yield "What a source does not record is NULL, never 0."
+    for name, comment in schema.tables(connection):
+        yield from ("", f"## {name}", "", comment, "", *HEAD)
+        yield from columns(connection, "main", name)
+
+
+def views_page(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield the lines of the page about views."""
+    yield from ("# Views", "", MADE.format("sql/v1"), "")
+    yield "The answers, as SQL over the tables. `v1.NAME` is the versioned name, for code that is kept; `NAME` alone is"
+    yield "the newest version's, for people at a prompt. `tracedb views show NAME` prints the same with the SQL."
+    reports = {report.view: report.name for report in REPORTS}
+    for version in views.VERSIONS:
+        public = [view for view in views.shipped(version) if not view.is_private]
+        order = [*reports, *sorted(view.name for view in public)]
+        for view in sorted(public, key=lambda view: order.index(view.name)):
+            yield from ("", f"## `{view.version}.{view.name}`", "", catalogue.comment(connection, view))
+            if view.name in reports:
+                yield from ("", f"Printed by `tracedb report {reports[view.name]}`.")
+            yield from ("", *HEAD)
+            yield from columns(connection, view.version, view.name)
+
+
+def columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: str) -> Iterator[str]:
+    """Yield a line for each column of a table or view."""
+    for column in schema.columns(connection, schema_name, name):
+        item = about(*column)
+        meaning = (item.description or "").replace("|", "\\|")
+        yield f"| `{item.name}` | {item.type} | {item.unit or ''} | {meaning} |"
+
+
+def pages() -> dict[Path, str]:
+    """Return the text of each page."""
+    with catalogue.shipped() as connection:
+        made = {"tables.md": tables(connection), "views.md": views_page(connection)}
+        return {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def stale() -> list[Path]:
+    """Return the pages that are not as they would be made now."""
+    return [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    if "--check" in sys.argv[1:]:
+        old = stale()
+        for path in old:
+            print(f"{path.relative_to(HERE.parent)} is out of date: run `make docs`", file=sys.stderr)
+        return 1 if old else 0
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+    console.README.write_text(console.refreshed(console.README.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

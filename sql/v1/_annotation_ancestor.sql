@@ -1,0 +1,14 @@
+-- Which ranges a range lies in, itself included.
+-- Grain: range × enclosing range. UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
+CREATE VIEW v1._annotation_ancestor AS
+WITH RECURSIVE chain AS (
+    SELECT a.capture_id, a.annotation_id, a.annotation_id AS ancestor_id
+    FROM main.annotation AS a
+    UNION
+    SELECT c.capture_id, c.annotation_id, a.parent_id AS ancestor_id
+    FROM chain AS c
+    INNER JOIN main.annotation AS a ON a.capture_id = c.capture_id AND a.annotation_id = c.ancestor_id
+    WHERE a.parent_id IS NOT NULL
+)
+SELECT c.capture_id, c.annotation_id, c.ancestor_id
+FROM chain AS c;

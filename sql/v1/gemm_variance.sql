@@ -1,0 +1,126 @@
+-- How much does the time of one GEMM vary, and do collectives beside it explain that?
+-- Grain: capture × kernel name × input shapes, class matmul. A call is overlapped when a collective on its device
+-- starts before its end and ends after its start. How much of the spread that explains is the sum of squares between
+-- overlapped and alone calls over the total one. Sums are whole numbers, exact for every row order (see top_kernels).
+-- Operators are joined to the GEMMs alone; one sorted pass (ASOF) finds the collective that reaches furthest.
+CREATE VIEW v1.gemm_variance AS
+WITH gemms AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.op_id,
+        e.name,
+        e.start_ns,
+        e.end_ns,
+        e.duration_ns
+    FROM v1._gpu_event AS e /* join e */
+    WHERE e.kind = 'kernel' AND e.class = 'matmul' /* filter e */
+),
+collective_captures AS (
+    SELECT DISTINCT s.capture_id
+    FROM v1._collective_span AS s
+),
+calls AS (
+    SELECT
+        /* by */
+        g.clock_id,
+        g.name,
+        o.input_dims,
+        g.start_ns,
+        g.duration_ns,
+        c.capture_id IS NOT NULL AS has_collectives,
+        coalesce(s.reach_ns > g.start_ns, false) AS is_overlapped
+    FROM gemms AS g
+    LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
+    LEFT JOIN collective_captures AS c ON c.capture_id = g.clock_id
+    ASOF LEFT JOIN v1._collective_span AS s
+        ON s.capture_id = g.clock_id AND s.device_id IS NOT DISTINCT FROM g.gpu_id AND s.start_ns < g.end_ns
+),
+sums AS (
+    SELECT
+        /* by */
+        /* grain */ clock_id, /* end grain */
+        name,
+        input_dims,
+        count(*) AS calls,
+        sum(duration_ns) AS total_ns,
+        sum(duration_ns::HUGEINT * duration_ns) AS squares,
+        min(duration_ns) AS min_ns,
+        max(duration_ns) AS max_ns,
+        quantile_cont(duration_ns, [0.5, 0.95, 0.99]) AS quantiles,
+        arg_min(start_ns, (duration_ns, start_ns)) AS start_of_min_ns,
+        arg_min(start_ns, (-duration_ns, start_ns)) AS start_of_max_ns,
+        bool_or(has_collectives) AS has_collectives,
+        count(*) FILTER (is_overlapped) AS overlapped_calls,
+        count(*) FILTER (NOT is_overlapped) AS alone_calls,
+        sum(duration_ns) FILTER (is_overlapped) / count(*) FILTER (is_overlapped) AS overlapped_mean_ns,
+        sum(duration_ns) FILTER (NOT is_overlapped) / count(*) FILTER (NOT is_overlapped) AS alone_mean_ns
+    FROM calls
+    GROUP BY /* by */ /* grain */ clock_id, /* end grain */ name, input_dims
+)
+SELECT
+    /* by */
+    /* grain */ c.capture_id, c.rank, c.labels, /* end grain */
+    name,
+    input_dims,
+    calls,
+    total_ns::BIGINT AS total_ns,
+    total_ns / calls AS mean_ns,
+    CASE WHEN calls = 1 THEN 0.0 ELSE sqrt((
+        squares - total_ns // calls * (total_ns + total_ns % calls) - (total_ns % calls) ** 2 / calls
+    ) / (calls - 1)) END AS stddev_ns,
+    100 * stddev_ns / nullif(mean_ns, 0) AS cv_percent,
+    min_ns,
+    max_ns,
+    max_ns - min_ns AS spread_ns,
+    quantiles[1] AS p50_ns,
+    quantiles[2] AS p95_ns,
+    quantiles[3] AS p99_ns,
+    start_of_min_ns,
+    start_of_max_ns,
+    overlapped_calls,
+    alone_calls,
+    overlapped_mean_ns,
+    alone_mean_ns,
+    overlapped_mean_ns / nullif(alone_mean_ns, 0) AS slowdown,
+    least(100, 100.0 * overlapped_calls * alone_calls / calls * (overlapped_mean_ns - alone_mean_ns) ** 2
+        / nullif(stddev_ns ** 2 * (calls - 1), 0)) AS spread_explained_percent,
+    CASE
+        WHEN NOT has_collectives THEN 'no collectives'
+        WHEN overlapped_calls = 0 THEN 'never overlapped'
+        WHEN alone_calls = 0 THEN 'always overlapped'
+        WHEN least(overlapped_calls, alone_calls) < 3 THEN 'too few calls'
+        WHEN slowdown >= 1.05 AND spread_explained_percent >= 25 THEN 'slower beside collectives'
+        WHEN slowdown <= 1 / 1.05 AND spread_explained_percent >= 25 THEN 'faster beside collectives'
+        ELSE 'spread has other causes'
+    END AS verdict
+FROM sums
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */;
+
+COMMENT ON VIEW v1.gemm_variance IS 'Time variance of one GEMM, and whether collectives beside it explain it. Grain: capture × kernel name × input shapes.';
+COMMENT ON COLUMN v1.gemm_variance.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.gemm_variance.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.gemm_variance.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.gemm_variance.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls, over all devices of the capture.';
+COMMENT ON COLUMN v1.gemm_variance.total_ns IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.mean_ns IS 'Mean duration, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.stddev_ns IS 'Sample standard deviation of durations, 0 for one call, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.cv_percent IS 'Coefficient of variation: standard deviation over mean, in percent.';
+COMMENT ON COLUMN v1.gemm_variance.min_ns IS 'Shortest duration, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.max_ns IS 'Longest duration, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.spread_ns IS 'Longest minus shortest duration, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.p50_ns IS 'Median duration, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.p95_ns IS '95th percentile of durations, interpolated, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.p99_ns IS '99th percentile of durations, interpolated, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.start_of_min_ns IS 'Start of the shortest call (the earliest of several), on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.start_of_max_ns IS 'Start of the longest call (the earliest of several), on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.overlapped_calls IS 'Number of calls beside which a collective ran on the same device.';
+COMMENT ON COLUMN v1.gemm_variance.alone_calls IS 'Number of the other calls.';
+COMMENT ON COLUMN v1.gemm_variance.overlapped_mean_ns IS 'Mean duration of overlapped calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.alone_mean_ns IS 'Mean duration of the other calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.gemm_variance.slowdown IS 'Mean of overlapped calls over mean of the others; NULL unless there are both.';
+COMMENT ON COLUMN v1.gemm_variance.spread_explained_percent IS 'Share of the sum of squares of durations that lies between overlapped calls and the others; NULL unless there are both and durations differ, in percent.';
+COMMENT ON COLUMN v1.gemm_variance.verdict IS 'no collectives (none recorded), never overlapped, always overlapped, too few calls (under 3 on a side), slower or faster beside collectives (by 5 % and explaining 25 % of the spread), spread has other causes.';

@@ -1,0 +1,81 @@
+-- Where does the GPU's time go: computing, waiting for collectives or copies that nothing hides, idle?
+-- Grain: capture × device, from the first GPU event's start to the last one's end. Times are unions of intervals;
+-- computation counts first, then collectives, then copies, each without what those before it cover. So computation
+-- + exposed collectives + exposed copies = busy and busy + idle = total, exactly. One ordered pass: what an event adds
+-- to a union is the part of it past the furthest end so far of that union.
+CREATE VIEW v1.gpu_timeline AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.start_ns,
+        e.end_ns,
+        CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
+    FROM v1._gpu_event AS e /* join e */
+    WHERE true /* filter e */
+),
+-- The furthest end so far of layer 1, of 1 and 2, and of all three.
+reaches AS (
+    SELECT
+        /* by */
+        clock_id,
+        gpu_id,
+        start_ns,
+        end_ns,
+        layer,
+        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
+        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
+        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns
+    FROM events
+    WINDOW earlier AS (
+        PARTITION BY /* by */ clock_id, gpu_id
+        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+unions AS (
+    SELECT
+        /* by */
+        clock_id,
+        gpu_id,
+        coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
+        coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
+        sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
+        max(end_ns) - min(start_ns) AS total_ns
+    FROM reaches
+    GROUP BY /* by */ clock_id, gpu_id
+)
+SELECT
+    /* by */
+    /* grain */ clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id, /* end grain */
+    sum(union_1_ns)::BIGINT AS computation_ns,
+    100.0 * sum(union_1_ns) / nullif(sum(total_ns), 0) AS computation_percent,
+    sum(union_2_ns - union_1_ns)::BIGINT AS exposed_collective_ns,
+    100.0 * sum(union_2_ns - union_1_ns) / nullif(sum(total_ns), 0) AS exposed_collective_percent,
+    sum(union_3_ns - union_2_ns)::BIGINT AS exposed_copy_ns,
+    100.0 * sum(union_3_ns - union_2_ns) / nullif(sum(total_ns), 0) AS exposed_copy_percent,
+    sum(union_3_ns)::BIGINT AS busy_ns,
+    100.0 * sum(union_3_ns) / nullif(sum(total_ns), 0) AS busy_percent,
+    sum(total_ns - union_3_ns)::BIGINT AS idle_ns,
+    100.0 * sum(total_ns - union_3_ns) / nullif(sum(total_ns), 0) AS idle_percent,
+    sum(total_ns)::BIGINT AS total_ns
+FROM unions
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
+GROUP BY ALL;
+
+COMMENT ON VIEW v1.gpu_timeline IS 'Computation, exposed collectives, exposed copies and idle time of each GPU. Grain: capture × device.';
+COMMENT ON COLUMN v1.gpu_timeline.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.gpu_timeline.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.gpu_timeline.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.gpu_timeline.computation_ns IS 'Time in which a kernel that is no collective, or a graph replay, runs, in ns.';
+COMMENT ON COLUMN v1.gpu_timeline.computation_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_collective_ns IS 'Time in which a collective runs and no computation, in ns.';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_collective_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_ns IS 'Time in which a copy or memset runs and neither computation nor a collective, in ns.';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time in which anything runs, in ns.';
+COMMENT ON COLUMN v1.gpu_timeline.busy_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time in which nothing runs, in ns.';
+COMMENT ON COLUMN v1.gpu_timeline.idle_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events (summed over captures and devices in a --by group), in ns.';

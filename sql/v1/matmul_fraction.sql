@@ -1,0 +1,35 @@
+-- How much of the kernel time is matrix multiplication, and what is the rest?
+-- Grain: class. Durations are summed, so kernels that run side by side count both. Matmul always has a row where
+-- there are kernels: that none of them is a matmul is an answer.
+CREATE VIEW v1.matmul_fraction AS
+WITH classes AS (
+    SELECT
+        /* by e */
+        e.class,
+        count(*) AS calls,
+        sum(e.duration_ns) AS total_ns
+    FROM v1._gpu_event AS e /* join e */
+    WHERE e.kind = 'kernel' /* filter e */
+    GROUP BY /* by e */ e.class
+),
+shares AS (
+    SELECT /* by */ class, calls, total_ns
+    FROM classes
+    UNION ALL
+    SELECT /* by */ 'matmul' AS class, 0 AS calls, 0 AS total_ns
+    FROM classes
+)
+SELECT
+    /* by */
+    class,
+    sum(calls)::BIGINT AS calls,
+    sum(total_ns)::BIGINT AS total_ns,
+    100.0 * sum(total_ns) / nullif(sum(sum(total_ns)) OVER (/* partition */), 0) AS share_percent
+FROM shares
+GROUP BY /* by */ class;
+
+COMMENT ON VIEW v1.matmul_fraction IS 'Share of the summed kernel time by class, matmul among them. Grain: class.';
+COMMENT ON COLUMN v1.matmul_fraction.class IS 'Class of the kernels: matmul, attention, collective …';
+COMMENT ON COLUMN v1.matmul_fraction.calls IS 'Number of calls.';
+COMMENT ON COLUMN v1.matmul_fraction.total_ns IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.matmul_fraction.share_percent IS 'Share of the summed time of all kernels in the answer (in the --by group), in percent.';

@@ -1,0 +1,90 @@
+-- How long do ranges take on the CPU, and how long is the GPU work that they launch? As nsys stats nvtx_sum joined
+-- with nvtx_gpu_proj_sum.
+-- Grain: rule × domain × name × style. The projection of an instance reaches from the first start to the last end of
+-- the GPU events that the rule puts in it, inner ranges included; instances without any have none. Marks and ranges
+-- still open have no duration. Sums are whole numbers, exact for every row order (see top_kernels).
+CREATE VIEW v1.nvtx_ranges AS
+WITH instances AS (
+    SELECT
+        /* by r */
+        r.capture_id AS clock_id,
+        r.annotation_id,
+        u.rule,
+        u.has_gpu,
+        r.name,
+        r.domain,
+        r.style,
+        r.duration_ns
+    FROM v1._range AS r
+    INNER JOIN v1._capture_rule AS u ON u.capture_id = r.capture_id
+    WHERE true /* filter r */
+),
+projections AS (
+    SELECT
+        m.rule,
+        m.capture_id,
+        m.annotation_id,
+        count(*) AS gpu_ops,
+        max(e.end_ns) - min(e.start_ns) AS projected_ns
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN v1._range_kernel AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    WHERE true /* filter e */
+    GROUP BY m.rule, m.capture_id, m.annotation_id
+),
+sums AS (
+    SELECT
+        /* by */
+        i.rule,
+        i.domain,
+        i.name,
+        i.style,
+        count(*) AS instances,
+        sum(i.duration_ns) AS range_total_ns,
+        count(p.projected_ns) AS projected_instances,
+        sum(p.projected_ns) AS projected_total_ns,
+        median(p.projected_ns) AS projected_median_ns,
+        min(p.projected_ns) AS projected_min_ns,
+        max(p.projected_ns) AS projected_max_ns,
+        sum(p.projected_ns::HUGEINT * p.projected_ns) AS squares,
+        CASE WHEN bool_or(i.has_gpu) THEN coalesce(sum(p.gpu_ops), 0) END AS gpu_ops
+    FROM instances AS i
+    LEFT JOIN projections AS p
+        ON p.capture_id = i.clock_id AND p.annotation_id = i.annotation_id AND p.rule = i.rule
+    GROUP BY /* by */ i.rule, i.domain, i.name, i.style
+)
+SELECT
+    /* by */
+    rule,
+    name,
+    domain,
+    style,
+    instances,
+    range_total_ns::BIGINT AS range_total_ns,
+    projected_instances,
+    projected_total_ns::BIGINT AS projected_total_ns,
+    projected_total_ns / nullif(projected_instances, 0) AS projected_avg_ns,
+    projected_median_ns,
+    projected_min_ns,
+    projected_max_ns,
+    CASE WHEN projected_instances = 1 THEN 0.0 WHEN projected_instances > 1 THEN sqrt((
+        squares - projected_total_ns // projected_instances * (projected_total_ns + projected_total_ns % projected_instances)
+        - (projected_total_ns % projected_instances) ** 2 / projected_instances
+    ) / (projected_instances - 1)) END AS projected_stddev_ns,
+    gpu_ops::BIGINT AS gpu_ops
+FROM sums;
+
+COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, as nsys stats nvtx_sum with nvtx_gpu_proj_sum. Grain: rule × domain × name × style.';
+COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.nvtx_ranges.name IS 'Text of the range or mark.';
+COMMENT ON COLUMN v1.nvtx_ranges.domain IS 'NVTX domain; NULL for the default one.';
+COMMENT ON COLUMN v1.nvtx_ranges.style IS 'push_pop, start_end, mark, user (record_function), python_function.';
+COMMENT ON COLUMN v1.nvtx_ranges.instances IS 'Number of instances, with or without GPU work.';
+COMMENT ON COLUMN v1.nvtx_ranges.range_total_ns IS 'Sum of their durations on the CPU; NULL for marks and ranges still open, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_instances IS 'Number of instances with GPU work, which the following columns are about.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_total_ns IS 'Sum of projections (first start to last end on the GPU); NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_avg_ns IS 'Mean projection, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_median_ns IS 'Median projection, mean of the middle two, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_min_ns IS 'Shortest projection, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_max_ns IS 'Longest projection, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_stddev_ns IS 'Sample standard deviation of projections, 0 for one, in ns.';
+COMMENT ON COLUMN v1.nvtx_ranges.gpu_ops IS 'GPU events of any kind inside all instances; NULL if no GPU activity was captured.';

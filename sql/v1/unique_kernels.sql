@@ -1,0 +1,81 @@
+-- Which different kernels and memory operations does a run consist of, how often do they come per step, how long do
+-- they take?
+-- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. Tier: 1
+-- memory operations (class copy), 2 matmul, 3 the rest. Calls per step count what lies inside marked steps. Sums are
+-- whole numbers, exact for every row order (see top_kernels).
+CREATE VIEW v1.unique_kernels AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        s.step AS step_number,
+        e.name, e.class,
+        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
+        e.dtype, e.bytes, e.op_id, e.duration_ns
+    FROM v1._gpu_event AS e /* join e */
+    LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
+),
+marked AS (
+    SELECT /* by */ count(DISTINCT (clock_id, step_number)) AS steps
+    FROM events
+    WHERE step_number IS NOT NULL
+    GROUP BY ALL
+),
+sums AS (
+    SELECT
+        /* by */
+        e.name, e.class,
+        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
+        e.dtype, e.bytes, o.name AS op_name, o.input_dims,
+        count(*) AS calls,
+        count(e.step_number) AS calls_in_steps,
+        sum(e.duration_ns) AS total_ns,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        median(e.duration_ns) AS median_ns
+    FROM events AS e
+    LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
+    GROUP BY ALL
+)
+SELECT
+    /* by */
+    s.name, s.class,
+    CASE s.class WHEN 'copy' THEN 1 WHEN 'matmul' THEN 2 ELSE 3 END AS tier,
+    s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z,
+    s.static_shared_bytes, s.dynamic_shared_bytes, s.shared_bytes,
+    s.dtype, s.bytes, s.op_name, s.input_dims,
+    s.calls,
+    s.calls_in_steps / (SELECT nullif(m.steps, 0) FROM marked AS m WHERE true /* using s m */) AS calls_per_step,
+    s.total_ns::BIGINT AS total_ns,
+    s.total_ns / s.calls AS mean_ns,
+    s.median_ns,
+    CASE WHEN s.calls = 1 THEN 0.0 ELSE sqrt((
+        s.squares - s.total_ns // s.calls * (s.total_ns + s.total_ns % s.calls) - (s.total_ns % s.calls) ** 2 / s.calls
+    ) / (s.calls - 1)) END AS stddev_ns
+FROM sums AS s;
+
+COMMENT ON VIEW v1.unique_kernels IS 'The different kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
+COMMENT ON COLUMN v1.unique_kernels.name IS 'Name as recorded.';
+COMMENT ON COLUMN v1.unique_kernels.class IS 'Class of the kernel; copy for copies and memsets.';
+COMMENT ON COLUMN v1.unique_kernels.tier IS '1 memory operation (class copy), 2 matmul, 3 the rest.';
+COMMENT ON COLUMN v1.unique_kernels.grid_x IS 'Grid size, x, in blocks.';
+COMMENT ON COLUMN v1.unique_kernels.grid_y IS 'Grid size, y, in blocks.';
+COMMENT ON COLUMN v1.unique_kernels.grid_z IS 'Grid size, z, in blocks.';
+COMMENT ON COLUMN v1.unique_kernels.block_x IS 'Block size, x, in threads.';
+COMMENT ON COLUMN v1.unique_kernels.block_y IS 'Block size, y, in threads.';
+COMMENT ON COLUMN v1.unique_kernels.block_z IS 'Block size, z, in threads.';
+COMMENT ON COLUMN v1.unique_kernels.static_shared_bytes IS 'Static shared memory per block, in bytes.';
+COMMENT ON COLUMN v1.unique_kernels.dynamic_shared_bytes IS 'Dynamic shared memory per block, in bytes.';
+COMMENT ON COLUMN v1.unique_kernels.shared_bytes IS 'Shared memory per block, static and dynamic together, in bytes.';
+COMMENT ON COLUMN v1.unique_kernels.dtype IS 'Element type of the collective as recorded.';
+COMMENT ON COLUMN v1.unique_kernels.bytes IS 'Bytes copied or set by one call, in bytes.';
+COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
+COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.unique_kernels.calls IS 'Number of calls.';
+COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside marked steps per capture and marked step (of those that hold any GPU event); NULL where no steps are marked.';
+COMMENT ON COLUMN v1.unique_kernels.total_ns IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.unique_kernels.mean_ns IS 'Mean duration, in ns.';
+COMMENT ON COLUMN v1.unique_kernels.median_ns IS 'Median duration, mean of the middle two, in ns.';
+COMMENT ON COLUMN v1.unique_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call, in ns.';

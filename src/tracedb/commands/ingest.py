@@ -1,0 +1,190 @@
+"""``tracedb ingest``: load traces and give the account."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracedb.commands.options import database_option, detail, note, output_options, verbosity, warn
+
+if TYPE_CHECKING:
+    from tracedb.output.answer import Answer
+    from tracedb.pipeline import Found, Outcome
+
+SHOWN_UNRECOGNISED = 10
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH…")
+@database_option
+@click.option("--label", "label", multiple=True, metavar="K=V", help="Label every capture of this call; repeatable.")
+@click.option("--labels-from", metavar="REGEX", help="Take labels from the path by named groups; 'rank' sets the rank.")
+@click.option("--strict", is_flag=True, help="Exit 1 also where an event was skipped or repaired.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
+@click.option("--memory-limit", default=None, metavar="SIZE", help="Memory for the database engine of each job. [default: 200MB]")
+@click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
+@click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
+@click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and load nothing.")
+@output_options
+def ingest(
+    paths: tuple[Path, ...],
+    db: Path,
+    label: tuple[str, ...],
+    labels_from: str | None,
+    strict: bool,
+    jobs: int | None,
+    memory_limit: str | None,
+    ingester: str | None,
+    python_stacks: bool,
+    memory_events: bool,
+    dry_run: bool,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Load traces into the database: files, or folders with everything below them.
+
+    Files are recognised by content. Each capture is one transaction: a file that cannot be read is named and the
+    others go on; the same bytes again change nothing. The account on stdout says what every capture gave.
+    """
+    from tracedb import labels, pipeline
+    from tracedb.errors import TracedbError
+    from tracedb.output import choose_format, write
+    from tracedb.progress import bar
+    from tracedb.workers import load_all
+
+    form = choose_format(format_name, out)
+    if labels_from is not None:
+        labels.compile_regex(labels_from)
+    cores = os.cpu_count() or 1
+    found = pipeline.detect(pipeline.discover(paths), ingester)
+    workers = min(jobs or cores, max(len(found.tasks), 1))
+    request = pipeline.Request(
+        paths=paths,
+        database=db,
+        labels=dict(labels.parse_label(text) for text in label),
+        labels_from=labels_from,
+        memory_limit=memory_limit or pipeline.MEMORY_LIMIT,
+        ingester=ingester,
+        python_stacks=python_stacks,
+        memory_events=memory_events,
+        cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores,
+    )
+    _list_unrecognised(found)
+    if dry_run:
+        write(_plan(found, db), form, out)
+        return
+    if not found.tasks:
+        raise TracedbError(f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read")
+    known, free = pipeline.known_captures(db)
+    request = replace(request, first_capture_id=free)
+    outcomes: list[Outcome] = []
+    with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
+        load_all(found.tasks, request, known, workers, progress, outcomes.append)
+    outcomes.sort(key=lambda outcome: str(outcome.path))
+    write(_account(outcomes, db), form, out)
+    _close(outcomes, db, strict)
+
+
+def _named(paths: tuple[Path, ...]) -> str:
+    return ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")
+
+
+def _list_unrecognised(found: Found) -> None:
+    shown = found.unrecognised if verbosity() > 0 else found.unrecognised[:SHOWN_UNRECOGNISED]
+    for path, reason in shown:
+        note(f"left aside: {path} ({reason})")
+    if len(shown) < len(found.unrecognised):
+        note(f"left aside: {len(found.unrecognised) - len(shown)} more files; -v names all")
+
+
+def _plan(found: Found, db: Path) -> Answer:
+    from tracedb.output.answer import Column, from_rows
+
+    columns = [
+        Column("path", "VARCHAR", description="First file of the capture."),
+        Column("source", "VARCHAR", description="Ingester that would read it."),
+        Column("rank", "INTEGER", description="Rank that the path spells."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels that the path spells."),
+        Column("bytes", "BIGINT", "bytes", "Size of its files."),
+    ]
+    from tracedb import labels
+
+    rows = [
+        (
+            str(task.capture.files[0]),
+            task.source,
+            labels.rank_from_path(task.capture.files[0]),
+            labels.from_path(task.capture.files[0]),
+            task.size_bytes,
+        )
+        for task in found.tasks
+    ]
+    answer = from_rows(columns, rows)
+    answer.report, answer.database = "ingest plan", str(db)
+    return answer
+
+
+def _account(outcomes: list[Outcome], db: Path) -> Answer:
+    from tracedb.output.answer import Column, from_rows
+
+    columns = [
+        Column("capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded."),
+        Column("path", "VARCHAR", description="First file of the capture."),
+        Column("rank", "INTEGER", description="Rank."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
+        Column("status", "VARCHAR", description="Status of the capture, or failed, or known (loaded before)."),
+        Column("kernels", "BIGINT", "count", "Kernel rows."),
+        Column("events_read", "BIGINT", "count", "Events met: those that gave rows plus those skipped."),
+        Column("rows_written", "BIGINT", "count", "Rows that the events gave."),
+        Column("events_skipped", "BIGINT", "count", "Events that gave no row; table ingest_issue says why."),
+    ]
+    rows: list[tuple[object, ...]] = []
+    for outcome in outcomes:
+        if outcome.error or outcome.is_known:
+            status = "failed" if outcome.error else "known"
+            rows.append((None, str(outcome.path), None, None, status, None, None, None, None))
+        for item in outcome.loaded:
+            row = (item.capture_id, str(outcome.path), item.rank, item.labels, item.status)
+            rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
+    answer = from_rows(columns, rows)
+    answer.report, answer.database = "ingest", str(db)
+    return answer
+
+
+def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
+    """Say in words what happened; raise where the exit code must not be 0."""
+    from tracedb.errors import TracedbError
+
+    for outcome in outcomes:
+        if outcome.error:
+            click.echo(f"tracedb: error: {outcome.path}: {outcome.error}", err=True)
+        for item in outcome.loaded:
+            for code, severity, count, text in item.issues:
+                if severity == "warning":
+                    warn(f"{outcome.path}: {code} ×{count}: {text}")
+                else:
+                    detail(f"{outcome.path}: {code} ×{count}: {text}")
+            if item.kernels == 0:
+                reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
+                warn(f"{outcome.path}: no kernels were captured ({reason})")
+    loaded = sum(len(outcome.loaded) for outcome in outcomes)
+    known = sum(outcome.is_known for outcome in outcomes)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    size = db.stat().st_size if db.exists() else 0
+    read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
+    note(
+        f"{loaded} captures loaded, {known} known before, {len(failed)} failed; "
+        f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
+    )
+    if failed:
+        raise TracedbError(f"{len(failed)} of {len(outcomes)} files could not be loaded; the others are in {db}")
+    faulty = [outcome for outcome in outcomes if outcome.is_faulty]
+    if strict and faulty:
+        raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")
+    if loaded:
+        note(f"next: tracedb report gemm-variance --db {db}, or tracedb report --list")

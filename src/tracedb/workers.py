@@ -1,0 +1,221 @@
+"""Loading several captures at once: worker processes read in parallel and take turns at the database.
+
+A worker is ``python -m tracedb.workers``. Both sides exchange lines of JSON: the parent sends tasks and permission to
+write, the worker sends progress, asks for its turn, and reports outcomes. Rows never pass between processes: each
+worker writes its own captures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.ingester import Capture
+from tracedb.pipeline import Loaded, Outcome, Request, Task, load
+
+
+def load_all(
+    tasks: Sequence[Task],
+    request: Request,
+    known: dict[int, set[str]],
+    jobs: int,
+    progress: Callable[[int], None],
+    report: Callable[[Outcome], None],
+) -> None:
+    """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
+
+    A worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
+    """
+    if jobs <= 1 or len(tasks) <= 1:
+        for task in tasks:
+            report(load(task, request, known, progress))
+        return
+    _Pool(tasks, request, known, progress, report).run(min(jobs, len(tasks)))
+
+
+class _Pool:
+    """The parent's side."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        request: Request,
+        known: dict[int, set[str]],
+        progress: Callable[[int], None],
+        report: Callable[[Outcome], None],
+    ) -> None:
+        self._tasks = sorted(tasks, key=lambda task: -task.size_bytes)  # the longest first, so that none comes last
+        self._setup = json.dumps({"request": _to_json(request), "known": {k: sorted(v) for k, v in known.items()}})
+        self._progress = progress
+        self._report = report
+        self._database = threading.Lock()
+        self._state = threading.Lock()
+        self._processes: list[subprocess.Popen[str]] = []
+        self._busy: str | None = None
+
+    def run(self, jobs: int) -> None:
+        threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(jobs)]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)  # a join without limit would not see Ctrl-C
+        except BaseException:
+            with self._state:
+                self._tasks.clear()
+                for process in self._processes:
+                    process.send_signal(signal.SIGINT)
+            for process in self._processes:
+                process.wait()
+            raise
+        if self._busy:
+            raise DatabaseBusy(self._busy)
+
+    def _next(self) -> Task | None:
+        with self._state:
+            return self._tasks.pop(0) if self._tasks and not self._busy else None
+
+    def _serve(self) -> None:
+        process: subprocess.Popen[str] | None = None
+        while (task := self._next()) is not None:
+            if process is None or process.poll() is not None:
+                process = self._start()
+            outcome = self._one(process, task)
+            with self._state:
+                self._report(outcome)
+        if process is not None and process.stdin is not None and process.poll() is None:
+            process.stdin.close()
+            process.wait()
+
+    def _start(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tracedb.workers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        with self._state:
+            self._processes.append(process)
+        _send(process.stdin, self._setup)
+        return process
+
+    def _one(self, process: subprocess.Popen[str], task: Task) -> Outcome:
+        """Have one task done; hold the database for the worker while it writes."""
+        holds = False
+        try:
+            _send(process.stdin, json.dumps(_task_to_json(task)))
+            assert process.stdout is not None
+            for line in process.stdout:
+                message = json.loads(line)
+                if "progress" in message:
+                    self._progress(message["progress"])
+                elif "turn" in message:
+                    self._database.acquire()
+                    holds = True
+                    _send(process.stdin, "{}")
+                elif "left" in message:
+                    self._database.release()
+                    holds = False
+                elif "busy" in message:
+                    self._busy = message["busy"]
+                    return Outcome(task.capture.files[0], task.size_bytes, error=message["busy"])
+                else:
+                    return _outcome_from_json(message)
+        except BrokenPipeError:
+            pass
+        finally:
+            if holds:
+                self._database.release()
+        code = process.wait()
+        return Outcome(
+            task.capture.files[0],
+            task.size_bytes,
+            error=f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1",
+        )
+
+
+def _send(stream: IO[str] | None, line: str) -> None:
+    assert stream is not None
+    stream.write(line + "\n")
+    stream.flush()
+
+
+def _to_json(request: Request) -> dict[str, Any]:
+    fields = dataclasses.asdict(request)
+    return {**fields, "database": str(request.database), "paths": [str(path) for path in request.paths]}
+
+
+def _request_from_json(fields: dict[str, Any]) -> Request:
+    paths = tuple(Path(path) for path in fields["paths"])
+    return Request(**{**fields, "database": Path(fields["database"]), "paths": paths})
+
+
+def _task_to_json(task: Task) -> dict[str, Any]:
+    return {
+        "files": [str(path) for path in task.capture.files],
+        "duplicates": [str(path) for path in task.capture.duplicates],
+        "rank": task.capture.rank,
+        "source": task.source,
+        "size": task.size_bytes,
+        "number": task.number,
+        "total": task.total,
+    }
+
+
+def _task_from_json(fields: dict[str, Any]) -> Task:
+    files = tuple(Path(path) for path in fields["files"])
+    duplicates = tuple(Path(path) for path in fields["duplicates"])
+    return Task(Capture(files, fields["rank"], duplicates), fields["source"], fields["size"], fields["number"], fields["total"])
+
+
+def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    return {**dataclasses.asdict(outcome), "path": str(outcome.path)}
+
+
+def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
+    loaded = [
+        Loaded(**{**item, "issues": [(i[0], i[1], i[2], i[3]) for i in item["issues"]]}) for item in fields["loaded"]
+    ]
+    return Outcome(**{**fields, "path": Path(fields["path"]), "loaded": loaded})
+
+
+def main() -> None:
+    """The worker's side: load the tasks that come in on standard input."""
+
+    def say(message: dict[str, Any]) -> None:
+        _send(sys.stdout, json.dumps(message))
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        say({"turn": True})
+        sys.stdin.readline()
+        try:
+            yield
+        finally:
+            say({"left": True})
+
+    try:
+        setup = json.loads(sys.stdin.readline())
+        request = _request_from_json(setup["request"])
+        known = {int(size): set(digests) for size, digests in setup["known"].items()}
+        while line := sys.stdin.readline():
+            task = _task_from_json(json.loads(line))
+            try:
+                say(_outcome_to_json(load(task, request, known, lambda done: say({"progress": done}), turn)))
+            except DatabaseBusy as error:
+                say({"busy": str(error)})
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(130)
+    except TracedbError as error:
+        sys.exit(f"tracedb: error: {error}")
+
+
+if __name__ == "__main__":
+    main()

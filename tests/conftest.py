@@ -1,0 +1,25 @@
+"""Fixtures that several test files use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tracedb import pipeline
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Narration and tables must not depend on the terminal or the user's settings.
+for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the sample run of ``examples/run``: two configurations of four ranks."""
+    path = tmp_path_factory.mktemp("sample") / "run.duckdb"
+    outcomes = pipeline.ingest(ROOT / "examples" / "run", db=path)
+    assert [outcome.error for outcome in outcomes] == [None] * 8
+    return path

@@ -1,0 +1,484 @@
+"""Faults of the JSON itself: what profilers wrote that no parser takes, and what must come of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.traces import (
+    HEADER,
+    LAYOUTS,
+    Event,
+    Raw,
+    Reading,
+    annotation,
+    bare_list,
+    call,
+    document,
+    event_text,
+    frame,
+    kernel,
+    op,
+    read,
+    window_end,
+    write,
+)
+from tracedb.errors import ReadError
+
+KERNELS = [("k0", 10_000, 5_000), ("k1", 20_000, 5_000), ("k2", 30_000, 5_000)]
+MANY = 12_000  # kernels of a file that is read in several blocks
+
+
+def around(bad: Sequence[Event | bytes], end: bool = True) -> list[Event | bytes]:
+    """Three kernels among bad events: the first, one after each kernel in turn, the last unless a mark is at the ``end``."""
+    good = [kernel(start // 1000, dur // 1000, name) for name, start, dur in KERNELS]
+    events: list[Event | bytes] = []
+    for place, event in enumerate(bad):
+        events.append(event)
+        events.extend(good[place : place + 1])
+    return [*events, *good[len(bad) :], *([window_end()] if end else [])]
+
+
+def read_around(folder: Path, *bad: Event | bytes, layout: str = "native", end: bool = True) -> Reading:
+    return read(write(folder / "x.json", around(bad, end), layout), python_stacks=True)
+
+
+def quoted(text: str) -> Raw:
+    """A text as a writer puts it down that escapes nothing."""
+    return Raw(f'"{text}"')
+
+
+def frames(names: Sequence[str]) -> list[Event]:
+    """A Python function of each name, at 200, 201, …"""
+    return [frame(200 + place, 2, quoted(name)) for place, name in enumerate(names)]
+
+
+class TestB001Backslashes:
+    NAMES = (
+        r"torch\cuda\__init__.py(219): _lazy_init",
+        r"C:\Users\someone\site-packages\torch\nn\modules\module.py(1501): _call_impl",
+        r"C:\users\x.py(1): f",
+        r"\\server\share\_x.py(1): f",
+        r"C:\u00e9t\_x.py(1): f",
+        r"ends\with\_",
+        "C:\\data\\q\\",
+        "C:\\dir\\",
+        "C:\\\\ok\\_x",
+    )
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_names_keep_their_backslashes(self, tmp_path: Path, layout: str) -> None:
+        found = read_around(tmp_path, *frames(self.NAMES), layout=layout, end=layout != "compact")
+        assert found.kernels() == KERNELS
+        assert found.rows("annotation", "name") == list(self.NAMES)
+        assert found.rows("annotation", "start_ns")[:2] == [200_000, 201_000]
+        assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
+
+    def test_so_do_names_whose_escapes_are_legal(self, tmp_path: Path) -> None:
+        names = [r"torch\nn\functional.py(2): f", r"C:\new\table\run.py(2): f", r"\bin\r\f.py"]
+        found = read_around(tmp_path, *frames(names))
+        assert found.kernels() == KERNELS
+        assert found.rows("annotation", "name") == names
+
+    def test_whatever_bears_it(self, tmp_path: Path) -> None:
+        bad = [kernel(25, 2), op(25, 2), annotation(25, 2, "")]
+        found = read_around(tmp_path, *({**event, "name": quoted(r"a\_b\cuda")} for event in bad))
+        for table in ("kernel_event", "op", "annotation"):
+            assert r"a\_b\cuda" in found.rows(table, "name")
+        assert found.faults == {"event_repaired": 3}
+
+    def test_without_python_stacks_nothing_is_left_of_them(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", around(frames(self.NAMES))))
+        assert found.kernels() == KERNELS
+        assert found.issues["python_functions"] == found.issues["event_repaired"] == len(self.NAMES)
+
+
+class TestB002Quotes:
+    NAMES = (
+        '{"device": "cpu", "dtype": "float32"}(12): run',
+        'a"b',
+        '"',
+        'say "hi"',
+        'f("a", "b")',
+        'x", "y": 1, "z',
+        '<lambda>{"ph": "X"}',
+        '["a", "b"]',
+        'torch/_ops.py(1): "aten::add"',
+        r'"C:\_x\q": "y"',
+    )
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_events_are_mended(self, tmp_path: Path, layout: str) -> None:
+        found = read_around(tmp_path, *frames(self.NAMES), layout=layout, end=layout != "compact")
+        assert found.kernels() == KERNELS
+        assert found.rows("annotation", "name") == list(self.NAMES)
+        assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
+
+    def test_report_says_where(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "x.json", [kernel(1), *frames(['a"b']), kernel(2)])
+        (issue,) = [row for row in read(path).tables["ingest_issue"] if row["code"] == "event_repaired"]
+        offset = path.read_bytes().index(b'  {\n    "ph": "X", "cat": "python_function"') + 2
+        assert f"first at byte {offset}" in issue["detail"]
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_hopeless_events_are_lost_alone(self, tmp_path: Path, layout: str) -> None:
+        bad = (b'{"ph": "X", "cat": "kernel", "name: 5, ts" 7}', b"garbage", b'{"ph": "X", "args": {"x": 1}', b"}}")
+        found = read_around(tmp_path, *bad, layout=layout)
+        assert found.kernels() == KERNELS
+        assert (found.status, found.faults) == ("repaired", {"event_unreadable": 4})
+
+    def test_one_in_a_hundred_thousand(self, tmp_path: Path) -> None:
+        events: list[Event | bytes] = [kernel(i, 1, f"k{i % 10}") for i in range(100_000)]
+        events[50_000] = frame(1, 1, quoted(self.NAMES[0]))
+        found = read(write(tmp_path / "x.json.gz", events, "compact"), python_stacks=True)
+        assert len(found.kernels()) == 99_999
+        assert found.rows("annotation", "name") == [self.NAMES[0]]
+        assert found.faults == {"event_repaired": 1}
+        assert found.capture["events_read"] == 100_000
+
+
+class TestB004Characters:
+    NAMES = (
+        (b"a\x01b", "ab"),
+        (b"a\x00b", "ab"),
+        (b"a\x7fb", "ab"),
+        (b"a\tb\nc", r"a\tb\nc"),
+        (b"config.py(0): \x8f\x01", "config.py(0): \ufffd"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"\xe9t\xe9 \xc3", "\ufffdt\ufffd \ufffd"),
+        (rb"a\ud800b", "a\ufffdb"),
+        (rb"a\ud83d\ude00b", "a\U0001f600b"),
+        (rb"a\u0001\u0000b", "ab"),
+        ("é漢字".encode(), "é漢字"),
+    )
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_names_become_valid_text(self, tmp_path: Path, layout: str) -> None:
+        bad = [
+            event_text(kernel(200 + i, 2, "NAME"), layout).replace(b"NAME", raw)
+            for i, (raw, _) in enumerate(self.NAMES)
+        ]
+        found = read_around(tmp_path, *bad, layout=layout)
+        assert found.kernels()[:3] == KERNELS
+        assert found.kernels("name")[3:] == [name for _, name in self.NAMES]
+        assert found.faults == {"event_repaired": 9}
+
+    def test_in_the_arguments(self, tmp_path: Path) -> None:
+        bad = event_text(op(25, 2, args={"Input Dims": ["A", [1]], "Concrete Inputs": ["A"]}), "native")
+        found = read_around(tmp_path, bad.replace(b'"A"', b'"a\x00\x8fb"'))
+        assert found.rows("op", "input_dims", "concrete_inputs") == [
+            ('["a\\u0000\ufffdb", [1]]', '["a\\u0000\ufffdb"]')
+        ]
+
+    def test_in_a_category_that_is_left_aside(self, tmp_path: Path) -> None:
+        bad = event_text(kernel(25, 2, "A", cat="overhead"), "native").replace(b"A", b"\x8f\x01")
+        found = read_around(tmp_path, bad)
+        assert found.kernels() == KERNELS
+        assert found.issues["overhead_events"] == 1
+
+    @pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"\n \t", b"\xef\xbb\xbf\r\n"])
+    def test_byte_order_mark_and_blanks(self, tmp_path: Path, before: bytes) -> None:
+        for content in (document(around(kernel(99))), bare_list(around(kernel(99)))):
+            found = read(write(tmp_path / "x.json", before + content))
+            assert len(found.kernels()) == 4
+            assert found.status == "complete"
+
+    def test_windows_line_ends(self, tmp_path: Path) -> None:
+        events = [kernel(i, 1, "k" * 300) for i in range(MANY)]
+        found = read(write(tmp_path / "x.json", document(events).replace(b"\n", b"\r\n")))
+        assert (len(found.kernels()), found.status) == (MANY, "complete")
+
+
+class TestB006LogsBesideTheEvents:
+    LOG = b'"INFO": ["started "event_id": 64, "x": [1]", "a"],\n"WARNING": ["b"]'
+
+    def test_after(self, tmp_path: Path) -> None:
+        after = self.LOG + b', "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}'
+        found = read(write(tmp_path / "x.json", around(kernel(99)), after=after))
+        assert len(found.kernels()) == 4
+        assert (found.status, found.faults) == ("repaired", {"header_unreadable": 1})
+        assert (found.capture["rank"], found.capture["world_size"]) == (3, 8)
+
+    def test_before(self, tmp_path: Path) -> None:
+        header = self.LOG + b', "schemaVersion": 1, "baseTimeNanoseconds": 1759000000000000001'
+        found = read(write(tmp_path / "x.json", around(kernel(99)), header=header))
+        assert len(found.kernels()) == 4
+        assert found.faults == {"header_unreadable": 1}
+        assert found.capture["clock_zero_unix_ns"] == 1759000000000000001
+
+    @pytest.mark.parametrize("junk", [b"garbage", b"\0" * 5000, b" \n\n", b'{"x": [1, {"y": 2}]}', b"]]}}"])
+    def test_tail_of_garbage(self, tmp_path: Path, junk: bytes) -> None:
+        layout = LAYOUTS[len(junk) % 4]
+        found = read(write(tmp_path / "x.json", document([kernel(99)], layout) + junk))
+        assert len(found.kernels()) == 1
+        assert found.faults == ({} if junk.isspace() else {"header_unreadable": 1})
+
+    def test_log_that_quotes_a_trace(self, tmp_path: Path) -> None:
+        log = {"INFO": ['wrote {"traceEvents": [{"ph": "X", "cat": "kernel"}], "distributedInfo": {"rank": 5}}']}
+        for where in ({"header": {**HEADER, **log}}, {"after": log}):
+            found = read(write(tmp_path / "x.json", around(kernel(99)), **where))
+            assert (len(found.kernels()), found.status, found.capture["rank"]) == (4, "complete", None)
+
+
+class TestB007CollectiveArguments:
+    NAMES = (
+        ("allreduce", "allreduce"),
+        ('""allreduce""', "allreduce"),
+        ("_allgather_base", "_allgather_base"),
+        ('""reduce_scatter_tensor_coalesced""', "reduce_scatter_tensor_coalesced"),
+        ('"allreduce"', "allreduce"),
+    )
+    RANKS = ('"[0, 1]"', "[0, 1]", "[0,1]", '""[0, 1]""')
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_spellings(self, tmp_path: Path, layout: str) -> None:
+        cases = list(product(self.NAMES, self.RANKS, ("BFloat16", '"BFloat16"', '""BFloat16""'), ("0", '"0"', '""0""')))
+        events = [
+            kernel(
+                place,
+                1,
+                "ncclDevKernel_AllReduce",
+                args={
+                    "Collective name": Raw(name),
+                    "In msg nelems": 1024,
+                    "Out msg nelems": Raw('"2048"'),
+                    "Group size": 2,
+                    "dtype": Raw(dtype),
+                    "In split size": Raw('"[]"'),
+                    "Process Group Name": Raw(group),
+                    "Process Group Ranks": Raw(ranks),
+                },
+            )
+            for place, ((name, _), ranks, dtype, group) in enumerate(cases)
+        ]
+        found = read(write(tmp_path / "x.json", events, layout))
+        names = ("collective", "message_in_elements", "message_out_elements", "group_size", "dtype", "group_name")
+        assert found.kernels(*names) == [(name, 1024, 2048, 2, "BFloat16", "0") for (_, name), *_ in cases]
+        assert [json.loads(ranks) for ranks in found.kernels("group_ranks")] == [[0, 1]] * len(cases)
+
+    def test_numbers_that_json_has_no_word_for(self, tmp_path: Path) -> None:
+        values = ("inf", "-inf", "nan", "-nan", "NaN", "Infinity", "-Infinity")
+        bad = [
+            kernel(200 + i, 1, args={"blocks per SM": Raw(value), "est. achieved occupancy %": 50})
+            for i, value in enumerate(values)
+        ]
+        found = read_around(tmp_path, *bad)
+        assert found.kernels("occupancy_percent")[3:] == [50.0] * len(values)
+        assert found.kernels()[:3] == KERNELS
+
+
+class TestB009Commas:
+    @pytest.mark.parametrize("comma", [b",]", b", ]", b",\n]", b",,]", b"\n,\n\n]"])
+    def test_trailing_comma_is_silent(self, tmp_path: Path, comma: bytes) -> None:
+        layout = LAYOUTS[len(comma) % 4]
+        for content in (document([kernel(1), kernel(2)], layout), bare_list([kernel(1), kernel(2)], layout)):
+            head, _, tail = content.rpartition(b"]")
+            found = read(write(tmp_path / "x.json", head + comma + tail))
+            assert len(found.kernels()) == 2
+            assert (found.status, found.faults) == ("complete", {})
+
+    def test_in_a_long_file(self, tmp_path: Path) -> None:
+        events = [kernel(i, 1, "k" * 300) for i in range(MANY)]
+        head, _, tail = document(events, after={"traceName": "x"}).rpartition(b"]")
+        found = read(write(tmp_path / "x.json", head + b",\n]" + tail))
+        assert (len(found.kernels()), found.status) == (MANY, "complete")
+
+    def test_inside_an_event(self, tmp_path: Path) -> None:
+        found = read_around(tmp_path, event_text(kernel(25, 2, "k"), "compact").replace(b"}}", b",},}"))
+        assert found.kernels()[2] == ("k", 25_000, 2_000)
+        assert found.faults == {"event_repaired": 1}
+
+
+class TestB012Legacy:
+    ROWS = (
+        {"name": "mm", "ph": "X", "ts": 1.0, "dur": 2.0, "tid": 0, "pid": "CPU functions", "args": {}},
+        {
+            "name": "mm",
+            "ph": "s",
+            "ts": 1.0,
+            "tid": 0,
+            "pid": "CPU functions",
+            "id": 1,
+            "cat": "cpu_to_cuda",
+            "args": {},
+        },
+        {"name": "sgemm", "ph": "X", "ts": 3.0, "dur": 2.0, "tid": 0, "pid": "CUDA functions", "args": {}},
+    )
+
+    def test_says_what_to_do(self, tmp_path: Path) -> None:
+        for events, layout in zip((self.ROWS, self.ROWS[::-1], self.ROWS[2:], self.ROWS), LAYOUTS, strict=True):
+            with pytest.raises(ReadError, match=r"old torch\.autograd\.profiler.*record again with torch\.profiler"):
+                read(write(tmp_path / "x.json", bare_list(list(events), layout)))
+
+
+class TestB014Numbers:
+    def test_times_as_text(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", [kernel("1747118400123456.789", "5.001")]))
+        assert found.kernels("start_ns", "duration_ns") == [(1747118400123456789, 5001)]
+
+    @pytest.mark.parametrize("other", ["1747118400123457.123", '"1747118400123457.123"', "1.747118400123457123e15"])
+    def test_some_as_text(self, tmp_path: Path, other: str) -> None:
+        events = [kernel("1747118400123456.789"), kernel(Raw(other)), op(Raw("1747118400123458.001"), 1)]
+        for order in (events, events[::-1]):
+            found = read(write(tmp_path / "x.json", order))
+            assert found.kernels("start_ns") == [1747118400123456789, 1747118400123457123]
+            assert found.rows("op", "start_ns") == [1747118400123458001]
+
+    IDS = (
+        ("9007199254740993", 2**53 + 1),
+        ('"9007199254740995"', 2**53 + 3),
+        ("9223372036854775807", 2**63 - 1),
+        ("77.0", 77),
+        ("1e3", 1000),
+        ("0", None),
+        ("-1", None),
+        ("4294967295", None),
+        ("18446744073709551615", None),
+        ("1180591620717411303424", None),
+        ("null", None),
+        ("true", None),
+        ('"x"', None),
+        ("[1]", None),
+        ("{}", None),
+    )
+
+    def test_ids(self, tmp_path: Path) -> None:
+        events = []
+        for place, (text, _) in enumerate(self.IDS):
+            events += [kernel(100 + place, 1, correlation=Raw(text)), call(place, 1, Raw(text))]
+        found = read(write(tmp_path / "x.json", events))
+        kept = [number for _, number in self.IDS]
+        assert found.rows("launch", "correlation_id") == kept
+        links = [None if number is None else 2 * place + 1 for place, number in enumerate(kept)]
+        assert found.kernels("correlation_id", "launch_id") == list(zip(kept, links, strict=True))
+
+    def test_ids_of_unsigned_64_bits_still_link(self, tmp_path: Path) -> None:
+        ids = [Raw(str(number)) for number in (2**63, 2**63 + 1, 2**64 - 2)]
+        events = [kernel(10 + i, 1, f"k{i}", correlation=number) for i, number in enumerate(ids)]
+        calls = [call(i, 1, number) for i, number in enumerate(ids)]
+        found = read(write(tmp_path / "x.json", [*events, *calls]))
+        assert found.kernels("launch_id") == [3, 4, 5]
+
+    def test_process_and_thread_numbers(self, tmp_path: Path) -> None:
+        calls = [call(i, 1, 7, pid=pid, tid=pid) for i, pid in enumerate((12, "12", Raw("12.0"), " 12 "))]
+        found = read(write(tmp_path / "x.json", calls))
+        assert found.rows("launch", "process_id", "thread_id") == [(12, 12)] * 4
+        assert len(found.captures) == 1
+
+    def test_huge_process_number(self, tmp_path: Path) -> None:
+        huge = Raw(str(2**63 + 5))
+        found = read(write(tmp_path / "x.json", [call(1, 1, 7, pid=huge, tid=huge), kernel(2, correlation=7)]))
+        assert found.kernels("launch_id") == [0]
+
+
+class TestOddStructure:
+    """What no list of faults names, and a block-wise reader stumbles over."""
+
+    NASTY = 'void k<},{"name":"ph"},{"ph":"X"},>]}(int)'
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_names_that_look_like_boundaries(self, tmp_path: Path, layout: str) -> None:
+        events = [kernel(i, 1, f"{self.NASTY}{i % 7}{'x' * 200}") for i in range(MANY)]
+        found = read(write(tmp_path / "x.json", events, layout))
+        assert (len(found.kernels()), found.status, found.issues) == (MANY, "complete", {})
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    @pytest.mark.parametrize("first_only", [True, False])
+    def test_objects_in_lists_in_arguments(self, tmp_path: Path, layout: str, first_only: bool) -> None:
+        odd = {"x": [{"a": 1}, {"name": 2}, {"ph": 3}], "y": [{"id": {}}, {"s": []}]}
+        events = [kernel(i, 1, "k" * 200, args={} if first_only and i else odd) for i in range(MANY)]
+        found = read(write(tmp_path / "x.json", events, layout))
+        assert (len(found.kernels()), found.status, found.issues) == (MANY, "complete", {})
+
+    def test_event_longer_than_a_block(self, tmp_path: Path) -> None:
+        odd = {"x": [{"a": 1}, {"name": "b"}] * 200_000}
+        events = [kernel(1, 1, "a"), kernel(2, 1, "b", args=odd), kernel(3, 1, "c")]
+        found = read(write(tmp_path / "x.json", events, "compact"))
+        assert (found.kernels("name"), found.issues) == (["a", "b", "c"], {})
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_name_of_a_megabyte(self, tmp_path: Path, layout: str) -> None:
+        name = "void f<" + "int, " * 200_000 + ">"
+        found = read(write(tmp_path / "x.json", [kernel(1), kernel(2, 1, name), kernel(3)], layout))
+        assert found.kernels("name") == ["gemm", name, "gemm"]
+        found = read(write(tmp_path / "x.json", [kernel(1), kernel(2, 1, quoted(f'"{name}')), kernel(3)], layout))
+        assert found.kernels("name") == ["gemm", f'"{name}', "gemm"]
+
+    def test_keys_in_any_order_and_twice(self, tmp_path: Path) -> None:
+        event = kernel(1, 2, "k", correlation=9)
+        shuffled = dict(sorted(event.items(), reverse=True))
+        twice = (
+            b'{"ts":7,"name":"old","ph":"X","cat":"kernel","name":"new","ts":8,"dur":1,"args":{"stream":1,"stream":2}}'
+        )
+        found = read(write(tmp_path / "x.json", [shuffled, twice], "compact"))
+        assert found.kernels("name", "start_ns", "stream_id") == [("k", 1000, 7), ("new", 8000, 2)]
+        assert found.issues == {}
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_items_that_are_no_events(self, tmp_path: Path, layout: str) -> None:
+        found = read_around(tmp_path, b"null", b"5", b'"x"', b"[1, 2]", b"{}", b"[]", b"true", layout=layout)
+        assert found.kernels() == KERNELS
+        assert found.capture["events_read"] == 11
+
+    @pytest.mark.parametrize(
+        "deep", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000]
+    )
+    def test_deep_nesting(self, tmp_path: Path, deep: str) -> None:
+        bad = (kernel(25, 2, args={"x": Raw(deep)}), op(25, 2, args={"Input Dims": Raw(deep)}), kernel(Raw(deep)))
+        found = read_around(tmp_path, *bad)
+        assert found.kernels() == KERNELS
+        assert found.faults == {"event_unreadable": 3}
+        found = read(write(tmp_path / "x.json", [kernel(1)], header={"schemaVersion": 1, "x": Raw(deep)}))
+        assert len(found.kernels()) == 1
+
+    def test_depth_at_the_limit(self, tmp_path: Path) -> None:
+        bad = []
+        for depth in (900, 960, 970, 980, 990, 1100):
+            deep = Raw("[" * depth + "]" * depth)
+            bad.append(op(25, 2, args={"Input Dims": deep, "Collective name": deep}))
+        assert read_around(tmp_path, *bad).kernels() == KERNELS
+
+    def test_number_of_thousands_of_digits(self, tmp_path: Path) -> None:
+        digits = Raw("7" * 5000)
+        dims = {"Input Dims": Raw(f"[{digits.text}]")}
+        found = read_around(
+            tmp_path, op(25, 2, args=dims), kernel(99, 2, args={"bytes": digits}), op(Raw("25.0e0"), 2, args=dims)
+        )
+        assert found.kernels()[:3] == KERNELS
+        assert found.capture["events_read"] == 7
+
+    def test_values_of_other_types(self, tmp_path: Path) -> None:
+        odd: list[Event | bytes] = [
+            {**kernel(1), "args": []},
+            {**kernel(2), "args": None},
+            {**kernel(3), "args": "x"},
+            {**kernel(4), "name": 5},
+            {**kernel(5), "name": None},
+            {key: value for key, value in kernel(6).items() if key not in ("name", "args", "pid", "tid", "ph")},
+            kernel(7, args={"grid": [1, 2], "block": [], "stream": "7", "shared memory": 1.0}),
+            kernel(8, args={"grid": "[3, 2, 1]", "device": 2**40, "registers per thread": 2**40}),
+        ]
+        found = read(write(tmp_path / "x.json", odd))
+        names = ["gemm", "gemm", "gemm", "5", "(no name)", "(no name)", "gemm", "gemm"]
+        assert found.kernels("name") == names
+        assert found.kernels("grid_x", "grid_y", "grid_z", "block_x")[6:] == [(1, 2, 1, None), (3, 2, 1, None)]
+
+    def test_category_that_nobody_knows(self, tmp_path: Path) -> None:
+        events = [
+            kernel(1, cat='it\'s "new"'),
+            kernel(2, cat=""),
+            kernel(3, cat=Raw("7")),
+            kernel(4, cat=Raw("null")),
+            kernel(5),
+        ]
+        found = read(write(tmp_path / "x.json", events))
+        assert len(found.kernels()) == 1
+        assert found.capture["events_skipped"] == 4
+        assert found.issues['category_not_stored:it\'s "new"'] == 1
+        assert found.issues["category_missing"] == 1

@@ -1,0 +1,174 @@
+"""What is shipped: the content of wheel and sdist, entry points, and that an installed wheel works."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE_PACKAGES = sysconfig.get_path("purelib")
+ROOMS = re.compile(
+    r"tracedb/sql/(README\.md|RELEASED|derive/\w+\.sql|v\d+/(ORDER|\w+\.sql))"
+    r"|tracedb/schemas/(README\.md|RELEASED|v\d+(_to_v\d+)?\.sql)"
+)
+PACKAGES = re.compile(r"(tracedb|tracedb_torch)/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)")
+CORE = {"duckdb", "pyarrow", "numpy", "click", "rich", "sqlglot", "msgspec", "isal", "zstandard"}
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """Run a command and return its stdout; what it said is in the failure where it fails."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "TRACEDB")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**kept, **environment},
+        stdin=subprocess.DEVNULL,
+        cwd=environment.get("CWD"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("from_sdist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> zipfile.ZipFile:
+    (path,) = built.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def info(wheel: zipfile.ZipFile, name: str) -> str:
+    (path,) = (item for item in wheel.namelist() if item.endswith(f".dist-info/{name}"))
+    return wheel.read(path).decode()
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    return Parser().parsestr(info(wheel, "METADATA"))
+
+
+def test_the_wheel_holds_the_packages_and_rooms_only(wheel: zipfile.ZipFile) -> None:
+    strange = [
+        name
+        for name in wheel.namelist()
+        if not ROOMS.fullmatch(name) and not PACKAGES.fullmatch(name) and ".dist-info/" not in name
+    ]
+    assert strange == []
+
+
+def test_the_wheel_holds_every_file_of_the_checkout(wheel: zipfile.ZipFile) -> None:
+    """Editable = wheel: what a checkout runs with is what is shipped, byte for byte."""
+    there = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    wanted = {}
+    for source, target in (("src", ""), ("ingest", ""), ("sql", "tracedb/sql/"), ("schemas", "tracedb/schemas/")):
+        for path in (ROOT / source).rglob("*"):
+            name = path.relative_to(ROOT / source).as_posix()
+            if path.is_file() and not re.search(r"(^|/)(\.|__pycache__)", name):
+                wanted[f"{target}{name}"] = path.read_bytes()
+    assert sorted(there) == sorted(wanted)
+    assert there == wanted
+
+
+def test_the_wheel_is_the_same_without_the_detour_over_the_sdist(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT)
+    (path,) = tmp_path.glob("*.whl")
+    direct = zipfile.ZipFile(path)
+    assert [(item.filename, item.CRC) for item in direct.infolist()] == [
+        (item.filename, item.CRC) for item in wheel.infolist()
+    ]
+
+
+def test_each_package_is_typed(wheel: zipfile.ZipFile) -> None:
+    packages = {name.split("/")[0] for name in wheel.namelist() if name.endswith(".py")}
+    assert packages == {"tracedb", "tracedb_torch"}
+    assert {f"{package}/py.typed" for package in packages} <= set(wheel.namelist())
+
+
+def test_entry_points(wheel: zipfile.ZipFile) -> None:
+    points = configparser.ConfigParser()
+    points.read_string(info(wheel, "entry_points.txt"))
+    assert {section: dict(points[section]) for section in points.sections()} == {
+        "console_scripts": {"tracedb": "tracedb.cli:main"},
+        "tracedb.ingesters": {"torch": "tracedb_torch:ingester"},
+    }
+
+
+def test_metadata(metadata: Message) -> None:
+    assert metadata["Name"] == "tracedb-gpu"
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Requires-Python"] == ">=3.11"
+    required = [str(line) for line in metadata.get_all("Requires-Dist", [])]
+    core = {re.split(r"[<>=\[ ;]", line)[0].lower() for line in required if "extra ==" not in line}
+    assert core == CORE
+    assert any(re.match(r"duckdb>=1\.4$", line) for line in required)
+
+
+def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt"):
+        assert name in names
+    for name in ("schemas/v1.sql", "sql/v1/ORDER", "tests/test_packaging.py", "examples/shell.sql", "docs/generate.py"):
+        assert name in names
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".duckdb", ".pyc"))]
+    assert sum(name.startswith("examples/run/") and name.endswith(".json.gz") for name in names) == 8
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ``bin`` of a fresh environment with the wheel in it.
+
+    What tracedb needs is borrowed from this environment; its .pth files, and so an editable install, are not.
+    """
+    home = tmp_path_factory.mktemp("fresh") / "venv"
+    venv.create(home, with_pip=False)
+    bin_folder = home / "bin"
+    (wheel,) = built.glob("*.whl")
+    python = bin_folder / "python"
+    pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install")
+    run(*pip, "--no-deps", "--no-index", wheel)
+    (library,) = (home / "lib").glob("python*/site-packages")
+    (library / "borrowed.pth").write_text(f"{SITE_PACKAGES}\n")
+    return bin_folder
+
+
+def test_an_installed_wheel_works(installed: Path, tmp_path: Path, sample: Path) -> None:
+    where = run(installed / "python", "-c", "import tracedb, tracedb_torch; print(tracedb.__file__)")
+    assert Path(where.strip()).is_relative_to(installed.parent)
+    shipped = json.loads(run(installed / "tracedb", "views", "--format", "json", CWD=str(tmp_path)))
+    assert len(shipped["rows"]) >= 9
+    here = json.loads(run(sys.executable, "-m", "tracedb", "views", "--format", "json", CWD=str(tmp_path)))
+    assert shipped == here
+    run(installed / "tracedb", "views", "verify", "--db", sample)
+    trace = next((ROOT / "examples" / "run").rglob("*.json.gz"))
+    db = tmp_path / "wheel.duckdb"
+    run(installed / "tracedb", "ingest", trace, "--db", db)
+    answer = json.loads(run(installed / "tracedb", "report", "top-kernels", "--db", db, "--format", "json"))
+    assert sum(row["calls"] for row in answer["rows"]) == 300
+    assert "torch" in run(installed / "tracedb", "ingesters", "--format", "csv")
+
+
+def test_the_module_runs_as_the_command_does(installed: Path) -> None:
+    assert run(installed / "python", "-m", "tracedb", "--version") == run(installed / "tracedb", "--version")

@@ -1,0 +1,529 @@
+"""Reports: filters and --by in the view's own text, a total order, reasons in words where there is no answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from tiny import ADD, GEMM, NCCL, Tiny, two_ranks
+from tracedb import hooks, reports, schema, views
+from tracedb.cli import cli
+from tracedb.database import connect
+from tracedb.hooks import By, Edits, resolve
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(item) for item in arguments])
+
+
+def report(db: Path, name: str, *options: str) -> list[dict[str, Any]]:
+    done = run("-q", "report", name, "--db", db, "--format", "json", *options)
+    assert done.exit_code == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def calls(db: Path, *options: str) -> dict[str, int]:
+    return {row["name"]: row["calls"] for row in report(db, "top-kernels", *options)}
+
+
+class TestHooks:
+    TEXT = """WITH a AS (
+    SELECT /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name, count(*) AS calls
+    FROM v1.kernels AS k /* join k */
+    WHERE true /* filter k */
+    GROUP BY /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name
+), b AS (SELECT /* by */ sum(calls) AS calls FROM a GROUP BY /* by */)
+SELECT /* by */ a.name, sum(a.calls) OVER (/* partition */)
+FROM a JOIN b ON a.calls = b.calls /* using a b */"""
+
+    def test_without_edits_only_comments_go(self) -> None:
+        text = resolve(self.TEXT.replace("GROUP BY /* by */)", ")"), Edits())
+        assert "/*" not in text
+        assert "SELECT k.rank, k.labels, k.name, count(*) AS calls" in text
+
+    def test_everything_is_put_in(self) -> None:
+        threads = By("threads", lambda base: f"{base}.labels['threads']")
+        text = resolve(self.TEXT, Edits([threads], {"k": ["k.rank = 3"]}, {"k": "INNER JOIN x ON true"}))
+        assert (
+            text
+            == """WITH a AS (
+    SELECT k.labels['threads'] AS "threads", k.name, count(*) AS calls
+    FROM v1.kernels AS k
+INNER JOIN x ON true
+    WHERE true
+    AND (k.rank = 3)
+    GROUP BY k.labels['threads'], k.name
+), b AS (SELECT "threads", sum(calls) AS calls FROM a GROUP BY "threads")
+SELECT "threads", a.name, sum(a.calls) OVER (PARTITION BY "threads")
+FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threads\""""
+        )
+
+    def test_what_is_put_in_is_not_searched_for_hooks(self) -> None:
+        text = resolve("SELECT 1 WHERE true /* filter k */", Edits(filters={"k": ["k.name = '/* filter k */,)'"]}))
+        assert text.endswith("AND (k.name = '/* filter k */,)')")
+
+    def test_bases_have_the_columns_that_filters_use(self, db: Path) -> None:
+        with connect(db) as connection:
+            for base, view in hooks.BASES.items():
+                there = {column.name for column in schema.columns(connection, "v1", view)}
+                needed = {"capture_id", "source", "rank", "labels", "name"}
+                needed |= {"step", "step_index"} if base == "r" else {"event_id", "device_id", "vendor"}
+                assert needed <= there
+
+    def test_every_filter_hook_has_a_known_base(self) -> None:
+        for item in reports.REPORTS:
+            text = item.text or views.find(item.view).select
+            assert hooks.bases(text, "filter") | hooks.bases(text, "by") <= set(hooks.BASES)
+            assert hooks.bases(text, "filter"), item.view
+
+
+class TestFilters:
+    def test_bare_is_the_view(self, db: Path) -> None:
+        for item in reports.REPORTS:
+            done = run("-q", "report", item.name, "--db", db, "--format", "json")
+            assert done.exit_code == 0, done.stderr
+            with connect(db) as connection:
+                condition = " WHERE rule = 'thread'" if item.has_rule else ""
+                count = connection.execute(f"SELECT count(*) FROM v1.{item.view}{condition}").fetchall()[0][0]
+            assert len(json.loads(done.stdout)["rows"]) == count > 0
+
+    def test_rank(self, db: Path) -> None:
+        assert calls(db) == {GEMM: 6, NCCL: 2, ADD: 2}
+        assert calls(db, "--rank", "0") == {GEMM: 3, NCCL: 1, ADD: 1}
+        assert calls(db, "--rank", "0", "--rank", "1") == calls(db)
+
+    def test_labels(self, db: Path) -> None:
+        assert calls(db, "--where", "threads=256") == {GEMM: 3, NCCL: 1, ADD: 1}
+        assert calls(db, "--where", "threads=256", "--where", "threads=1024") == calls(db)
+
+    def test_source_and_device(self, db: Path) -> None:
+        assert calls(db, "--source", "torch", "--device", "0") == calls(db)
+
+    def test_range_by_glob(self, db: Path) -> None:
+        assert calls(db, "--range", "for*") == {GEMM: 2, ADD: 2}
+        assert calls(db, "--range", "ProfilerStep#6") == {GEMM: 4, NCCL: 2}
+        assert calls(db, "--range", "*") == calls(db)
+
+    def test_range_of_a_report_over_ranges(self, db: Path) -> None:
+        rows = report(db, "nvtx-kernels", "--range", "for*")
+        assert [(row["range"], row["kernel"], row["calls"]) for row in rows] == [("forward", GEMM, 2), ("forward", ADD, 2)]
+        assert [row["name"] for row in report(db, "nvtx-ranges", "--range", "*Step#?")] == [
+            "ProfilerStep#6",
+            "ProfilerStep#5",
+        ]
+
+    def test_warmup(self, db: Path) -> None:
+        assert calls(db, "--skip-warmup", "1") == {GEMM: 4, NCCL: 2}
+
+    def test_several_at_once(self, db: Path) -> None:
+        assert calls(db, "--skip-warmup", "1", "--rank", "1", "--range", "Prof*") == {GEMM: 2, NCCL: 1}
+
+
+class TestBy:
+    def test_numbers_written_as_text_come_in_their_order(self, db: Path) -> None:
+        assert [row["threads"] for row in report(db, "matmul-fraction", "--by", "threads", "--top", "1")] == [
+            "256",
+            "1024",
+        ]
+
+    def test_each_group_is_a_whole(self, db: Path) -> None:
+        rows = report(db, "matmul-fraction", "--by", "rank")
+        for rank in (0, 1):
+            assert sum(row["share_percent"] for row in rows if row["rank"] == rank) == pytest.approx(100)
+
+    def test_percentiles_are_over_the_group(self, db: Path) -> None:
+        (row,) = (row for row in report(db, "top-kernels", "--by", "source") if row["name"] == GEMM)
+        assert (row["source"], row["calls"], row["median_ns"]) == ("torch", 6, 2500.0)
+
+    def test_it_replaces_the_capture(self, db: Path) -> None:
+        rows = report(db, "gemm-variance", "--by", "device")
+        assert [(row["device"], row["calls"]) for row in rows] == [(0, 6)]
+        assert not {"capture_id", "rank", "labels"} & set(rows[0])
+
+    def test_ranges_count_a_kernel_once_in_each_of_their_names(self, db: Path) -> None:
+        rows = report(db, "top-kernels", "--by", "range")
+        assert [(row["range"], row["name"], row["calls"]) for row in rows] == [
+            ("ProfilerStep#5", GEMM, 2),
+            ("ProfilerStep#5", ADD, 2),
+            ("ProfilerStep#6", GEMM, 4),
+            ("ProfilerStep#6", NCCL, 2),
+            ("forward", GEMM, 2),
+            ("forward", ADD, 2),
+        ]
+
+    def test_steps(self, db: Path) -> None:
+        rows = report(db, "matmul-fraction", "--by", "step", "--top", "1")
+        assert [(row["step"], row["calls"]) for row in rows] == [(5, 2), (6, 4)]
+
+    def test_top_counts_within_the_group(self, db: Path) -> None:
+        done = run("report", "top-kernels", "--db", db, "--by", "rank", "--top", "1", "--format", "csv")
+        assert len(done.stdout.splitlines()) == 3
+        assert "2 of 6 rows; --top 0 shows all" in done.stderr
+
+    @pytest.mark.parametrize("name", [item.name for item in reports.REPORTS])
+    @pytest.mark.parametrize("by", [("threads", "channels", "sweep"), ("rank", "source")])
+    def test_every_report_can(self, name: str, by: tuple[str, ...], db: Path) -> None:
+        rows = report(db, name, *(f"--by={key}" for key in by))
+        assert rows and set(by) <= set(rows[0])
+
+    def test_a_label_named_like_a_column(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0, {"name": "n", "total_ns": "t", "thread_id": "i", 'it\'s "x"': "y"})
+        tiny.kernel(GEMM, 0, 10)
+        db = tiny.save()
+        for name in ("top-kernels", "unique-kernels"):
+            (row,) = report(db, name, "--by", "name", "--by", "total_ns", "--by", "thread_id", "--by", 'it\'s "x"')
+            assert (row["name"], row["total_ns"], row['it\'s "x"']) == (GEMM, 10, "y")
+            assert (row["label name"], row["label total_ns"]) == ("n", "t")
+
+
+class TestUntrustedText:
+    VALUE = "x' OR 1=1 --"
+
+    @pytest.fixture(scope="class")
+    def db(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
+        for label in (self.VALUE, "plain"):
+            tiny.capture(0, {"threads": label})
+            event = tiny.kernel("<script>alert(1)</script>" if label == "plain" else "=1+1", 0, 100)
+            tiny.range(1, self.VALUE if label == "plain" else "b", 0, 100, (event,))
+        return tiny.save()
+
+    def test_label_values_are_values(self, db: Path) -> None:
+        assert calls(db, "--where", f"threads={self.VALUE}") == {"=1+1": 1}
+        assert run("report", "top-kernels", "--db", db, "--where", "threads=' OR true --").exit_code == 3
+
+    def test_globs_are_values(self, db: Path) -> None:
+        assert calls(db, "--range", "x' OR*") == {"<script>alert(1)</script>": 1}
+        assert run("report", "top-kernels", "--db", db, "--range", "' OR true OR '").exit_code == 3
+
+    def test_sources_are_values(self, db: Path) -> None:
+        assert run("report", "top-kernels", "--db", db, "--source", "' OR true --").exit_code == 3
+
+    def test_label_keys_are_checked(self, db: Path) -> None:
+        for option in ("--where=x' OR 1=1 --=1", "--by=x' OR 1=1 --"):
+            assert run("report", "top-kernels", "--db", db, option).exit_code == 2
+
+    def test_names_are_harmless_in_every_form(self, db: Path, tmp_path: Path) -> None:
+        assert "'=1+1" in run("-q", "report", "top-kernels", "--db", db, "--format", "csv").stdout
+        assert "`<script>" in run("-q", "report", "top-kernels", "--db", db, "--format", "markdown").stdout
+        page = run("-q", "report", "top-kernels", "--db", db, "--format", "html").stdout
+        assert "<script>alert" not in page and "&lt;script&gt;alert" in page
+
+
+class TestShowSql:
+    OPTIONS = (
+        "--by",
+        "threads",
+        "--where",
+        "threads=1024",
+        "--range",
+        "*",
+        "--skip-warmup",
+        "1",
+        "--top",
+        "2",
+    )
+
+    @pytest.mark.parametrize("name", [item.name for item in reports.REPORTS])
+    @pytest.mark.parametrize("options", [(), ("--rank", "1", "--by", "threads")])
+    def test_it_is_what_runs(self, name: str, options: tuple[str, ...], db: Path) -> None:
+        text = run("report", name, "--db", db, "--show-sql", *options, "--format", "json").stdout
+        assert "/* filter" not in text and "/* by" not in text
+        with connect(db) as connection:
+            cursor = connection.execute(text)
+            names = [item[0] for item in cursor.description or []]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        assert rows == report(db, name, *options)
+
+    def test_it_runs_in_the_shell_of_duckdb(self, db: Path) -> None:
+        shell = shutil.which("duckdb")
+        if shell is None:
+            pytest.skip("the DuckDB shell is not installed (pip install duckdb-cli)")
+        text = run("report", "top-kernels", "--db", db, "--show-sql", *self.OPTIONS).stdout
+        done = subprocess.run(
+            [shell, "-readonly", "-json", str(db)], input=text, capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout) == report(db, "top-kernels", *self.OPTIONS)
+
+    def test_bare_is_one_line_from_the_view(self, db: Path) -> None:
+        text = run("report", "matmul-fraction", "--db", db, "--show-sql", "--top", "0").stdout
+        assert "\nFROM v1.matmul_fraction\n" in text
+        assert text.endswith(";\n")
+
+    def test_the_order_is_total(self, db: Path) -> None:
+        for item in reports.REPORTS:
+            text = run("report", item.name, "--db", db, "--show-sql", "--format", "json").stdout
+            with connect(db) as connection:
+                columns = [row[0] for row in connection.execute(f"DESCRIBE v1.{item.view}").fetchall()]
+            ordered = text.partition("ORDER BY")[2]
+            assert [name for name in columns if name not in ordered] == []
+
+
+class TestForms:
+    def test_csv(self, db: Path) -> None:
+        done = run("-q", "report", "matmul-fraction", "--db", db, "--format", "csv", "--rank", "0")
+        assert done.stdout_bytes.decode().splitlines() == [
+            "class,calls,total_ns,share_percent",
+            "matmul,3,6000,57.142857142857146",
+            "collective,1,4000,38.095238095238095",
+            "elementwise,1,500,4.761904761904762",
+        ]
+
+    def test_json_says_what_was_asked(self, db: Path) -> None:
+        done = run(
+            "report",
+            "matmul-fraction",
+            "--db",
+            db,
+            "--format",
+            "json",
+            "--by",
+            "rank",
+            "--where",
+            "threads=256",
+        )
+        answer = json.loads(done.stdout)
+        assert list(answer) == ["report", "version", "database", "filters", "warnings", "columns", "rows"]
+        assert answer["filters"] == {"where": {"threads": ["256"]}, "by": ["rank"]}
+        units = {column["name"]: (column["type"], column["unit"]) for column in answer["columns"]}
+        assert units == {
+            "rank": ("INTEGER", None),
+            "class": ("VARCHAR", None),
+            "calls": ("BIGINT", "count"),
+            "total_ns": ("BIGINT", "ns"),
+            "share_percent": ("DOUBLE", "percent"),
+        }
+        assert all(column["description"] for column in answer["columns"])
+
+    def test_markdown(self, db: Path) -> None:
+        done = run("-q", "report", "matmul-fraction", "--db", db, "--format", "markdown", "--rank", "0")
+        assert done.stdout.splitlines() == [
+            "| class | calls | total µs | share % |",
+            "|---|---:|---:|---:|",
+            "| matmul | 3 | 6.000 | 57.1 |",
+            "| collective | 1 | 4.000 | 38.1 |",
+            "| elementwise | 1 | 0.500 | 4.8 |",
+        ]
+
+    @pytest.mark.parametrize("name", [item.name for item in reports.REPORTS])
+    def test_every_table_fits_100_columns(self, name: str, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        lines = run("-q", "report", name, "--db", db).stdout.splitlines()
+        assert len(lines) > 2
+        assert max(map(len, lines)) <= 100
+
+    @pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "table", "html"])
+    def test_the_same_bytes_again(self, form: str, db: Path) -> None:
+        first, second = (run("report", "unique-kernels", "--db", db, "--format", form).output for _ in range(2))
+        assert first == second
+
+    def test_the_ending_of_the_file_says_the_form(self, db: Path, tmp_path: Path) -> None:
+        out = tmp_path / "a.parquet"
+        assert run("-q", "report", "top-kernels", "--db", db, "-o", out).stdout == ""
+        with duckdb.connect() as connection:
+            rows = connection.execute(f"SELECT name, calls FROM '{out}'").fetchall()
+        assert dict(rows) == calls(db)
+
+    def test_gemm_variance_says_the_gist_first(self, db: Path) -> None:
+        done = run("report", "gemm-variance", "--db", db)
+        assert "2 GEMMs" in done.stderr and "6 calls" in done.stderr
+        assert "2 of them have calls beside a collective and calls alone" in done.stderr
+        assert "8\N{MULTIPLICATION SIGN}4 · 4\N{MULTIPLICATION SIGN}2" in done.stdout
+        assert "256/r0" in done.stdout
+
+
+class TestNoAnswer:
+    """Exit code 3, and why, in words."""
+
+    def reason(self, db: Path, name: str, *options: str) -> str:
+        done = run("report", name, "--db", db, *options)
+        assert (done.exit_code, done.stdout) == (3, "")
+        assert done.stderr.count("\n") == 1
+        return done.stderr.removeprefix("tracedb: error: ").strip()
+
+    def test_no_captures(self, tmp_path: Path) -> None:
+        db = Tiny(tmp_path / "a.duckdb").save()
+        for item in reports.REPORTS:
+            assert "holds no captures" in self.reason(db, item.name)
+
+    def test_only_the_cpu(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0, status="no_gpu_activity")
+        tiny.add("op", capture_id=1, op_id=1, name="aten::mm", start_ns=0, duration_ns=1)
+        db = tiny.save()
+        assert self.reason(db, "top-kernels") == (
+            "no GPU activity was captured: 1 capture of the CPU only (1 operator); record again with the GPU traced"
+        )
+        assert self.reason(db, "gpu-timeline") == self.reason(db, "matmul-fraction") == self.reason(db, "gemm-variance")
+
+    def test_graph_launches_without_kernels(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0, status="no_gpu_activity")
+        tiny.add("launch", capture_id=1, launch_id=1, name="cudaGraphLaunch_v10000", start_ns=0, duration_ns=1)
+        assert "1 graph launch present but no kernels; record again with graph nodes traced" in self.reason(
+            tiny.save(), "top-kernels"
+        )
+
+    def test_graph_replays_as_a_whole(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0)
+        tiny.kernel("graph", 0, 1_000, kind="graph")
+        db = tiny.save()
+        assert "1 graph replay recorded only as a whole" in self.reason(db, "top-kernels")
+        done = run("report", "gpu-timeline", "--db", db)
+        assert done.exit_code == 0
+        assert "1 graph replay (0.0 ms) recorded only as a whole; their kernels are hidden" in done.stderr
+
+    def test_no_gemms_no_collectives_no_ranges(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0)
+        tiny.kernel(ADD, 0, 1_000)
+        db = tiny.save()
+        assert "no GEMMs were captured" in self.reason(db, "gemm-variance")
+        assert "no collectives were captured" in self.reason(db, "collective-overlap")
+        assert "no ranges" in self.reason(db, "nvtx-ranges")
+        assert "no ranges" in self.reason(db, "nvtx-kernels")
+        assert "no ranges" in self.reason(db, "top-kernels", "--by", "range")
+        assert "no steps are marked" in self.reason(db, "top-kernels", "--skip-warmup", "1")
+
+    def test_filters_that_match_nothing(self, db: Path) -> None:
+        assert self.reason(db, "top-kernels", "--rank", "9") == "no capture has rank 9; there are: 0\N{EN DASH}1"
+        assert (
+            self.reason(db, "top-kernels", "--where", "threads=7") == "no capture has threads=7; there are: 256, 1024"
+        )
+        assert "no capture has source nsys; there are: torch" in self.reason(db, "top-kernels", "--source", "nsys")
+        assert "no GPU activity on device 3; there are: 0" in self.reason(db, "top-kernels", "--device", "3")
+        assert "no range matches 'x*'" in self.reason(db, "top-kernels", "--range", "x*")
+        assert "no capture has more than 2 steps" in self.reason(db, "top-kernels", "--skip-warmup", "2")
+        assert "no capture matches all of --rank 0, --where threads=1024" in self.reason(
+            db, "top-kernels", "--rank", "0", "--where", "threads=1024"
+        )
+
+    def test_label_keys_that_are_not_there_are_usage(self, db: Path) -> None:
+        done = run("report", "top-kernels", "--db", db, "--where", "nothing=1")
+        assert done.exit_code == 2
+        assert "no capture has a label 'nothing'; label keys here: channels, sweep, threads" in done.stderr
+        assert run("report", "top-kernels", "--db", db, "--by", "nothing").exit_code == 2
+
+    def test_what_a_report_has_not_is_usage(self, db: Path) -> None:
+        done = run("report", "nvtx-ranges", "--db", db, "--by", "vendor")
+        assert done.exit_code in (0, 2)
+
+
+class TestRules:
+    @pytest.fixture(scope="class")
+    def db(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
+        tiny.capture(0, source="rocprofv3")
+        event = tiny.kernel(GEMM, 0, 100)
+        tiny.range(1, "step", 0, 100, (event,), rules=("time",))
+        return tiny.save()
+
+    def test_time_where_no_launches_were_recorded(self, db: Path) -> None:
+        done = run("report", "nvtx-kernels", "--db", db, "--format", "json")
+        assert json.loads(done.stdout)["filters"] == {"rule": "time"}
+        assert "ranges hold a kernel by rule time" in done.stderr
+
+    def test_a_rule_without_members_says_so(self, db: Path) -> None:
+        done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")
+        assert done.exit_code == 3
+        assert "by rule thread" in done.stderr
+
+
+class TestWarnings:
+    def warnings(self, tiny: Tiny, *options: str) -> list[str]:
+        done = run("report", "top-kernels", "--db", tiny.save(), "--format", "json", *options)
+        said: list[str] = json.loads(done.stdout)["warnings"]
+        assert [f"tracedb: warning: {text}" for text in said] == [
+            line for line in done.stderr.splitlines() if "warning" in line
+        ]
+        return said
+
+    @pytest.fixture
+    def tiny(self, tmp_path: Path) -> Tiny:
+        return Tiny(tmp_path / "a.duckdb")
+
+    def test_nothing_to_say(self, tiny: Tiny) -> None:
+        for rank in (0, 1):
+            tiny.capture(rank, {"threads": "256"})
+            tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny) == []
+
+    def test_damaged_captures(self, tiny: Tiny) -> None:
+        tiny.capture(0, status="truncated", path="/a/b/rank0/trace.json")
+        tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny) == ["1 capture cut short: what follows is missing (rank0/trace.json)"]
+
+    def test_graph_replays(self, tiny: Tiny) -> None:
+        tiny.capture(0)
+        tiny.kernel(GEMM, 0, 100)
+        tiny.kernel("graph", 200, 2_500_000, kind="graph")
+        assert self.warnings(tiny) == ["1 graph replay (2.5 ms) recorded only as a whole; their kernels are hidden"]
+
+    def test_own_class_rules(self, tiny: Tiny) -> None:
+        tiny.capture(0)
+        tiny.kernel(GEMM, 0, 100)
+        tiny.add("kernel_rule", priority=1, pattern="nvjet", **{"class": "other"})
+        assert self.warnings(tiny) == ["rules in kernel_rule changed the class of 1 kernel name"]
+
+    def test_several_profilers_of_one_rank(self, tiny: Tiny) -> None:
+        for source in ("torch", "nsys"):
+            tiny.capture(0, source=source)
+            tiny.kernel(GEMM, 0, 100)
+        expected = "captures of one rank by several profilers are pooled (nsys, torch); choose one with --source"
+        assert self.warnings(tiny) == [expected]
+
+    def test_one_profiler_chosen(self, tiny: Tiny) -> None:
+        for source in ("torch", "nsys"):
+            tiny.capture(0, source=source)
+            tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny, "--source", "nsys") == []
+
+    def test_pooled_configurations(self, tiny: Tiny) -> None:
+        for threads in ("256", "512"):
+            tiny.capture(0, {"threads": threads, "sweep": "a"})
+            tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny) == ["2 configurations pooled, differing in threads; --by threads keeps them apart"]
+
+    def test_kept_apart(self, tiny: Tiny) -> None:
+        for threads in ("256", "512"):
+            tiny.capture(0, {"threads": threads})
+            tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny, "--by", "threads") == []
+
+    def test_the_same_rank_and_labels_twice(self, tiny: Tiny) -> None:
+        for name in ("a", "b"):
+            tiny.capture(0, path=f"/x/{name}.json")
+            tiny.kernel(GEMM, 0, 100)
+        assert self.warnings(tiny) == [
+            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); "
+            "ingest them with --label to tell them apart"
+        ]
+
+    def test_rocm_durations_that_run_on(self, tiny: Tiny) -> None:
+        tiny.capture(0, source="rocprofv3")
+        tiny.connection.execute("UPDATE main.device SET vendor = 'AMD'")
+        tiny.kernel(GEMM, 0, 1_000, queue_id=1)
+        tiny.kernel(GEMM, 500, 1_000, queue_id=1)
+        (said,) = self.warnings(tiny)
+        assert said.startswith("ROCm durations run into the next kernel of their queue: 25.0 % of the recorded sum")
+
+    def test_captures_without_gpu_activity_beside_others(self, tiny: Tiny) -> None:
+        tiny.capture(0)
+        tiny.kernel(GEMM, 0, 100)
+        tiny.capture(1, status="no_gpu_activity")
+        assert self.warnings(tiny) == ["1 of 2 captures hold no GPU activity"]
