@@ -13,7 +13,18 @@ import pyarrow.compute as pc
 from tracedb.ingester import Options
 from tracedb_torch import events as ev
 from tracedb_torch.account import Account
-from tracedb_torch.columns import Mask, Texts, Times, integers, nanoseconds, number, number_of, numbers, process_number, text_of
+from tracedb_torch.columns import (
+    Mask,
+    Texts,
+    Times,
+    integers,
+    nanoseconds,
+    number,
+    number_of,
+    numbers,
+    process_number,
+    text_of,
+)
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
@@ -96,9 +107,7 @@ class Batches:
         if count:
             self._counts.append((True, code, count, detail))
 
-    def _make(
-        self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times
-    ) -> None:
+    def _make(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times) -> None:
         # A comprehension per attribute: several times faster than one call for all of them.
         names = [member.name for member in members]
         if None in names:
@@ -171,7 +180,12 @@ class Batches:
         self._ready.append(("launch", batch))
 
     def _op(
-        self, shape: ev.Shape, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], names: Sequence[Any]
+        self,
+        shape: ev.Shape,
+        ordinals: Ordinals,
+        common: dict[str, pa.Array],
+        args: Sequence[Any],
+        names: Sequence[Any],
     ) -> None:
         dims = [a.input_dims if a.input_dims is not ev.NOTHING else a.input_dims_2020 for a in args]
         batch = _batch(
@@ -194,9 +208,7 @@ class Batches:
         self._ready.append(("op", batch))
         self._messages(ordinals, args)
 
-    def _annotation(
-        self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], members: Sequence[Any]
-    ) -> None:
+    def _annotation(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], members: Sequence[Any]) -> None:
         style = {ev.USER: "user", ev.PROJECTION: "gpu_projection", ev.PYTHON: "python_function"}[kind]
         projected = kind == ev.PROJECTION
         duration = common["duration_ns"]

@@ -76,7 +76,7 @@ def _nanoseconds_one_by_one(values: Sequence[Any], trust_large: bool) -> tuple[T
 
 
 def integers(values: Sequence[int | None]) -> pa.Array:
-    """Return int64 values. Unsigned 64-bit ids keep their bits, so that equal ones stay equal; what is larger is NULL."""
+    """Return int64 values. Unsigned 64-bit ids keep their bits, so that equal ones stay equal; larger ones are NULL."""
     try:
         return _int64(values)
     except struct.error:
@@ -146,7 +146,7 @@ def number_of(raw: Raw) -> int | None:
 
 
 class Texts:
-    """Numbers for texts, so that staged rows are narrow. ``new`` holds pairs not yet written to the dictionary table."""
+    """Numbers for texts, so that staged rows are narrow. ``new`` holds the pairs not yet written to the dictionary."""
 
     def __init__(self, first: int = 0) -> None:
         self._numbers: dict[str | bytes, int] = {}

@@ -62,9 +62,7 @@ class GpuArgs(
     sequence: Raw = NOTHING
 
 
-class LaunchArgs(
-    msgspec.Struct, gc=False, rename={"external_id": "External id", "external_id_2021": "external id"}
-):
+class LaunchArgs(msgspec.Struct, gc=False, rename={"external_id": "External id", "external_id_2021": "external id"}):
     """Arguments of runtime and driver calls."""
 
     external_id: int | None = None
@@ -234,10 +232,10 @@ class Decoders:
         self._by_category[category] = struct
 
     def _build(self) -> None:
-        union = Union[tuple(self._by_category.values())]  # noqa: UP007 - built at run time
-        self._block = msgspec.json.Decoder(list[union])  # type: ignore[valid-type]
+        union: Any = Union[tuple(self._by_category.values())]  # noqa: UP007 - built at run time
+        self._block = msgspec.json.Decoder(list[union])
         self._event = msgspec.json.Decoder(union)
-        self._bare_event = msgspec.json.Decoder(self._bare)
+        self._bare_event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(self._bare)
 
     def learn(self, error: msgspec.ValidationError) -> bool:
         """Add the category that ``error`` complains of; False where it complains of something else."""

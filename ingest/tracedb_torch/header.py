@@ -143,7 +143,9 @@ def header_of(trace: Trace, account: Account) -> Header:
     except (ValueError, RecursionError):
         pass
     if trace.ended:
-        account.mended("header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for")
+        account.mended(
+            "header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for"
+        )
     return Header(_searched(head.decode("utf-8", errors="replace") + tail.decode("utf-8", errors="replace")))
 
 

@@ -33,7 +33,9 @@ class Helper:
     def __init__(self, options: Options) -> None:
         flags = [name for name in ("python_stacks", "memory_events") if getattr(options, name)]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from tracedb_torch.helpers import main; main()", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", "from tracedb_torch.helpers import main; main()", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         self._results: dict[int, Decoded | ReadError | None] = {}
         self._arrived = threading.Condition()

@@ -131,7 +131,7 @@ def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: A
 
 def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
     """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock."""
-    for table, key in (("gpu", "event_id"), ("launch", "launch_id"), ("op", "op_id"), ("annotation", "annotation_id")):
+    for table in ("gpu", "launch", "op", "annotation"):
         row = scratch.execute(
             f"SELECT count(*) FILTER (start_ns = 0), quantile_disc(start_ns, 0.5) FROM staged_{table}"
         ).fetchone()
@@ -148,7 +148,7 @@ def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Accoun
             """SELECT DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END) AS device FROM part_gpu
             WHERE device IS NOT NULL ORDER BY device"""
         ).fetchall()
-        if device < 1 << 31
+        if abs(device) < 1 << 31
     ]
     listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
@@ -156,7 +156,9 @@ def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Accoun
         (listed_id,) = listed
         listed = {used[0]: listed.pop(listed_id)}
         account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
-    rows = [_device(number, listed.get(number, {}), header.is_amd, number in used) for number in sorted({*used, *listed})]
+    rows = [
+        _device(number, listed.get(number, {}), header.is_amd, number in used) for number in sorted({*used, *listed})
+    ]
     names = ("device_id", "vendor", "name", "sm_count", "memory_bytes", "arch", "is_used")
     types = (pa.int32(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.bool_())
     return pa.table(
@@ -192,9 +194,9 @@ def _closing(
 ) -> Iterator[Rows]:
     """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last."""
     gave = scratch.execute(
-        " + ".join(f"(SELECT count(*) FROM part_{table})" for table in ("gpu", "launch", "op", "annotation", "memory")).join(
-            ("SELECT ", "")
-        )
+        " + ".join(
+            f"(SELECT count(*) FROM part_{table})" for table in ("gpu", "launch", "op", "annotation", "memory")
+        ).join(("SELECT ", ""))
     ).fetchone()
     gpu = scratch.execute("SELECT count(*), min(start_ns) FROM part_gpu").fetchone()
     rows, (gpu_rows, first_ns) = (gave or (0,))[0], gpu or (0, None)
@@ -206,7 +208,9 @@ def _closing(
     status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
     if status == "complete" and not gpu_rows:
         status = "no_gpu_activity"
-    name = scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchone() if pid is not None else None
+    name = (
+        scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchone() if pid is not None else None
+    )
     if is_last:
         yield Rows("ingest_issue", _issues(account), part)
     yield Rows(

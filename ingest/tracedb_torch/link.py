@@ -84,7 +84,9 @@ class Linker:
                 start_ns + duration_ns AS end_ns, coalesce(external_id, op_id) AS tie FROM part_op""",
             self._slack,
         )
-        connection.execute("CREATE OR REPLACE TEMP TABLE link_parent AS SELECT item_id AS op_id, parent_id FROM nest_out")
+        connection.execute(
+            "CREATE OR REPLACE TEMP TABLE link_parent AS SELECT item_id AS op_id, parent_id FROM nest_out"
+        )
         connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE link_op AS
@@ -110,7 +112,8 @@ class Linker:
         """Give what has no operator yet the innermost one around its launch."""
         connection = self._connection
         calls = connection.execute(
-            "SELECT count(*) FROM link_gpu AS g ANTI JOIN link_op AS o ON g.event_id = o.event_id WHERE launch_id IS NOT NULL"
+            """SELECT count(*) FROM link_gpu AS g ANTI JOIN link_op AS o ON g.event_id = o.event_id
+            WHERE launch_id IS NOT NULL"""
         ).fetchone()
         if not calls or not calls[0]:
             return
@@ -128,7 +131,7 @@ class Linker:
         )
 
     def _external_id_is_correlation(self) -> bool:
-        """From 2022 to 2024 the profiler wrote the correlation id as External id; joining that meets wrong operators."""
+        """From 2022 to 2024 the profiler wrote the correlation id as External id; a join meets wrong operators."""
         if not self._is_whole_microseconds:
             return False
         row = self._connection.execute(
@@ -137,7 +140,9 @@ class Linker:
         same, known = row or (0, 0)
         if known and same * 2 > known:
             self._account.noted(
-                "external_id_is_correlation", same, "External id is the correlation id; operators found by time on the thread"
+                "external_id_is_correlation",
+                same,
+                "External id is the correlation id; operators found by time on the thread",
             )
             return True
         return False
@@ -176,10 +181,11 @@ class Linker:
             CREATE OR REPLACE TEMP TABLE link_sorted AS
             SELECT
                 g.event_id, g.kind, g.name, g.start_ns, g.duration_ns,
-                coalesce(g.device_id, CASE WHEN g.pid >= 0 THEN g.pid END)::INTEGER AS device_id,
+                TRY_CAST(coalesce(g.device_id, CASE WHEN g.pid >= 0 THEN g.pid END) AS INTEGER) AS device_id,
                 coalesce(g.stream_id, g.tid) AS stream_id, g.context_id, g.correlation_id, link.launch_id, op.op_id,
                 g.graph_id, g.graph_node_id, {self._grid()},
-                g.registers AS registers_per_thread, g.shared_bytes, g.occupancy, g.bytes, lm.message_id
+                TRY_CAST(g.registers AS INTEGER) AS registers_per_thread, g.shared_bytes, g.occupancy, g.bytes,
+                lm.message_id
             FROM part_gpu AS g
             LEFT JOIN link_gpu AS link ON g.event_id = link.event_id
             LEFT JOIN link_op AS op ON g.event_id = op.event_id
@@ -206,7 +212,8 @@ class Linker:
         # hipExtModuleLaunchKernel takes the global size in work-items, every other call the number of workgroups.
         return ", ".join(
             f"CASE WHEN link.launch_name IN (SELECT id FROM staged_text WHERE value = 'hipExtModuleLaunchKernel') "
-            f"THEN CAST(ceil(g.grid_{a} / nullif(g.block_{a}, 0)) AS BIGINT) ELSE g.grid_{a} END AS grid_{a}, g.block_{a}"
+            f"THEN CAST(ceil(g.grid_{a} / nullif(g.block_{a}, 0)) AS BIGINT) "
+            f"ELSE g.grid_{a} END AS grid_{a}, g.block_{a}"
             for a in "xyz"
         )
 
@@ -218,7 +225,7 @@ SELECT
     g.block_y, g.block_z, g.registers_per_thread, g.shared_bytes, g.occupancy AS occupancy_percent, g.bytes,
     CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '(?i)([hdp])to([hdp])'), '') END AS copy_kind,
     m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements, m.dtype,
-    m.group_name, m.group_size, m.group_ranks, m.sequence
+    m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence
 FROM link_sorted AS g
 LEFT JOIN staged_text AS name ON g.name = name.id
 LEFT JOIN staged_message AS m ON g.message_id = m.event_id
@@ -246,12 +253,13 @@ ANNOTATION_SQL = """
 SELECT a.annotation_id, name.value AS name, a.style,
     CASE WHEN a.style = 'gpu_projection' OR a.pid < 0 THEN NULL ELSE a.pid END AS process_id,
     CASE WHEN a.style != 'gpu_projection' THEN a.tid END AS thread_id,
-    a.device_id::INTEGER AS device_id, a.stream_id, a.start_ns, a.duration_ns, a.duration_ns IS NULL AS is_open
+    TRY_CAST(a.device_id AS INTEGER) AS device_id, a.stream_id, a.start_ns, a.duration_ns,
+    a.duration_ns IS NULL AS is_open
 FROM part_annotation AS a
 INNER JOIN staged_text AS name ON a.name = name.id
 """
 MEMORY_SQL = """
-SELECT memory_event_id, device_type::INTEGER AS device_type, device_id::INTEGER AS device_id,
+SELECT memory_event_id, TRY_CAST(device_type AS INTEGER) AS device_type, TRY_CAST(device_id AS INTEGER) AS device_id,
     CASE WHEN address >= 0 THEN address::UBIGINT END AS address, bytes, allocated AS total_allocated_bytes,
     reserved AS total_reserved_bytes, CASE WHEN pid >= 0 THEN pid END AS process_id, tid AS thread_id, start_ns
 FROM part_memory

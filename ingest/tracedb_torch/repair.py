@@ -15,7 +15,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 ESCAPED = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 LONE_BACKSLASH = re.compile(r'\\(?!")')
-BARE_WORD = re.compile(r'(:\s*)(-?[A-Za-z_][\w .:+-]{0,99}?)(?=\s*[,}\]])')
+BARE_WORD = re.compile(r"(:\s*)(-?[A-Za-z_][\w .:+-]{0,99}?)(?=\s*[,}\]])")
 DOUBLED_QUOTES = re.compile(r'""([^"\n]+?)""')
 TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 LITERALS = {"true", "false", "null", "NaN", "Infinity"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -110,38 +111,35 @@ def start_of(path: Path, size: int = PIECE) -> bytes:
 
 
 def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
-    """Yield the same pieces, produced by a thread ahead of the consumer.
+    """Yield the same pieces, produced by a thread ahead of the consumer; what that raises is raised here.
 
     Decompression and reading release the interpreter lock, so this runs beside the decoding.
     """
-    ready: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
+    ready: queue.Queue[bytes | None] = queue.Queue(depth)
     stopped = threading.Event()
 
-    def put(item: bytes | BaseException | None) -> bool:
+    def put(item: bytes | None) -> None:
         while not stopped.is_set():
             try:
                 ready.put(item, timeout=0.1)
-                return True
             except queue.Full:
                 continue
-        return False
+            return
 
     def produce() -> None:
         try:
             for piece in pieces:
-                if not put(piece):
+                put(piece)
+                if stopped.is_set():
                     return
+        finally:
             put(None)
-        except BaseException as error:  # handed to the consumer, which raises it
-            put(error)
 
-    thread = threading.Thread(target=produce, name="tracedb-read", daemon=True)
-    thread.start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
+    with ThreadPoolExecutor(1, thread_name_prefix="tracedb-read") as thread:
+        produced = thread.submit(produce)
+        try:
+            while (item := ready.get()) is not None:
+                yield item
+        finally:
+            stopped.set()
+        produced.result()

@@ -72,9 +72,7 @@ class Ingester(Protocol):
         """Claim the captures among ``files`` by content. Looks at names and first bytes only; raises nothing."""
         ...
 
-    def read(
-        self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options
-    ) -> Iterator[Rows]:
+    def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
         """Yield the rows of a capture in one forward pass with bounded memory.
 
         ``scratch`` is for temporary tables only. Raises ``ReadError`` where the file cannot be used; DuckDB's and

@@ -40,7 +40,16 @@ def enclose(connection: duckdb.DuckDBPyConnection, calls: str, slack_ns: int = 0
 
 def drop(connection: duckdb.DuckDBPyConnection) -> None:
     """Drop the temporary tables."""
-    for table in ("nest_in", "nest_walk", "nest_out", "nest_corrected", "nest_segment", "call_in", "call_candidate", "call_out"):
+    for table in (
+        "nest_in",
+        "nest_walk",
+        "nest_out",
+        "nest_corrected",
+        "nest_segment",
+        "call_in",
+        "call_candidate",
+        "call_out",
+    ):
         connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
 
 

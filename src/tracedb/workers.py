@@ -20,7 +20,8 @@ from typing import IO, Any
 
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Capture
-from tracedb.pipeline import Loaded, Outcome, Request, Task, load
+from tracedb.loading import load
+from tracedb.tasks import Loaded, Outcome, Request, Task
 
 
 def load_all(
@@ -172,7 +173,9 @@ def _task_to_json(task: Task) -> dict[str, Any]:
 def _task_from_json(fields: dict[str, Any]) -> Task:
     files = tuple(Path(path) for path in fields["files"])
     duplicates = tuple(Path(path) for path in fields["duplicates"])
-    return Task(Capture(files, fields["rank"], duplicates), fields["source"], fields["size"], fields["number"], fields["total"])
+    return Task(
+        Capture(files, fields["rank"], duplicates), fields["source"], fields["size"], fields["number"], fields["total"]
+    )
 
 
 def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tracedb.commands.options import database_option, detail, note, output_optio
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
-    from tracedb.pipeline import Found, Outcome
+    from tracedb.tasks import Found, Outcome
 
 SHOWN_UNRECOGNISED = 10
 
@@ -25,7 +25,9 @@ SHOWN_UNRECOGNISED = 10
 @click.option("--labels-from", metavar="REGEX", help="Take labels from the path by named groups; 'rank' sets the rank.")
 @click.option("--strict", is_flag=True, help="Exit 1 also where an event was skipped or repaired.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
-@click.option("--memory-limit", default=None, metavar="SIZE", help="Memory for the database engine of each job. [default: 200MB]")
+@click.option(
+    "--memory-limit", default=None, metavar="SIZE", help="Memory for the database engine of each job. [default: 150MB]"
+)
 @click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
 @click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
 @click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
@@ -51,7 +53,7 @@ def ingest(
     Files are recognised by content. Each capture is one transaction: a file that cannot be read is named and the
     others go on; the same bytes again change nothing. The account on stdout says what every capture gave.
     """
-    from tracedb import labels, pipeline
+    from tracedb import labels, pipeline, tasks
     from tracedb.errors import TracedbError
     from tracedb.output import choose_format, write
     from tracedb.progress import bar
@@ -63,12 +65,12 @@ def ingest(
     cores = os.cpu_count() or 1
     found = pipeline.detect(pipeline.discover(paths), ingester)
     workers = min(jobs or cores, max(len(found.tasks), 1))
-    request = pipeline.Request(
+    request = tasks.Request(
         paths=paths,
         database=db,
         labels=dict(labels.parse_label(text) for text in label),
         labels_from=labels_from,
-        memory_limit=memory_limit or pipeline.MEMORY_LIMIT,
+        memory_limit=memory_limit or tasks.MEMORY_LIMIT,
         ingester=ingester,
         python_stacks=python_stacks,
         memory_events=memory_events,
@@ -79,7 +81,9 @@ def ingest(
         write(_plan(found, db), form, out)
         return
     if not found.tasks:
-        raise TracedbError(f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read")
+        raise TracedbError(
+            f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
+        )
     known, free = pipeline.known_captures(db)
     request = replace(request, first_capture_id=free)
     outcomes: list[Outcome] = []
@@ -166,9 +170,9 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
         for item in outcome.loaded:
             for code, severity, count, text in item.issues:
                 if severity == "warning":
-                    warn(f"{outcome.path}: {code} ×{count}: {text}")
+                    warn(f"{outcome.path}: {code} ({count}): {text}")
                 else:
-                    detail(f"{outcome.path}: {code} ×{count}: {text}")
+                    detail(f"{outcome.path}: {code} ({count}): {text}")
             if item.kernels == 0:
                 reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
                 warn(f"{outcome.path}: no kernels were captured ({reason})")

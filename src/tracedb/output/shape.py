@@ -76,7 +76,9 @@ def _strip(show: Show, column: Column, parts: Sequence[Values]) -> Strip:
         suffix = " %" if kind == "percent" else ""
         return Strip(header + suffix, [_cell(value, _NUMBERS[kind]) for value in values], True, show.drop)
     if kind in _JOINED:
-        cells = [_JOINED[kind].join(_cell(value, _NUMBERS["count"]) for value in row) for row in zip(*parts, strict=True)]
+        cells = [
+            _JOINED[kind].join(_cell(value, _NUMBERS["count"]) for value in row) for row in zip(*parts, strict=True)
+        ]
         return Strip(header, cells, True, show.drop)
     if kind == "span":
         return _span(header, parts, show)

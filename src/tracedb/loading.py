@@ -1,0 +1,144 @@
+"""One capture into the database: read, then load and derive in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from threading import Thread
+
+import duckdb
+import pyarrow as pa
+
+from tracedb import ingester, schema, views
+from tracedb.database import attached, check_version, is_ours, transaction, workbench
+from tracedb.errors import DatabaseBusy, ReadError, TracedbError
+from tracedb.ingester import Options
+from tracedb.tasks import Outcome, Request, Task
+from tracedb.writing import Writer
+
+
+def load(
+    task: Task,
+    request: Request,
+    known: dict[int, set[str]],
+    progress: Callable[[int], None] = lambda done: None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Outcome:
+    """Load one capture in one transaction; the database is locked only while rows are written.
+
+    ``turn`` is entered before the database is opened and left after it is closed. A fault of the file is in the
+    outcome, and leaves the database as it was. Raises ``DatabaseBusy``, ``KeyboardInterrupt`` and errors of our own.
+    """
+    outcome = Outcome(task.capture.files[0], task.size_bytes)
+    try:
+        if task.size_bytes in known and digest_of(task.capture.files) in known[task.size_bytes]:
+            outcome.is_known = True
+            progress(task.size_bytes)
+            return outcome
+        _load(task, request, outcome, progress, turn)
+    except DatabaseBusy:
+        raise
+    except TracedbError as error:
+        outcome.error = str(error)
+    except (OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
+        outcome.error = _one_line(error)
+    return outcome
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"not enough memory ({text[:200]}); raise --memory-limit"
+    return text[:500]
+
+
+def _load(
+    task: Task,
+    request: Request,
+    outcome: Outcome,
+    progress: Callable[[int], None],
+    turn: Callable[[], AbstractContextManager[None]],
+) -> None:
+    registered, source = next(pair for pair in ingester.load(task.source))
+    options = Options(request.python_stacks, request.memory_events, request.cores, progress)
+    hashing = _Hashing(task.capture.files)
+    existed = request.database.exists()
+    with workbench(request.memory_limit, request.cores, request.database) as connection:
+        rows = source.read(task.capture, connection, options)
+        first = next(rows, None)
+        if first is None:
+            raise ReadError(f"ingester {registered.name} gave no rows")
+        with turn():
+            try:
+                with attached(connection, request.database), transaction(connection):
+                    connection.execute("SET preserve_insertion_order = true")
+                    _prepare(connection, request.database)
+                    digest = hashing.result()
+                    seen = connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
+                    if seen and seen[0]:
+                        outcome.is_known = True
+                    else:
+                        stamp = f"{registered.distribution} {registered.version}"
+                        loader = Writer(connection, task, request, digest, stamp)
+                        outcome.loaded = loader.run(first, rows)
+            except BaseException:
+                if not existed:
+                    _remove_if_empty(request.database)
+                raise
+
+
+def _remove_if_empty(database: Path) -> None:
+    """Remove a file that this run created and that nothing was committed to."""
+    try:
+        with duckdb.connect(str(database), read_only=True) as connection:
+            empty = not is_ours(connection)
+    except duckdb.Error:
+        return
+    if empty:
+        database.unlink(missing_ok=True)
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    from tracedb import __version__
+
+    if not is_ours(connection):
+        schema.apply(connection, __version__)
+        views.install(connection)
+        return
+    check_version(connection, database)
+    if views.outdated(connection):
+        views.install(connection)
+
+
+def digest_of(paths: Sequence[Path]) -> str:
+    """Return the SHA-256 over the bytes of all files."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+class _Hashing:
+    """Hashes files beside the reading; hashing releases the interpreter lock."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._digest: str | None = None
+        self._error: OSError | None = None
+        self._thread = Thread(target=self._run, args=(paths,), name="tracedb-hash", daemon=True)
+        self._thread.start()
+
+    def _run(self, paths: Sequence[Path]) -> None:
+        try:
+            self._digest = digest_of(paths)
+        except OSError as error:
+            self._error = error
+
+    def result(self) -> str:
+        self._thread.join()
+        if self._digest is None:
+            raise self._error or OSError("the file could not be hashed")
+        return self._digest

@@ -1,0 +1,80 @@
+"""What is to be loaded, and what became of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tracedb.ingester import Capture
+
+MEMORY_LIMIT = "150MB"
+"""For the database engine of one job; with Python and the decoding helper a job stays below 400 MB."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to ingest, and how."""
+
+    paths: tuple[Path, ...]
+    database: Path
+    labels: dict[str, str] = field(default_factory=dict)
+    labels_from: str | None = None
+    memory_limit: str = MEMORY_LIMIT
+    ingester: str | None = None
+    python_stacks: bool = False
+    memory_events: bool = False
+    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    first_capture_id: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """One capture to load, and the ingester that claimed it."""
+
+    capture: Capture
+    source: str
+    size_bytes: int
+    number: int = 0
+    """Place in the order of the paths: captures are numbered in it, whichever is read first."""
+    total: int = 1
+    """How many tasks there are."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What discovery and detection gave."""
+
+    tasks: list[Task]
+    unrecognised: list[tuple[Path, str]]
+
+
+@dataclass
+class Loaded:
+    """One capture row as written, with its issues as (code, severity, count, detail)."""
+
+    capture_id: int
+    rank: int | None
+    status: str
+    labels: dict[str, str]
+    events_read: int
+    events_skipped: int
+    rows_written: int
+    kernels: int
+    issues: list[tuple[str, str, int, str]]
+
+
+@dataclass
+class Outcome:
+    """What became of one capture file: its captures, or why it failed, or that it was loaded before."""
+
+    path: Path
+    size_bytes: int
+    loaded: list[Loaded] = field(default_factory=list)
+    error: str | None = None
+    is_known: bool = False
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether anything was skipped or repaired for a fault of the file."""
+        return any(severity == "warning" for item in self.loaded for _, severity, _, _ in item.issues)

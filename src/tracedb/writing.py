@@ -1,0 +1,138 @@
+"""Writing the rows that an ingester yields; every process of a file becomes a capture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import duckdb
+
+from tracedb import derive, labels, schema
+from tracedb.errors import ReadError
+from tracedb.ingester import Rows
+from tracedb.tasks import Loaded, Request, Task
+
+
+class Writer:
+    """Writes the rows of one task; every part becomes a capture."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, task: Task, request: Request, digest: str, stamp: str
+    ) -> None:
+        self._connection = connection
+        self._task = task
+        self._request = request
+        self._digest = digest
+        self._stamp = stamp
+        self._ids: dict[int, int] = {}
+        self._open: int | None = None
+        self._loaded: list[Loaded] = []
+
+    def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
+        """Insert everything and derive; returns the captures written."""
+        self._insert(first)
+        for rows in rest:
+            self._insert(rows)
+        if self._open is not None:
+            raise ReadError("the ingester gave rows but no capture row")
+        return self._loaded
+
+    def _insert(self, rows: Rows) -> None:
+        connection = self._connection
+        if self._open is None:
+            self._open = rows.part
+            self._ids[rows.part] = self._free_id(rows.part)
+            derive.begin(connection)
+        if rows.part != self._open:
+            raise ReadError("the ingester gave rows of a part before the capture row of the part before")
+        capture_id = self._ids[rows.part]
+        if rows.table == "capture":
+            self._capture(rows, capture_id)
+            return
+        if rows.table not in schema.INGESTED_TABLES:
+            raise ReadError(f"the ingester gave rows of {rows.table!r}, which is no table that ingesters fill")
+        incoming = rows.data  # noqa: F841 - DuckDB finds it by name
+        if rows.table == "annotation":
+            connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming")
+            return
+        connection.execute(
+            f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
+        )
+
+    def _free_id(self, part: int) -> int:
+        """Return the number for a capture: by the order of the paths where that is free, else the next."""
+        wanted = self._request.first_capture_id + self._task.number
+        taken, free = self._connection.execute(
+            "SELECT count(*) FILTER (capture_id = ?), coalesce(max(capture_id), 0) + 1 FROM main.capture", [wanted]
+        ).fetchall()[0]
+        if part or taken:
+            return max(int(free), self._request.first_capture_id + self._task.total)
+        return wanted
+
+    def _capture(self, rows: Rows, capture_id: int) -> None:
+        connection, path = self._connection, self._task.capture.files[0]
+        incoming = rows.data  # noqa: F841 - DuckDB finds it by name
+        connection.execute(
+            f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, "
+            f"'{self._task.source}' AS source, * FROM incoming"
+        )
+        found = labels.from_path(path)
+        regex_rank = None
+        if self._request.labels_from is not None:
+            match = labels.compile_regex(self._request.labels_from).search(path.as_posix())
+            named = {key: value for key, value in (match.groupdict() if match else {}).items() if value is not None}
+            rank_text = named.pop("rank", None)
+            regex_rank = int(rank_text) if rank_text and re.fullmatch(r"\d{1,7}", rank_text) else None
+            found.update(named)
+        found.update(self._request.labels)
+        path_rank = regex_rank if regex_rank is not None else labels.rank_from_path(path)
+        if self._task.capture.rank is not None:
+            path_rank = self._task.capture.rank
+        connection.execute(
+            """UPDATE main.capture SET path = $path, part = $part, sha256 = $sha256, size_bytes = $size,
+                rank = coalesce(rank, $rank), labels = map_from_entries($labels::STRUCT(k VARCHAR, v VARCHAR)[]),
+                ingester = $ingester, ingested_at = $now
+            WHERE capture_id = $capture""",
+            {
+                "path": str(path),
+                "part": rows.part,
+                "sha256": self._digest,
+                "size": self._task.size_bytes,
+                "rank": path_rank,
+                "labels": [{"k": key, "v": value} for key, value in sorted(found.items())],
+                "ingester": self._stamp,
+                "now": datetime.now(UTC).replace(tzinfo=None),
+                "capture": capture_id,
+            },
+        )
+        self._note_rank(capture_id, path_rank)
+        derive.finish(connection, capture_id)
+        self._loaded.append(self._read_back(capture_id))
+        self._open = None
+
+    def _note_rank(self, capture_id: int, path_rank: int | None) -> None:
+        row = self._connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchone()
+        rank = row[0] if row else None
+        if rank is not None and path_rank is not None and rank != path_rank:
+            self._connection.execute(
+                "INSERT INTO main.ingest_issue VALUES (?, 'rank_conflict', 'note', 1, 0, ?)",
+                [capture_id, f"the trace says rank {rank}, the path {path_rank}; the trace's is kept"],
+            )
+
+    def _read_back(self, capture_id: int) -> Loaded:
+        row = self._connection.execute(
+            """SELECT rank, status, labels, coalesce(events_read, 0), coalesce(events_skipped, 0),
+                coalesce(rows_written, 0),
+                (SELECT count(*) FROM main.kernel_event AS k WHERE k.capture_id = c.capture_id AND k.kind = 'kernel')
+            FROM main.capture AS c WHERE capture_id = ?""",
+            [capture_id],
+        ).fetchone()
+        assert row is not None
+        issues = self._connection.execute(
+            """SELECT code, severity, count, coalesce(detail, '') FROM main.ingest_issue
+            WHERE capture_id = ? ORDER BY code""",
+            [capture_id],
+        ).fetchall()
+        rank, status, found, read, skipped, written, kernels = row
+        return Loaded(capture_id, rank, status, dict(found), read, skipped, written, kernels, issues)
