@@ -119,7 +119,10 @@ class TestFilters:
 
     def test_range_of_a_report_over_ranges(self, db: Path) -> None:
         rows = report(db, "nvtx-kernels", "--range", "for*")
-        assert [(row["range"], row["kernel"], row["calls"]) for row in rows] == [("forward", GEMM, 2), ("forward", ADD, 2)]
+        assert [(row["range"], row["kernel"], row["calls"]) for row in rows] == [
+            ("forward", GEMM, 2),
+            ("forward", ADD, 2),
+        ]
         assert [row["name"] for row in report(db, "nvtx-ranges", "--range", "*Step#?")] == [
             "ProfilerStep#6",
             "ProfilerStep#5",
@@ -190,20 +193,26 @@ class TestBy:
             assert (row["label name"], row["label total_ns"]) == ("n", "t")
 
 
-class TestUntrustedText:
-    VALUE = "x' OR 1=1 --"
+HOSTILE = "x' OR 1=1 --"
 
-    @pytest.fixture(scope="class")
-    def db(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
-        for label in (self.VALUE, "plain"):
-            tiny.capture(0, {"threads": label})
-            event = tiny.kernel("<script>alert(1)</script>" if label == "plain" else "=1+1", 0, 100)
-            tiny.range(1, self.VALUE if label == "plain" else "b", 0, 100, (event,))
-        return tiny.save()
+
+@pytest.fixture(scope="module")
+def hostile_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
+    for label in (HOSTILE, "plain"):
+        tiny.capture(0, {"threads": label})
+        event = tiny.kernel("<script>alert(1)</script>" if label == "plain" else "=1+1", 0, 100)
+        tiny.range(1, HOSTILE if label == "plain" else "b", 0, 100, (event,))
+    return tiny.save()
+
+
+class TestUntrustedText:
+    @pytest.fixture
+    def db(self, hostile_db: Path) -> Path:
+        return hostile_db
 
     def test_label_values_are_values(self, db: Path) -> None:
-        assert calls(db, "--where", f"threads={self.VALUE}") == {"=1+1": 1}
+        assert calls(db, "--where", f"threads={HOSTILE}") == {"=1+1": 1}
         assert run("report", "top-kernels", "--db", db, "--where", "threads=' OR true --").exit_code == 3
 
     def test_globs_are_values(self, db: Path) -> None:
@@ -424,19 +433,27 @@ class TestNoAnswer:
         assert done.exit_code in (0, 2)
 
 
+@pytest.fixture(scope="module")
+def rocm_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
+    tiny.capture(0, source="rocprofv3")
+    event = tiny.kernel(GEMM, 0, 100)
+    tiny.range(1, "step", 0, 100, (event,), rules=("time",))
+    return tiny.save()
+
+
 class TestRules:
-    @pytest.fixture(scope="class")
-    def db(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
-        tiny.capture(0, source="rocprofv3")
-        event = tiny.kernel(GEMM, 0, 100)
-        tiny.range(1, "step", 0, 100, (event,), rules=("time",))
-        return tiny.save()
+    @pytest.fixture
+    def db(self, rocm_db: Path) -> Path:
+        return rocm_db
 
     def test_time_where_no_launches_were_recorded(self, db: Path) -> None:
         done = run("report", "nvtx-kernels", "--db", db, "--format", "json")
         assert json.loads(done.stdout)["filters"] == {"rule": "time"}
         assert "ranges hold a kernel by rule time" in done.stderr
+
+    def test_a_rule_that_changes_nothing_says_so(self, db: Path) -> None:
+        assert "--rule changes nothing here" in run("report", "top-kernels", "--db", db, "--rule", "time").stderr
 
     def test_a_rule_without_members_says_so(self, db: Path) -> None:
         done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")
@@ -462,6 +479,21 @@ class TestWarnings:
             tiny.capture(rank, {"threads": "256"})
             tiny.kernel(GEMM, 0, 100)
         assert self.warnings(tiny) == []
+
+    def test_views_of_another_version(self, tiny: Tiny) -> None:
+        tiny.capture(0)
+        tiny.kernel(GEMM, 0, 100)
+        db = tiny.save()
+        with duckdb.connect(str(db)) as connection:
+            connection.execute("UPDATE meta.view_version SET sha256 = 'x' WHERE name = 'top_kernels'")
+        done = run("report", "top-kernels", "--db", db)
+        assert done.exit_code == 0
+        assert "1 view in this file differ from this tracedb's (v1.top_kernels" in done.stderr
+        with duckdb.connect(str(db)) as connection:
+            connection.execute("DROP VIEW v1.matmul_fraction")
+        done = run("report", "matmul-fraction", "--db", db)
+        assert done.exit_code == 1
+        assert "its views are of another tracedb" in done.stderr
 
     def test_damaged_captures(self, tiny: Tiny) -> None:
         tiny.capture(0, status="truncated", path="/a/b/rank0/trace.json")

@@ -82,7 +82,7 @@ class Batches:
             duration = np.zeros(len(members), np.int64)
         else:
             duration, measured, _ = nanoseconds([member.dur for member in members], True, exact)
-            measured &= duration <= LATEST_NS - start  # the end must be a time, too
+            measured &= start <= LATEST_NS - np.maximum(duration, 0)  # the end must be a time, too
             good = self._judge(shape, members, good, measured, duration)
         if not good.all():
             keep = np.flatnonzero(good)

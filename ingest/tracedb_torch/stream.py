@@ -15,7 +15,8 @@ from isal import isal_zlib
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
-FEED = 64 << 10  # compressed bytes a step: a cut stream still gives everything up to the cut
+FEED = 64 << 10  # bytes read at a time
+STEP = 4 << 10  # compressed bytes unpacked at a time: a damaged stream still gives nearly everything up to the damage
 
 
 class Stream:
@@ -37,9 +38,9 @@ class Stream:
             magic = file.read(4)
             file.seek(0)
             if magic.startswith(GZIP):
-                yield from self._gzip(file)
+                yield from _gathered(self._gzip(file))
             elif magic == ZSTD:
-                yield from self._zstd(file)
+                yield from _gathered(self._zstd(file))
             else:
                 while data := file.read(PIECE):
                     self._progress(len(data))
@@ -49,12 +50,8 @@ class Stream:
         member = isal_zlib.decompressobj(wbits=31)
         in_member = False
         pending = b""
-        while True:
-            if not pending:
-                pending = file.read(FEED)
-                self._progress(len(pending))
-                if not pending:
-                    break
+        steps = self._steps(file)
+        while pending := pending or next(steps, b""):
             if not in_member:
                 pending = pending.lstrip(b"\0")  # padding between members
                 if not pending:
@@ -79,13 +76,22 @@ class Stream:
         if in_member:
             self._damaged("the gzip stream is cut")
 
+    def _steps(self, file: BinaryIO) -> Iterator[bytes]:
+        while data := file.read(FEED):
+            self._progress(len(data))
+            for start in range(0, len(data), STEP):
+                yield data[start : start + STEP]
+
     def _zstd(self, file: BinaryIO) -> Iterator[bytes]:
         counted = 0
         with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
             while True:
                 try:
-                    data = reader.read(PIECE)
+                    data = reader.read(FEED)
                 except zstandard.ZstdError as error:
+                    if counted and "frame descriptor" in str(error):
+                        self.fault = "bytes that are not zstd follow the last zstd frame"
+                        return
                     self._damaged(f"the zstd data is damaged ({error})")
                     return
                 position = file.tell()
@@ -98,6 +104,21 @@ class Stream:
     def _damaged(self, fault: str) -> None:
         self.fault = fault
         self.is_complete = False
+
+
+def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Join small parts to pieces."""
+    waiting: list[bytes] = []
+    size = 0
+    for part in parts:
+        waiting.append(part)
+        size += len(part)
+        if size >= PIECE // 2:
+            yield b"".join(waiting)
+            waiting.clear()
+            size = 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 def start_of(path: Path, size: int = PIECE) -> bytes:

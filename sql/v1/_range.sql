@@ -1,13 +1,11 @@
--- Every range and mark with its capture and step: the base of the views over NVTX, roctx and record_function ranges.
+-- Every range and mark with its capture: the base of the views over NVTX, roctx and record_function ranges.
 -- Grain: annotation made by the program. Projections onto the GPU that the profiler drew itself are left out.
 CREATE VIEW v1._range AS
 SELECT
     a.capture_id, a.annotation_id,
     c.source, c.rank, c.labels,
-    s.step, s.step_index,
     a.name, a.domain, a.style, a.process_id, a.thread_id,
     a.start_ns, a.duration_ns, a.is_open, a.parent_id, a.depth
 FROM main.annotation AS a
 LEFT JOIN main.capture AS c ON c.capture_id = a.capture_id
-LEFT JOIN v1._step_range AS s ON s.capture_id = a.capture_id AND s.annotation_id = a.annotation_id
 WHERE a.style <> 'gpu_projection';

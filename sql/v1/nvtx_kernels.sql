@@ -1,36 +1,47 @@
 -- Which kernels does each range launch? As nsys stats nvtx_kern_sum: a kernel counts in every range around it.
 -- Grain: rule × range × thread × kernel name. Kernels outside all ranges stand under the range NULL and the thread
--- that launched them, as in nsys, where the capture has ranges at all. Sums are whole numbers, exact for every row
--- order (see top_kernels).
+-- that launched them, as in nsys, where the capture has ranges at all. Every call is repeated for every range around
+-- it, so texts are numbered first and only numbers repeated. Sums are whole numbers, exact for every row order (see
+-- top_kernels).
 CREATE VIEW v1.nvtx_kernels AS
-WITH calls AS (
+WITH ranges AS (
+    SELECT
+        a.capture_id, a.annotation_id,
+        a.name, a.domain, a.style, a.process_id, a.thread_id,
+        dense_rank() OVER (ORDER BY a.name, a.domain, a.style, a.process_id, a.thread_id) AS range_no,
+        row_number() OVER (ORDER BY a.capture_id, a.annotation_id) AS instance_no
+    FROM main.annotation AS a
+    WHERE a.style NOT IN ('mark', 'gpu_projection')
+),
+kernel_names AS (
+    SELECT n.name, row_number() OVER (ORDER BY n.name) AS kernel_no
+    FROM v1._kernel_class AS n
+),
+members AS (
+    SELECT DISTINCT m.rule, m.capture_id, m.event_id, c.ancestor_id AS annotation_id
+    FROM main.annotation_kernel AS m
+    INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
+),
+calls AS (
     SELECT
         /* by e */
-        m.rule,
-        m.name AS range_name, m.domain, m.style, m.process_id, m.thread_id,
-        e.name AS kernel,
-        e.capture_id AS clock_id, m.annotation_id,
-        e.duration_ns
+        m.rule, r.range_no, r.instance_no, NULL AS process_id, NULL AS thread_id, n.kernel_no, e.duration_ns
     FROM v1._gpu_event AS e /* join e */
-    INNER JOIN v1._range_kernel AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    INNER JOIN kernel_names AS n ON n.name = e.name
+    INNER JOIN members AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    INNER JOIN ranges AS r ON r.capture_id = m.capture_id AND r.annotation_id = m.annotation_id
     WHERE e.kind = 'kernel' /* filter e */
     UNION ALL
     SELECT
         /* by e */
-        u.rule,
-        NULL AS range_name, NULL AS domain, NULL AS style, l.process_id, l.thread_id,
-        e.name AS kernel,
-        NULL AS clock_id, NULL AS annotation_id,
-        e.duration_ns
+        u.rule, NULL AS range_no, NULL AS instance_no, l.process_id, l.thread_id, n.kernel_no, e.duration_ns
     FROM v1._gpu_event AS e /* join e */
+    INNER JOIN kernel_names AS n ON n.name = e.name
     INNER JOIN v1._capture_rule AS u ON u.capture_id = e.capture_id
     LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     WHERE
         e.kind = 'kernel'
-        AND EXISTS (
-            SELECT 1 FROM main.annotation AS a
-            WHERE a.capture_id = e.capture_id AND a.style NOT IN ('mark', 'gpu_projection')
-        )
+        AND EXISTS (SELECT 1 FROM ranges AS r WHERE r.capture_id = e.capture_id)
         AND NOT EXISTS (
             SELECT 1 FROM main.annotation_kernel AS m
             WHERE m.capture_id = e.capture_id AND m.event_id = e.event_id AND m.rule = u.rule
@@ -39,8 +50,8 @@ WITH calls AS (
 sums AS (
     SELECT
         /* by */
-        rule, range_name, domain, style, process_id, thread_id, kernel,
-        count(DISTINCT (clock_id, annotation_id)) FILTER (annotation_id IS NOT NULL) AS range_instances,
+        rule, range_no, process_id, thread_id, kernel_no,
+        count(DISTINCT instance_no) AS range_instances,
         count(*) AS calls,
         sum(duration_ns) AS total_ns,
         sum(duration_ns::HUGEINT * duration_ns) AS squares,
@@ -48,28 +59,34 @@ sums AS (
         min(duration_ns) AS min_ns,
         max(duration_ns) AS max_ns
     FROM calls
-    GROUP BY /* by */ rule, range_name, domain, style, process_id, thread_id, kernel
+    GROUP BY /* by */ rule, range_no, process_id, thread_id, kernel_no
+),
+range_texts AS (
+    SELECT DISTINCT range_no, name, domain, style, process_id, thread_id
+    FROM ranges
 )
 SELECT
     /* by */
-    rule,
-    range_name AS range,
-    domain,
-    style,
-    process_id,
-    thread_id,
-    kernel,
-    range_instances,
-    calls,
-    total_ns::BIGINT AS total_ns,
-    total_ns / calls AS avg_ns,
-    median_ns,
-    min_ns,
-    max_ns,
-    CASE WHEN calls = 1 THEN 0.0 ELSE sqrt((
-        squares - total_ns // calls * (total_ns + total_ns % calls) - (total_ns % calls) ** 2 / calls
-    ) / (calls - 1)) END AS stddev_ns
-FROM sums;
+    s.rule,
+    t.name AS range,
+    t.domain,
+    t.style,
+    coalesce(t.process_id, s.process_id) AS process_id,
+    coalesce(t.thread_id, s.thread_id) AS thread_id,
+    n.name AS kernel,
+    s.range_instances,
+    s.calls,
+    s.total_ns::BIGINT AS total_ns,
+    s.total_ns / s.calls AS avg_ns,
+    s.median_ns,
+    s.min_ns,
+    s.max_ns,
+    CASE WHEN s.calls = 1 THEN 0.0 ELSE sqrt((
+        s.squares - s.total_ns // s.calls * (s.total_ns + s.total_ns % s.calls) - (s.total_ns % s.calls) ** 2 / s.calls
+    ) / (s.calls - 1)) END AS stddev_ns
+FROM sums AS s
+INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
+LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
 COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, as nsys stats nvtx_kern_sum: a kernel counts in every range around it. Grain: rule × range × thread × kernel name.';
 COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How kernels are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';

@@ -15,21 +15,54 @@ WITH instances AS (
         r.domain,
         r.style,
         r.duration_ns
-    FROM v1._range AS r
+    FROM v1._range AS r /* join r */
     INNER JOIN v1._capture_rule AS u ON u.capture_id = r.capture_id
     WHERE true /* filter r */
 ),
-projections AS (
+-- Events that lie in several innermost ranges (of crossing ranges, or of several threads).
+shared AS (
+    SELECT m.rule, m.capture_id, m.event_id
+    FROM main.annotation_kernel AS m
+    GROUP BY m.rule, m.capture_id, m.event_id
+    HAVING count(*) > 1
+),
+innermost AS (
     SELECT
         m.rule,
         m.capture_id,
         m.annotation_id,
+        s.event_id AS shared_event_id,
         count(*) AS gpu_ops,
-        max(e.end_ns) - min(e.start_ns) AS projected_ns
+        min(e.start_ns) AS start_ns,
+        max(e.end_ns) AS end_ns
     FROM v1._gpu_event AS e /* join e */
-    INNER JOIN v1._range_kernel AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    INNER JOIN main.annotation_kernel AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    LEFT JOIN shared AS s ON s.capture_id = m.capture_id AND s.event_id = m.event_id AND s.rule = m.rule
     WHERE true /* filter e */
-    GROUP BY m.rule, m.capture_id, m.annotation_id
+    GROUP BY m.rule, m.capture_id, m.annotation_id, s.event_id
+),
+-- A shared event comes to a common outer range by several ways and counts once.
+enclosing AS (
+    SELECT
+        i.rule,
+        i.capture_id,
+        c.ancestor_id AS annotation_id,
+        CASE WHEN i.shared_event_id IS NULL THEN sum(i.gpu_ops) ELSE 1 END AS gpu_ops,
+        min(i.start_ns) AS start_ns,
+        max(i.end_ns) AS end_ns
+    FROM innermost AS i
+    INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = i.capture_id AND c.annotation_id = i.annotation_id
+    GROUP BY i.rule, i.capture_id, c.ancestor_id, i.shared_event_id
+),
+projections AS (
+    SELECT
+        rule,
+        capture_id,
+        annotation_id,
+        sum(gpu_ops) AS gpu_ops,
+        max(end_ns) - min(start_ns) AS projected_ns
+    FROM enclosing
+    GROUP BY rule, capture_id, annotation_id
 ),
 sums AS (
     SELECT

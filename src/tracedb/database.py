@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import time
@@ -105,7 +106,7 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> duckdb.DuckDB
         raise TracedbError(
             f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
         )
-    settings: dict[str, str | bool | int | float | list[str]] = {}
+    settings: dict[str, str | bool | int | float | list[str]] = {"temp_directory": _spill(path)}
     if memory_limit:
         settings["memory_limit"] = memory_limit
     connection = duckdb.connect(":memory:", config=settings)
@@ -118,6 +119,12 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> duckdb.DuckDB
         connection.close()
         raise
     return connection
+
+
+def _spill(path: Path) -> str:
+    """Return a folder of this process for what exceeds memory; DuckDB makes it when needed and removes it."""
+    folder = path.parent if os.access(path.parent, os.W_OK) else Path(tempfile.gettempdir())
+    return str(folder / f".{path.name}.{os.getpid()}.tmp")
 
 
 def _attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

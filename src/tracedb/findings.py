@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from tracedb import views
 from tracedb.reports import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -102,7 +103,7 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
-    said = _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
+    said = _outdated(connection) + _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
     if "capture_id" not in columns:
         said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
     said += _clipped(connection, scope) + _without_gpu(connection, scope)
@@ -111,6 +112,16 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     if scope.filters.skip_warmup:
         said += _without_steps(connection, scope)
     return said
+
+
+def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    names = views.outdated(connection)
+    if not names:
+        return []
+    return [
+        f"{_many(len(names), 'view')} in this file differ from this tracedb's ({', '.join(names[:3])} …); "
+        "the next `tracedb ingest` into it brings them up to date"
+    ]
 
 
 def _damaged(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -158,7 +158,7 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
             raise
         raise TracedbError(
             f"{path}: its views are of another tracedb ({len(outdated)} differ, such as {outdated[0]}); "
-            "bring them up to date with `tracedb migrate`"
+            "the next `tracedb ingest` into it brings them up to date"
         ) from error
 
 
@@ -184,6 +184,8 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     found = Found(answer)
     if report.summary:
         found.notes += [str(line) for (line,) in connection.execute(report.summary).fetchall()]
+    if scope.filters.rule and not scope.rule:
+        found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
     if scope.rule and scope.rule != "thread":
         found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
     if top:

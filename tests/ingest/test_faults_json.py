@@ -30,7 +30,7 @@ from ingest.traces import (
 from tracedb.errors import ReadError
 
 KERNELS = [("k0", 10_000, 5_000), ("k1", 20_000, 5_000), ("k2", 30_000, 5_000)]
-MANY = 8_000  # kernels of a file that is read in several blocks
+MANY = 2_500  # kernels of a file that is read in several blocks
 
 
 def around(bad: Sequence[Event | bytes], end: bool = True) -> list[Event | bytes]:
@@ -189,7 +189,7 @@ class TestB004Characters:
             assert found.status == "complete"
 
     def test_windows_line_ends(self, tmp_path: Path) -> None:
-        events = [kernel(i, 1, "k" * 300) for i in range(MANY)]
+        events = [kernel(i, 1, args={"x": "y" * 2_000}) for i in range(MANY)]
         found = read(write(tmp_path / "x.json", document(events).replace(b"\n", b"\r\n")))
         assert (len(found.kernels()), found.status) == (MANY, "complete")
 
@@ -283,7 +283,7 @@ class TestB009Commas:
             assert (found.status, found.faults) == ("complete", {})
 
     def test_in_a_long_file(self, tmp_path: Path) -> None:
-        events = [kernel(i, 1, "k" * 300) for i in range(MANY)]
+        events = [kernel(i, 1, args={"x": "y" * 2_000}) for i in range(MANY)]
         head, _, tail = document(events, after={"traceName": "x"}).rpartition(b"]")
         found = read(write(tmp_path / "x.json", head + b",\n]" + tail))
         assert (len(found.kernels()), found.status) == (MANY, "complete")
@@ -383,7 +383,7 @@ class TestOddStructure:
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_names_that_look_like_boundaries(self, tmp_path: Path, layout: str) -> None:
-        events = [kernel(i, 1, f"{self.NASTY}{i % 7}{'x' * 200}") for i in range(MANY)]
+        events = [kernel(i, 1, f"{self.NASTY}{i % 7}", args={"x": "y" * 2_000}) for i in range(MANY)]
         found = read(write(tmp_path / "x.json", events, layout))
         assert (len(found.kernels()), found.status, found.issues) == (MANY, "complete", {})
 
@@ -391,7 +391,7 @@ class TestOddStructure:
     @pytest.mark.parametrize("first_only", [True, False])
     def test_objects_in_lists_in_arguments(self, tmp_path: Path, layout: str, first_only: bool) -> None:
         odd = {"x": [{"a": 1}, {"name": 2}, {"ph": 3}], "y": [{"id": {}}, {"s": []}]}
-        events = [kernel(i, 1, "k" * 200, args={} if first_only and i else odd) for i in range(MANY)]
+        events = [kernel(i, 1, "k", args={"z": "y" * 2_000} | ({} if first_only and i else odd)) for i in range(MANY)]
         found = read(write(tmp_path / "x.json", events, layout))
         assert (len(found.kernels()), found.status, found.issues) == (MANY, "complete", {})
 

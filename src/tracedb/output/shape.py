@@ -19,7 +19,7 @@ Shorten = Callable[[Sequence[str], int], list[str]]
 class Show:
     """A column for eyes, made of one or more columns of the answer.
 
-    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place or text; by the column's unit
+    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text; by the unit
     where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
     """
 

@@ -1,0 +1,90 @@
+"""How long reports take on a file of 10 million kernel events.
+
+    python benchmarks/reports.py [--millions 10] [--keep FILE] [--out RESULTS.md]
+
+The file is synthetic: 8 captures, 200 kernel names, an operator for every kernel, a collective in twenty kernels on a
+second stream. Reports run as whole processes, `tracedb report NAME`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import duckdb
+import measure
+
+from tracedb import schema, views
+from tracedb.database import STORAGE_VERSION, quoted
+
+REPORTS = ("top-kernels", "matmul-fraction", "gemm-variance", "collective-overlap", "gpu-timeline")
+
+
+def build(path: Path, millions: float) -> None:
+    """Write the database."""
+    rows = int(millions * 1e6)
+    with duckdb.connect(":memory:", config={"memory_limit": "2GB", "temp_directory": str(path.parent)}) as connection:
+        connection.execute(f"ATTACH {quoted(str(path))} AS bench (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
+        connection.execute("USE bench")
+        schema.apply(connection, "benchmark")
+        views.install(connection)
+        connection.execute(
+            """INSERT INTO main.capture BY NAME SELECT i::INTEGER AS capture_id, 'torch' AS source, i::INTEGER AS rank,
+                MAP {'channels': '8'} AS labels FROM range(8) AS r(i)"""
+        )
+        connection.execute(
+            """INSERT INTO main.device BY NAME
+            SELECT i::INTEGER AS capture_id, 0 AS device_id, 'NVIDIA' AS vendor FROM range(8) AS r(i)"""
+        )
+        connection.execute(
+            f"""INSERT INTO main.kernel_event BY NAME
+            SELECT (i * 8 // {rows})::INTEGER AS capture_id, i AS event_id, 'kernel' AS kind,
+                CASE WHEN i % 20 = 0 THEN 'ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)'
+                    WHEN i % 5 = 0 THEN 'nvjet_sm90_tst_' || hash(i) % 40 || 'x64_64x8_1x4_h_bz_NNN'
+                    ELSE 'void at::native::vectorized_elementwise_kernel<' || hash(i) % 160 || ', at::native::'
+                        || repeat('CUDAFunctor_add<c10::BFloat16>, ', 6) || 'std::array<char*, 3ul> >(int)' END AS name,
+                i * 10000 AS start_ns, (hash(i) % 20000 + 1000)::BIGINT AS duration_ns, 0 AS device_id,
+                CASE WHEN i % 20 = 0 THEN 20 ELSE 7 END AS stream_id, i AS op_id, i AS launch_id
+            FROM range({rows}) AS r(i)"""
+        )
+        connection.execute(
+            f"""INSERT INTO main.op BY NAME
+            SELECT (i * 8 // {rows})::INTEGER AS capture_id, i AS op_id, 'aten::mm' AS name, i * 10000 AS start_ns,
+                100 AS duration_ns, '[[' || hash(i) % 50 || ', 1024], [1024, 4096]]' AS input_dims
+            FROM range({rows}) AS r(i)"""
+        )
+        connection.execute("CHECKPOINT")
+
+
+def main() -> None:
+    """Build, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--millions", type=float, default=10)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tracedb-bench-") as folder:
+        path = chosen.keep or Path(folder) / "reports.duckdb"
+        if not path.exists():
+            build(path, chosen.millions)
+        lines = [
+            f"Machine: {measure.machine()}.",
+            f"{chosen.millions:g} million kernel events, file of {path.stat().st_size / 1e6:,.0f} MB.",
+            "",
+            "| report | wall s | CPU s | peak memory MB |",
+            "|---|---|---|---|",
+        ]
+        for name in REPORTS:
+            run = measure.run([sys.executable, "-m", "tracedb", "report", name, "--db", str(path), "--format", "csv"])
+            assert run.exit_code == 0, run.stderr
+            lines.append(f"| {name} | {run.wall_seconds:.2f} | {run.cpu_seconds:.2f} | {run.peak_bytes / 1e6:,.0f} |")
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if chosen.out:
+        chosen.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The tables of an export, whatever holds them: which there are, and their rows as Arrow batches of pinned types.
+
+Exports create tables only for what was met, and columns come, go and move between releases. So everything is probed,
+and columns are chosen by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracedb.errors import ReadError
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+DRIVER = "CUPTI_ACTIVITY_KIND_DRIVER"
+NVTX = "NVTX_EVENTS"
+STRINGS = "StringIds"
+META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # since 2023.3; from 2022.1; older exports have none
+
+TEXT = frozenset(("text", "value", "jsonText"))
+"""Columns of text among those that are read in bulk; all others are 64-bit integers."""
+ROW = "row"
+"""The added column that numbers the rows of a table."""
+
+
+def is_export(tables: Iterable[str]) -> bool:
+    """Whether tables of these names make an export of nsys."""
+    names = set(tables)
+    if names.intersection(META):
+        return True
+    return STRINGS in names and any(
+        name == NVTX or name.startswith(("TARGET_INFO_", "CUPTI_ACTIVITY_KIND_")) for name in names
+    )
+
+
+class Export(Protocol):
+    """An export that can be read."""
+
+    format: str
+    tables: Mapping[str, Sequence[str]]
+    """Columns by table."""
+
+    def count(self, table: str) -> int:
+        """Return the number of rows."""
+        ...
+
+    def about(self, table: str) -> int:
+        """Return the number of rows, or a guess that costs nothing."""
+        ...
+
+    def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
+        """Return up to ``parts`` iterators over the rows, each to be drained by one thread at a time.
+
+        Batches have the schema ``schema(columns)``.
+        """
+        ...
+
+    def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the values of a small table; a column that is not there gives None."""
+        ...
+
+
+def schema(columns: Sequence[str]) -> pa.Schema:
+    """Return the schema of batches of these columns."""
+    fields = [pa.field(name, pa.string() if name in TEXT else pa.int64()) for name in columns]
+    return pa.schema([pa.field(ROW, pa.int64()), *fields])
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Return text of an array of bytes; what is no UTF-8 is replaced."""
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if item is None else item.decode(errors="replace") for item in column.to_pylist()], pa.string())
+
+
+class Feed:
+    """A reader over batches that counts them and remembers what stopped it.
+
+    DuckDB drains it in threads of its own and turns an error into text; ``check`` raises the error itself.
+    """
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], progress: Any) -> None:
+        self.rows = 0
+        self._batches = batches
+        self._progress = progress
+        self._error: ReadError | None = None
+        self.reader = pa.RecordBatchReader.from_batches(schema(columns), self._counted())
+
+    def _counted(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._batches:
+                self.rows += batch.num_rows
+                self._progress(batch.num_rows)
+                yield batch
+        except ReadError as error:
+            self._error = error
+            raise
+
+    def check(self) -> None:
+        """Raise what stopped the reading."""
+        if self._error is not None:
+            raise self._error

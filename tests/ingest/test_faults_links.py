@@ -1,0 +1,314 @@
+"""Faults of links: correlation ids that mean nothing, graphs, streams, several processes in one file."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ingest.traces import (
+    AUTOGRAD_THREAD,
+    HEADER,
+    LAYOUTS,
+    PROCESS,
+    Event,
+    Reading,
+    annotation,
+    call,
+    document,
+    kernel,
+    launched,
+    memcpy,
+    op,
+    read,
+    write,
+)
+from tracedb.errors import ReadError
+
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+MESSAGE = {
+    "Collective name": "allreduce",
+    "In msg nelems": 4096,
+    "Out msg nelems": 4096,
+    "Group size": 2,
+    "dtype": "BFloat16",
+    "Process Group Name": "0",
+    "Process Group Ranks": "[0, 1]",
+    "Seq": 12,
+}
+
+
+class TestCorrelation:
+    def test_b043_one_graph_launch_many_kernels(self, tmp_path: Path) -> None:
+        nodes = [kernel(100 + i, 1, f"n{i}", correlation=9, graph_id=3, graph_node_id=i) for i in range(24)]
+        found = read(write(tmp_path / "x.json", [call(1, 5, 9, "cudaGraphLaunch"), *nodes]))
+        assert found.rows("launch", "name", "correlation_id") == [("cudaGraphLaunch", 9)]
+        assert found.kernels("launch_id", "graph_id", "graph_node_id") == [(0, 3, i) for i in range(24)]
+
+    @pytest.mark.parametrize("sentinel", [-1, 0, None, 4294967295])
+    def test_b044_numbers_that_mean_none(self, tmp_path: Path, sentinel: int | None) -> None:
+        count = 10_000
+        calls = [call(i, 1, sentinel) for i in range(count)]
+        kernels = [kernel(count + i, 1, correlation=sentinel) for i in range(count)]
+        path = write(tmp_path / "x.json", [*calls, *kernels], "compact")
+        before = time.perf_counter()
+        found = read(path)
+        assert time.perf_counter() - before < 20
+        assert set(found.kernels("correlation_id", "launch_id")) == {(None, None)}
+        assert len(found.kernels()) == len(found.rows("launch", "launch_id")) == count
+
+    def test_b053_kernel_without_its_call(self, tmp_path: Path) -> None:
+        found = read(
+            write(tmp_path / "x.json", [op(0, 9, external=1), call(1, 1, 5), kernel(3, correlation=6), kernel(4)])
+        )
+        assert found.kernels("correlation_id", "launch_id", "op_id") == [(6, None, None), (None, None, None)]
+        assert found.status == "complete"
+
+    def test_of_several_calls_the_launch_is_taken(self, tmp_path: Path) -> None:
+        calls = [call(1, 1, 5, "hipArray3DCreate"), call(3, 1, 5, "hipLaunchKernel"), call(2, 1, 5, "hipCtxGetCurrent")]
+        found = read(write(tmp_path / "x.json", [*calls, kernel(9, correlation=5)]))
+        assert found.kernels("launch_id") == [1]
+
+    def test_driver_calls_launch_as_well(self, tmp_path: Path) -> None:
+        found = read(
+            write(tmp_path / "x.json", [call(1, 1, 5, "cuLaunchKernelEx", cat="cuda_driver"), kernel(2, correlation=5)])
+        )
+        assert found.kernels("launch_id") == [0]
+
+    def test_b054_graph_launches_without_kernels(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", [call(1, 5, 9, "hipGraphLaunch"), call(8, 5, 10, "hipGraphLaunch")]))
+        assert found.status == "no_gpu_activity"
+        (issue,) = found.tables["ingest_issue"]
+        assert issue["code"] == "no_gpu_activity"
+        assert issue["detail"] == "2 graph launches but no kernels; record again with graph nodes traced"
+
+
+class TestCollectives:
+    @pytest.mark.parametrize("by", ["external id", "time on the thread", "parent operator"])
+    def test_b046_arguments_of_the_operator(self, tmp_path: Path, by: str) -> None:
+        external = 7 if by == "external id" else None
+        events = [op(0, 20, "record_param_comms", external, args=MESSAGE)]
+        if by == "parent operator":
+            events.append(op(1, 10, "nccl:all_reduce"))
+        events += [call(2, 3, 50, "cudaLaunchKernelExC", external=external), kernel(30, 5, NCCL, correlation=50)]
+        found = read(write(tmp_path / "x.json", events))
+        names = ("collective", "message_in_elements", "message_out_elements", "dtype", "group_name", "group_size")
+        assert found.kernels(*names) == [("allreduce", 4096, 4096, "BFloat16", "0", 2)]
+        assert found.kernels("group_ranks", "sequence") == [("[0, 1]", 12)]
+
+    def test_b046_own_arguments_win(self, tmp_path: Path) -> None:
+        own = {**MESSAGE, "Collective name": "broadcast"}
+        events = [
+            op(0, 20, external=7, args=MESSAGE),
+            call(2, 3, 50, external=7),
+            kernel(30, 5, NCCL, correlation=50, args=own),
+        ]
+        assert read(write(tmp_path / "x.json", events)).kernels("collective") == ["broadcast"]
+
+    def test_b046_without_any_it_is_still_a_kernel(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", [call(2, 3, 50), kernel(30, 5, NCCL, correlation=50)]))
+        assert found.kernels("name", "collective", "message_in_elements") == [(NCCL, None, None)]
+
+    def test_arguments_are_not_given_to_other_kernels(self, tmp_path: Path) -> None:
+        events = [
+            op(0, 20, "record_param_comms", 7, args=MESSAGE),
+            call(2, 3, 50, external=7),
+            call(6, 1, 51, external=7),
+        ]
+        kernels = [kernel(30, 5, NCCL, correlation=50), kernel(40, 5, "elementwise", correlation=51)]
+        found = read(write(tmp_path / "x.json", [*events, *kernels]))
+        assert found.kernels("name", "collective") == [(NCCL, "allreduce"), ("elementwise", None)]
+
+
+class TestWhereItRan:
+    def test_b048_equal_streams_of_different_devices(self, tmp_path: Path) -> None:
+        events = [kernel(i, 86, f"d{device}", device=device, stream=17) for device in range(3) for i in (0, 100)]
+        found = read(write(tmp_path / "x.json", events))
+        assert sorted(set(found.kernels("device_id", "stream_id"))) == [(0, 17), (1, 17), (2, 17)]
+        assert [row["device_id"] for row in found.tables["device"] if row["is_used"]] == [0, 1, 2]
+
+    def test_b050_process_zero_is_no_gpu(self, tmp_path: Path) -> None:
+        events = [op(0, 9, pid=0, tid=0), call(1, 1, 5, pid=0, tid=0), kernel(3, correlation=5)]
+        found = read(write(tmp_path / "x.json", events))
+        assert (len(found.kernels()), len(found.rows("op", "op_id"))) == (1, 1)
+        assert found.rows("launch", "process_id", "thread_id") == [(0, 0)]
+        assert found.kernels("launch_id", "op_id") == [(1, 0)]
+        assert len(found.captures) == 1
+
+    def test_b051_stream_argument_makes_no_kernel(self, tmp_path: Path) -> None:
+        triton = op(0, 9, "triton_poi_fused_add_0", 1, args={"stream": 0, "grid": "grid(1024,)", "num_warps": 8})
+        found = read(write(tmp_path / "x.json", [triton, kernel(3, 1, "amd", stream=0)]))
+        assert found.kernels("name", "stream_id") == [("amd", 0)]
+        assert found.rows("op", "name") == ["triton_poi_fused_add_0"]
+
+    def test_b074_call_that_outlasts_its_operator(self, tmp_path: Path) -> None:
+        """hipLaunchKernel starts inside one operator and ends after it: it belongs to the one around both."""
+        events = [op(0, 30, "parent"), op(0, 10, "aten::empty_strided"), call(9.85, 7.75, 5), kernel(40, correlation=5)]
+        found = read(write(tmp_path / "x.json", events))
+        assert found.kernels("op_id") == [0]
+        assert found.rows("op", "name", "parent_op_id") == [("parent", None), ("aten::empty_strided", 0)]
+
+    def test_b074_with_an_external_id_the_profiler_is_believed(self, tmp_path: Path) -> None:
+        events = [
+            op(0, 30, "parent", 1),
+            op(0, 10, "child", 2),
+            call(9.85, 7.75, 5, external=2),
+            kernel(40, correlation=5),
+        ]
+        assert read(write(tmp_path / "x.json", events)).kernels("op_id") == [1]
+
+    def test_b072_gpu_rows_alone(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", [kernel(i, 1, correlation=i) for i in range(1, 4)]))
+        assert found.kernels("op_id", "launch_id") == [(None, None)] * 3
+        assert found.capture["pid"] is None
+
+
+class TestB052MergedProcesses:
+    @staticmethod
+    def rank(pid: int, device: int, count: int = 50, shift: float = 0, first: int = 1) -> list[Event]:
+        events = launched(count, first=first, pid=pid, device=device)
+        for event in events:
+            event["ts"] += shift
+            event["name"] += f" of {pid}"
+        events.append(annotation(shift, 100 * count, f"forward of {pid}", pid=pid, tid=pid))
+        projection = annotation(
+            50 + shift, 100 * count - 90, f"forward of {pid}", pid=device, tid=7, cat="gpu_user_annotation"
+        )
+        return [*events, projection]
+
+    @staticmethod
+    def arranged(ranks: list[list[Event]], order: str) -> list[Event]:
+        events = [event for rank in ranks for event in rank]
+        if order == "by time":
+            events.sort(key=lambda event: float(event["ts"]))
+        elif order != "one after the other":
+            events.sort(key=lambda event: (event["cat"] == "kernel") == (order == "calls first"))
+        return events
+
+    @staticmethod
+    def check(found: Reading, pids: list[int], count: int) -> None:
+        assert sorted(row["pid"] for row in found.captures) == pids
+        for capture in found.captures:
+            part, mark = capture["part"], f" of {capture['pid']}"
+            for table in ("kernel_event", "launch", "op"):
+                names = found.rows(table, "name", part=part)
+                assert len(names) == count
+                assert all(name.endswith(mark) for name in names)
+            launches = dict(found.rows("launch", "launch_id", "start_ns", part=part))
+            starts = found.rows("kernel_event", "start_ns", "launch_id", part=part)
+            assert all(start - launches[launch] == 45_000 for start, launch in starts)
+            assert all(found.rows("kernel_event", "op_id", part=part))
+
+    @pytest.mark.parametrize("order", ["one after the other", "by time", "calls first", "kernels first"])
+    @pytest.mark.parametrize("devices", [(0, 1), (0, 0)], ids=["own device", "same device"])
+    def test_equal_ids(self, tmp_path: Path, order: str, devices: tuple[int, int]) -> None:
+        spare = op(0, 1, pid=100, tid=100)  # row 0, so that no id is 0
+        ranks = [[spare, *self.rank(100, devices[0])][1:], self.rank(200, devices[1], shift=7)]
+        found = read(write(tmp_path / "x.json", [annotation(0, 1, "first"), *self.arranged(ranks, order)]))
+        self.check(found, [100, 200], 50)
+        assert found.issues["several_processes"] == 2
+        assert sum(row["events_read"] for row in found.captures) == 305
+        assert all(row["status"] == "complete" for row in found.captures)
+
+    def test_four_ranks_by_time_with_other_external_ids(self, tmp_path: Path) -> None:
+        ranks = [self.rank(100 + r, r, shift=3 * r, first=1 + 7 * r) for r in range(4)]
+        found = read(write(tmp_path / "x.json", [annotation(0, 1, "x"), *self.arranged(ranks, "by time")]))
+        self.check(found, [100, 101, 102, 103], 50)
+
+    def test_projection_goes_with_its_kernels(self, tmp_path: Path) -> None:
+        ranks = [self.rank(100, 0), self.rank(200, 1, shift=7)]
+        found = read(write(tmp_path / "x.json", self.arranged(ranks, "by time")))
+        for capture in found.captures:
+            names = found.rows("annotation", "name", part=capture["part"])
+            assert names == [f"forward of {capture['pid']}"] * 2
+
+    def test_rank_in_the_process_name(self, tmp_path: Path) -> None:
+        events = [event for rank in (3, 5) for event in launched(3, pid=rank, device=rank)]
+        for event in events:
+            if event["cat"] != "kernel":
+                event["pid"] = f"rank {event['pid']}"
+        found = read(write(tmp_path / "x.json", events))
+        assert [(row["pid"], row["rank"]) for row in found.captures] == [(3, 3), (5, 5)]
+
+    def test_the_header_s_rank_is_nobody_s(self, tmp_path: Path) -> None:
+        header = {**HEADER, "distributedInfo": {"rank": 0, "world_size": 2}}
+        events = [*self.rank(100, 0), *self.rank(200, 1)]
+        found = read(write(tmp_path / "x.json", events, header=header))
+        assert [(row["rank"], row["world_size"]) for row in found.captures] == [(None, 2), (None, 2)]
+
+    def test_stray_rows_make_no_process(self, tmp_path: Path) -> None:
+        stray = [call(3, 1, None, "cudaGetDevice", pid=5, tid=5), op(3, 1, pid=6, tid=6), annotation(0, 1, "x", pid=7)]
+        found = read(write(tmp_path / "x.json", [*self.rank(100, 0), *stray]))
+        assert (found.capture["pid"], found.capture["events_read"]) == (100, 155)
+
+
+class TestB010SeveralWriters:
+    """Two ranks' bytes in one file are refused, however they are mixed."""
+
+    @staticmethod
+    def content(rank: int, layout: str, after: bool = False) -> bytes:
+        chance = rank + 3
+        events = launched(700, pid=1000 + rank, device=rank)
+        for event in events:
+            chance = chance * 1103515245 + 12345 & 0x7FFFFFFF
+            event["name"] += "x" * (chance >> 16 & 31)
+        info = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}}
+        return document(events, layout, HEADER if after else {**HEADER, **info}, info if after else None)
+
+    @pytest.mark.parametrize("layout", LAYOUTS[:3])
+    @pytest.mark.parametrize("size", [64 << 10, 4 << 10, 8191, 12_345, 300, 100])
+    def test_interleaved(self, tmp_path: Path, layout: str, size: int) -> None:
+        one, two = self.content(0, layout), self.content(1, layout)
+        pieces = [
+            text[place : place + size] for place in range(0, max(len(one), len(two)), size) for text in (one, two)
+        ]
+        with pytest.raises(ReadError, match=r"wrote into (it|this file) at once|no traceEvents"):
+            read(write(tmp_path / "x.json", b"".join(pieces)))
+
+    @pytest.mark.parametrize("size", [64 << 10, 4 << 10, 8191, 50_021])
+    @pytest.mark.parametrize("after", [False, True])
+    def test_written_over_each_other(self, tmp_path: Path, size: int, after: bool) -> None:
+        texts = [self.content(rank, "native", after) for rank in (0, 1)]
+        pieces = [texts[place // size % 2][place : place + size] for place in range(0, max(map(len, texts)), size)]
+        with pytest.raises(ReadError, match="at once"):
+            read(write(tmp_path / "x.json", b"".join(pieces)))
+
+    @pytest.mark.parametrize("between", [b"", b"\n", b",\n"])
+    def test_one_after_the_other(self, tmp_path: Path, between: bytes) -> None:
+        one, two = self.content(0, "native"), self.content(1, "compact")
+        for content in (one + between + two, two + between + one):
+            with pytest.raises(ReadError, match="two traces were written into one file"):
+                read(write(tmp_path / "x.json.gz", content))
+
+    def test_longer_one_under_a_shorter(self, tmp_path: Path) -> None:
+        one, two = self.content(0, "native"), self.content(1, "compact")
+        assert len(two) < len(one)
+        with pytest.raises(ReadError, match="at once"):
+            read(write(tmp_path / "x.json", two + one[len(two) :]))
+
+    def test_one_inside_the_other_s_events(self, tmp_path: Path) -> None:
+        inner = self.content(1, "compact")
+        for place in (0, 1, 2):
+            events: list[Event | bytes] = [kernel(1), kernel(2)]
+            events.insert(place, inner)
+            with pytest.raises(ReadError, match="at once"):
+                read(write(tmp_path / "x.json", events, "compact"))
+
+    def test_two_event_arrays(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "x.json", [kernel(1)], after=b'"traceEvents": [' + b"]")
+        with pytest.raises(ReadError, match="a second traceEvents array"):
+            read(path)
+
+    def test_two_ranks_in_the_header(self, tmp_path: Path) -> None:
+        infos = [{**HEADER, "distributedInfo": {"backend": "nccl", "rank": rank}} for rank in (0, 1)]
+        with pytest.raises(ReadError, match="rank 0 and 1"):
+            read(write(tmp_path / "x.json", [kernel(1)], header=infos[0], after=infos[1]))
+        assert read(write(tmp_path / "x.json", [kernel(1)], header=infos[1], after=infos[1])).capture["rank"] == 1
+
+
+def test_launch_order_is_the_order_of_the_file(tmp_path: Path) -> None:
+    events = [call(i, 1, i + 1, tid=AUTOGRAD_THREAD if i % 2 else PROCESS) for i in range(9)]
+    found = read(write(tmp_path / "x.json", [*events, *(memcpy(100 + i, 1, correlation=i + 1) for i in range(9))]))
+    assert all(later - earlier == 1 for earlier, later in pairwise(found.kernels("launch_id")))
