@@ -111,9 +111,7 @@ def _view_faults(view: ViewFile, tables: set[str]) -> Iterator[str]:
         yield "neither header nor comment says its grain"
     yield from _hook_faults(view.text)
     created = [statement for statement in parsed(view.text) if isinstance(statement, exp.Create)]
-    others = [
-        statement for statement in parsed(view.text) if not isinstance(statement, exp.Create | exp.Comment)
-    ]
+    others = [statement for statement in parsed(view.text) if not isinstance(statement, exp.Create | exp.Comment)]
     if others or len(created) != 1 or created[0].kind != "VIEW" or created[0].args.get("replace"):
         yield "holds something other than one CREATE VIEW and comments on it"
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,19 +13,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner, Result
 
+from command import run
 from tiny import Tiny, two_ranks
-from tracedb.cli import COMMANDS, cli
+from tracedb.cli import COMMANDS
 
 
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
-
-
-def run(*arguments: str | Path, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(item) for item in arguments], input=stdin)
 
 
 def process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -256,6 +253,15 @@ class TestShell:
 
     def test_the_last_statement_needs_no_semicolon(self, db: Path) -> None:
         assert "42" in process_with_stdin(db, "SELECT 42").stdout
+
+
+@pytest.mark.skipif(shutil.which("duckdb") is None, reason="the DuckDB shell is not installed (pip install duckdb-cli)")
+def test_the_shell_of_duckdb_where_there_is_one(db: Path) -> None:
+    command = [sys.executable, "-m", "tracedb", "shell", "--db", str(db)]
+    text = ".mode csv\nSELECT count(*) AS n FROM top_kernels;\nDELETE FROM capture;\n"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split()[:2] == ["n", "3"]
+    assert "read-only" in done.stderr
 
 
 def process_with_stdin(db: Path, text: str) -> subprocess.CompletedProcess[str]:

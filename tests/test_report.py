@@ -6,15 +6,13 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
-from click.testing import CliRunner, Result
 
+from command import calls, report, run
 from tiny import ADD, GEMM, NCCL, Tiny, two_ranks
 from tracedb import hooks, reports, schema, views
-from tracedb.cli import cli
 from tracedb.database import connect
 from tracedb.hooks import By, Edits, resolve
 
@@ -22,21 +20,6 @@ from tracedb.hooks import By, Edits, resolve
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, [str(item) for item in arguments])
-
-
-def report(db: Path, name: str, *options: str) -> list[dict[str, Any]]:
-    done = run("-q", "report", name, "--db", db, "--format", "json", *options)
-    assert done.exit_code == 0, done.stderr
-    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
-    return rows
-
-
-def calls(db: Path, *options: str) -> dict[str, int]:
-    return {row["name"]: row["calls"] for row in report(db, "top-kernels", *options)}
 
 
 class TestHooks:
@@ -80,7 +63,7 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             for base, view in hooks.BASES.items():
                 there = {column.name for column in schema.columns(connection, "v1", view)}
                 needed = {"capture_id", "source", "rank", "labels", "name"}
-                needed |= {"step", "step_index"} if base == "r" else {"event_id", "device_id", "vendor"}
+                needed |= {"annotation_id"} if base == "r" else {"event_id", "device_id", "vendor"}
                 assert needed <= there
 
     def test_every_filter_hook_has_a_known_base(self) -> None:
@@ -170,6 +153,15 @@ class TestBy:
     def test_steps(self, db: Path) -> None:
         rows = report(db, "matmul-fraction", "--by", "step", "--top", "1")
         assert [(row["step"], row["calls"]) for row in rows] == [(5, 2), (6, 4)]
+
+    def test_steps_of_ranges(self, db: Path) -> None:
+        rows = report(db, "nvtx-ranges", "--by", "step")
+        assert {(row["step"], row["name"]) for row in rows} == {
+            (5, "ProfilerStep#5"),
+            (5, "forward"),
+            (6, "ProfilerStep#6"),
+        }
+        assert [row["name"] for row in report(db, "nvtx-ranges", "--skip-warmup", "1")] == ["ProfilerStep#6"]
 
     def test_top_counts_within_the_group(self, db: Path) -> None:
         done = run("report", "top-kernels", "--db", db, "--by", "rank", "--top", "1", "--format", "csv")
@@ -355,207 +347,29 @@ class TestForms:
         assert "256/r0" in done.stdout
 
 
-class TestNoAnswer:
-    """Exit code 3, and why, in words."""
-
-    def reason(self, db: Path, name: str, *options: str) -> str:
-        done = run("report", name, "--db", db, *options)
-        assert (done.exit_code, done.stdout) == (3, "")
-        assert done.stderr.count("\n") == 1
-        return done.stderr.removeprefix("tracedb: error: ").strip()
-
-    def test_no_captures(self, tmp_path: Path) -> None:
-        db = Tiny(tmp_path / "a.duckdb").save()
-        for item in reports.REPORTS:
-            assert "holds no captures" in self.reason(db, item.name)
-
-    def test_only_the_cpu(self, tmp_path: Path) -> None:
-        tiny = Tiny(tmp_path / "a.duckdb")
-        tiny.capture(0, status="no_gpu_activity")
-        tiny.add("op", capture_id=1, op_id=1, name="aten::mm", start_ns=0, duration_ns=1)
-        db = tiny.save()
-        assert self.reason(db, "top-kernels") == (
-            "no GPU activity was captured: 1 capture of the CPU only (1 operator); record again with the GPU traced"
-        )
-        assert self.reason(db, "gpu-timeline") == self.reason(db, "matmul-fraction") == self.reason(db, "gemm-variance")
-
-    def test_graph_launches_without_kernels(self, tmp_path: Path) -> None:
-        tiny = Tiny(tmp_path / "a.duckdb")
-        tiny.capture(0, status="no_gpu_activity")
-        tiny.add("launch", capture_id=1, launch_id=1, name="cudaGraphLaunch_v10000", start_ns=0, duration_ns=1)
-        assert "1 graph launch present but no kernels; record again with graph nodes traced" in self.reason(
-            tiny.save(), "top-kernels"
-        )
-
-    def test_graph_replays_as_a_whole(self, tmp_path: Path) -> None:
-        tiny = Tiny(tmp_path / "a.duckdb")
-        tiny.capture(0)
-        tiny.kernel("graph", 0, 1_000, kind="graph")
-        db = tiny.save()
-        assert "1 graph replay recorded only as a whole" in self.reason(db, "top-kernels")
-        done = run("report", "gpu-timeline", "--db", db)
-        assert done.exit_code == 0
-        assert "1 graph replay (0.0 ms) recorded only as a whole; their kernels are hidden" in done.stderr
-
-    def test_no_gemms_no_collectives_no_ranges(self, tmp_path: Path) -> None:
-        tiny = Tiny(tmp_path / "a.duckdb")
-        tiny.capture(0)
-        tiny.kernel(ADD, 0, 1_000)
-        db = tiny.save()
-        assert "no GEMMs were captured" in self.reason(db, "gemm-variance")
-        assert "no collectives were captured" in self.reason(db, "collective-overlap")
-        assert "no ranges" in self.reason(db, "nvtx-ranges")
-        assert "no ranges" in self.reason(db, "nvtx-kernels")
-        assert "no ranges" in self.reason(db, "top-kernels", "--by", "range")
-        assert "no steps are marked" in self.reason(db, "top-kernels", "--skip-warmup", "1")
-
-    def test_filters_that_match_nothing(self, db: Path) -> None:
-        assert self.reason(db, "top-kernels", "--rank", "9") == "no capture has rank 9; there are: 0\N{EN DASH}1"
-        assert (
-            self.reason(db, "top-kernels", "--where", "threads=7") == "no capture has threads=7; there are: 256, 1024"
-        )
-        assert "no capture has source nsys; there are: torch" in self.reason(db, "top-kernels", "--source", "nsys")
-        assert "no GPU activity on device 3; there are: 0" in self.reason(db, "top-kernels", "--device", "3")
-        assert "no range matches 'x*'" in self.reason(db, "top-kernels", "--range", "x*")
-        assert "no capture has more than 2 steps" in self.reason(db, "top-kernels", "--skip-warmup", "2")
-        assert "no capture matches all of --rank 0, --where threads=1024" in self.reason(
-            db, "top-kernels", "--rank", "0", "--where", "threads=1024"
-        )
-
-    def test_label_keys_that_are_not_there_are_usage(self, db: Path) -> None:
-        done = run("report", "top-kernels", "--db", db, "--where", "nothing=1")
-        assert done.exit_code == 2
-        assert "no capture has a label 'nothing'; label keys here: channels, sweep, threads" in done.stderr
-        assert run("report", "top-kernels", "--db", db, "--by", "nothing").exit_code == 2
-
-    def test_what_a_report_has_not_is_usage(self, db: Path) -> None:
-        done = run("report", "nvtx-ranges", "--db", db, "--by", "vendor")
-        assert done.exit_code in (0, 2)
-
-
-@pytest.fixture(scope="module")
-def rocm_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
-    tiny.capture(0, source="rocprofv3")
-    event = tiny.kernel(GEMM, 0, 100)
-    tiny.range(1, "step", 0, 100, (event,), rules=("time",))
-    return tiny.save()
-
-
-class TestRules:
-    @pytest.fixture
-    def db(self, rocm_db: Path) -> Path:
-        return rocm_db
-
-    def test_time_where_no_launches_were_recorded(self, db: Path) -> None:
-        done = run("report", "nvtx-kernels", "--db", db, "--format", "json")
-        assert json.loads(done.stdout)["filters"] == {"rule": "time"}
-        assert "ranges hold a kernel by rule time" in done.stderr
-
-    def test_a_rule_that_changes_nothing_says_so(self, db: Path) -> None:
-        assert "--rule changes nothing here" in run("report", "top-kernels", "--db", db, "--rule", "time").stderr
-
-    def test_a_rule_without_members_says_so(self, db: Path) -> None:
-        done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")
-        assert done.exit_code == 3
-        assert "by rule thread" in done.stderr
-
-
-class TestWarnings:
-    def warnings(self, tiny: Tiny, *options: str) -> list[str]:
-        done = run("report", "top-kernels", "--db", tiny.save(), "--format", "json", *options)
-        said: list[str] = json.loads(done.stdout)["warnings"]
-        assert [f"tracedb: warning: {text}" for text in said] == [
-            line for line in done.stderr.splitlines() if "warning" in line
-        ]
-        return said
-
-    @pytest.fixture
-    def tiny(self, tmp_path: Path) -> Tiny:
-        return Tiny(tmp_path / "a.duckdb")
-
-    def test_nothing_to_say(self, tiny: Tiny) -> None:
-        for rank in (0, 1):
-            tiny.capture(rank, {"threads": "256"})
-            tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny) == []
-
-    def test_views_of_another_version(self, tiny: Tiny) -> None:
-        tiny.capture(0)
-        tiny.kernel(GEMM, 0, 100)
-        db = tiny.save()
-        with duckdb.connect(str(db)) as connection:
-            connection.execute("UPDATE meta.view_version SET sha256 = 'x' WHERE name = 'top_kernels'")
-        done = run("report", "top-kernels", "--db", db)
-        assert done.exit_code == 0
-        assert "1 view in this file differ from this tracedb's (v1.top_kernels" in done.stderr
-        with duckdb.connect(str(db)) as connection:
-            connection.execute("DROP VIEW v1.matmul_fraction")
-        done = run("report", "matmul-fraction", "--db", db)
-        assert done.exit_code == 1
-        assert "its views are of another tracedb" in done.stderr
-
-    def test_damaged_captures(self, tiny: Tiny) -> None:
-        tiny.capture(0, status="truncated", path="/a/b/rank0/trace.json")
-        tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny) == ["1 capture cut short: what follows is missing (rank0/trace.json)"]
-
-    def test_graph_replays(self, tiny: Tiny) -> None:
-        tiny.capture(0)
-        tiny.kernel(GEMM, 0, 100)
-        tiny.kernel("graph", 200, 2_500_000, kind="graph")
-        assert self.warnings(tiny) == ["1 graph replay (2.5 ms) recorded only as a whole; their kernels are hidden"]
-
-    def test_own_class_rules(self, tiny: Tiny) -> None:
-        tiny.capture(0)
-        tiny.kernel(GEMM, 0, 100)
-        tiny.add("kernel_rule", priority=1, pattern="nvjet", **{"class": "other"})
-        assert self.warnings(tiny) == ["rules in kernel_rule changed the class of 1 kernel name"]
-
-    def test_several_profilers_of_one_rank(self, tiny: Tiny) -> None:
-        for source in ("torch", "nsys"):
-            tiny.capture(0, source=source)
-            tiny.kernel(GEMM, 0, 100)
-        expected = "captures of one rank by several profilers are pooled (nsys, torch); choose one with --source"
-        assert self.warnings(tiny) == [expected]
-
-    def test_one_profiler_chosen(self, tiny: Tiny) -> None:
-        for source in ("torch", "nsys"):
-            tiny.capture(0, source=source)
-            tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny, "--source", "nsys") == []
-
-    def test_pooled_configurations(self, tiny: Tiny) -> None:
-        for threads in ("256", "512"):
-            tiny.capture(0, {"threads": threads, "sweep": "a"})
-            tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny) == ["2 configurations pooled, differing in threads; --by threads keeps them apart"]
-
-    def test_kept_apart(self, tiny: Tiny) -> None:
-        for threads in ("256", "512"):
-            tiny.capture(0, {"threads": threads})
-            tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny, "--by", "threads") == []
-
-    def test_the_same_rank_and_labels_twice(self, tiny: Tiny) -> None:
-        for name in ("a", "b"):
-            tiny.capture(0, path=f"/x/{name}.json")
-            tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny) == [
-            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); "
-            "ingest them with --label to tell them apart"
-        ]
-
-    def test_rocm_durations_that_run_on(self, tiny: Tiny) -> None:
-        tiny.capture(0, source="rocprofv3")
-        tiny.connection.execute("UPDATE main.device SET vendor = 'AMD'")
-        tiny.kernel(GEMM, 0, 1_000, queue_id=1)
-        tiny.kernel(GEMM, 500, 1_000, queue_id=1)
-        (said,) = self.warnings(tiny)
-        assert said.startswith("ROCm durations run into the next kernel of their queue: 25.0 % of the recorded sum")
-
-    def test_captures_without_gpu_activity_beside_others(self, tiny: Tiny) -> None:
-        tiny.capture(0)
-        tiny.kernel(GEMM, 0, 100)
-        tiny.capture(1, status="no_gpu_activity")
-        assert self.warnings(tiny) == ["1 of 2 captures hold no GPU activity"]
+@pytest.mark.shared
+def test_real_ranks_give_the_answers_of_an_independent_count(tmp_path: Path) -> None:
+    """Four ranks of a real run, against counts made from the raw JSON by other means."""
+    shared = Path(__file__).resolve().parents[1].parent / "shared"
+    run_folder = shared / "data/sweeps/sweep_20261127_base/256thread/nccl_4channels"
+    if not run_folder.is_dir():
+        pytest.skip("the real traces are not beside the repository")
+    expected = {
+        item["rank"]: item
+        for item in json.loads((shared / "reference/torch/sweeps.json").read_text())
+        if "sweep_20261127_base/256thread/nccl_4channels/" in item["file"]
+    }
+    db = tmp_path / "trace.duckdb"
+    assert run("-q", "ingest", run_folder, "--db", db).exit_code == 0
+    for row in report(db, "collective-overlap"):
+        known = expected[row["rank"]]
+        assert (row["collective_ns"], row["overlapped_ns"]) == (known["comm_ns"], known["overlapped_ns"])
+    for row in report(db, "gpu-timeline"):
+        known = expected[row["rank"]]
+        assert (row["busy_ns"], row["total_ns"]) == (known["busy_ns"], known["span_ns"])
+    for rank, known in expected.items():
+        rows = {row["name"]: row for row in report(db, "top-kernels", "--rank", str(rank))}
+        for kernel in known["top"]:
+            found = rows[kernel["name"]]
+            assert (found["calls"], found["total_ns"]) == (kernel["n"], kernel["total_ns"])
+            assert found["stddev_ns"] == pytest.approx(kernel["stddev_ns"], abs=0.001)

@@ -52,9 +52,7 @@ def fresh() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def test_the_ddl_makes_the_tables(fresh: duckdb.DuckDBPyConnection) -> None:
     assert tuple(name for name, _ in schema.tables(fresh)) == TABLES
-    assert fresh.execute("SELECT version, tracedb_version FROM meta.schema_version").fetchall() == [
-        (1, "test")
-    ]
+    assert fresh.execute("SELECT version, tracedb_version FROM meta.schema_version").fetchall() == [(1, "test")]
 
 
 @pytest.mark.parametrize("table", CONTRACT)
@@ -81,9 +79,7 @@ def test_times_are_64_bit_integers_and_say_their_unit(fresh: duckdb.DuckDBPyConn
         if column.name.endswith("_ns")
     ]
     assert len(columns) > 8
-    assert [
-        column for _, column in columns if column.type != "BIGINT" or "ns" not in column.description
-    ] == []
+    assert [column for _, column in columns if column.type != "BIGINT" or "ns" not in column.description] == []
 
 
 @pytest.mark.parametrize("table", [name for name in TABLES if name != "kernel_rule"])
@@ -106,8 +102,7 @@ def test_arrow_types() -> None:
     [
         "INSERT INTO main.launch BY NAME SELECT 1 AS capture_id, 1 AS launch_id, 'x' AS name, 0 AS start_ns,"
         " 0 AS duration_ns, 1 AS surprise",  # an unknown column
-        "INSERT INTO main.launch (capture_id, launch_id, name, start_ns, duration_ns)"
-        " VALUES (1, 1, 'x', 0, -1)",
+        "INSERT INTO main.launch (capture_id, launch_id, name, start_ns, duration_ns) VALUES (1, 1, 'x', 0, -1)",
         "INSERT INTO main.launch (capture_id, launch_id, start_ns, duration_ns) VALUES (1, 1, 0, 1)",
         "INSERT INTO main.kernel_event (capture_id, event_id, kind, name, start_ns, duration_ns)"
         " VALUES (1, 1, 'thread', 'x', 0, 1)",
@@ -130,9 +125,7 @@ def copied(sample: Path, tmp_path: Path) -> Path:
 def test_a_newer_schema_is_refused_in_words(copied: Path) -> None:
     with duckdb.connect(str(copied)) as connection:
         connection.execute("UPDATE meta.schema_version SET version = 7")
-    with pytest.raises(
-        TracedbError, match="has schema version 7, this tracedb knows up to 1; install a newer"
-    ):
+    with pytest.raises(TracedbError, match="has schema version 7, this tracedb knows up to 1; install a newer"):
         database.connect(copied)
     answer = CliRunner().invoke(cli, ["report", "top-kernels", "--db", str(copied)])
     assert answer.exit_code == 1
@@ -168,17 +161,13 @@ def older_shell() -> str:
 
 def shell(program: str, path: Path, query: str) -> str:
     command = [program, "-readonly", "-csv", "-noheader", str(path), query]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    ).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
 
 def test_the_duckdb_shell_reads_a_file_that_a_newer_library_wrote(sample: Path) -> None:
     program = older_shell()
     with database.connect(sample) as connection:
-        wanted = connection.execute(
-            "SELECT name, calls, total_ns FROM v1.top_kernels ORDER BY ALL"
-        ).fetchall()
+        wanted = connection.execute("SELECT name, calls, total_ns FROM v1.top_kernels ORDER BY ALL").fetchall()
     said = shell(program, sample, "SELECT to_json((name, calls, total_ns)) FROM top_kernels ORDER BY ALL")
     assert len(said.splitlines()) == len(wanted) > 10
     for name in ("top_kernels", "kernels", "gemm_variance", "collective_overlap", "gpu_timeline"):

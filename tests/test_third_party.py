@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from shipped import INGESTERS
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "third_party"
 
@@ -54,7 +56,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
 def test_it_is_listed_beside_the_shipped_ones(site: Path) -> None:
     listed = rows(tracedb("ingesters", "--format", "json", path=[site]))
     assert {"name": "kernel-csv", "distribution": "tracedb-kernelcsv", "version": "0.1.0"} in listed
-    assert [item["name"] for item in listed] == ["kernel-csv", "torch"]
+    assert {item["name"] for item in listed} == {"kernel-csv", *INGESTERS}
 
 
 def test_its_files_are_ingested_and_reports_work(site: Path, tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_a_broken_outsider_only_warns(site: Path, tmp_path: Path) -> None:
     warning = "tracedb: warning: ingester broken of broken cannot be loaded: No module named 'no_such_module'"
     assert warning in done.stderr
     listed = tracedb("ingesters", "--format", "csv", path=path)
-    assert listed.stdout.splitlines()[1] == "broken,broken,0.1"
+    assert "broken,broken,0.1" in listed.stdout.splitlines()
 
 
 def test_a_broken_outsider_asked_for_by_name_is_an_error(site: Path, tmp_path: Path) -> None:
@@ -124,4 +126,7 @@ def test_a_broken_outsider_asked_for_by_name_is_an_error(site: Path, tmp_path: P
 def test_a_name_that_is_not_installed_is_an_error_that_lists_what_is(site: Path, tmp_path: Path) -> None:
     done = tracedb("ingest", EXAMPLE, "--ingester", "perfetto", "--db", tmp_path / "run.duckdb", path=[site])
     assert done.returncode == 2
-    assert "no ingester named 'perfetto' is installed; there are: kernel-csv, torch" in done.stderr
+    assert (
+        f"no ingester named 'perfetto' is installed; there are: {', '.join(sorted(['kernel-csv', *INGESTERS]))}"
+        in done.stderr
+    )

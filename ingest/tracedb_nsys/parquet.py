@@ -88,7 +88,8 @@ def _plain(value: Any) -> Any:
 
 
 def _damaged(name: str, error: BaseException) -> ReadError:
+    said = " ".join(str(error).split())[:200]
     return ReadError(
-        f"{name}{'' if name.endswith(SUFFIX) else SUFFIX} cannot be read ({' '.join(str(error).split())[:200]}); copy it "
-        "or export it again with `nsys export --type=parquetdir`"
+        f"{name.removesuffix(SUFFIX)}{SUFFIX} cannot be read ({said}); copy it or export it again with "
+        "`nsys export --type=parquetdir`"
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb_nsys.tables import ROW, TEXT, decoded, is_export, schema
 
+adbc: Any
 try:
     import adbc_driver_sqlite.dbapi as adbc
 except ImportError:  # no wheel for this platform: the standard library reads it at a third of the speed

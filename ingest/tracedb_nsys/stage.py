@@ -6,63 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import duckdb
 
+from tracedb_nsys import columns as made
 from tracedb_nsys.account import Account
-from tracedb_nsys.tables import DRIVER, GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, ROW, RUNTIME, STRINGS, Export, Feed
+from tracedb_nsys.tables import DRIVER, NVTX, RUNTIME, STRINGS, Export, Feed
 
-TABLES = {
-    "gpu": """event_id BIGINT, kind UTINYINT, gpid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        device_id INTEGER, context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT,
-        graph_node_id BIGINT, registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, grid_x INTEGER,
-        grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER, bytes BIGINT,
-        copy_kind INTEGER""",
-    "launch": """launch_id BIGINT, gpid BIGINT, tid INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        correlation_id BIGINT""",
-    "nvtx": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, is_elsewhere BOOLEAN, event_type INTEGER, name BIGINT,
-        text VARCHAR, domain_id BIGINT, start_ns BIGINT, end_ns BIGINT, json BIGINT, json_text VARCHAR""",
-    "other": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, domain VARCHAR, name BIGINT, start_ns BIGINT,
-        duration_ns BIGINT""",
-    "text": "id BIGINT, value VARCHAR",
-}
-KINDS = ("kernel", "memcpy", "memset", "graph")
-TIMES = ("start", "end")
-PROCESS_MASK = -1 << 24  # of a serialized thread id: hardware, virtual machine and process
-# Ends before starts, and sums that overflow, give NULL and are left out.
-DURATION = """CASE WHEN "end" >= start AND start > -4611686018427387904 AND "end" < 4611686018427387904
-    THEN "end" - start END"""
-CORRELATION = "CASE WHEN {correlationId} NOT IN (0, -1, 4294967295) THEN {correlationId} END"
-GPU = f"""row + $base AS event_id, {{globalPid}} & {PROCESS_MASK} AS gpid, start AS start_ns, {DURATION} AS duration_ns,
-    TRY_CAST({{deviceId}} AS INTEGER) AS device_id, TRY_CAST({{contextId}} AS INTEGER) AS context_id,
-    TRY_CAST({{streamId}} AS INTEGER) AS stream_id, {CORRELATION} AS correlation_id,
-    nullif({{graphNodeId}}, 0) AS graph_node_id"""
-GPU_MORE = {
-    KERNEL: ", ".join(
-        (
-            "0 AS kind, coalesce({demangledName}, {mangledName}, {shortName}) AS name, nullif({graphId}, 0) AS graph_id",
-            "TRY_CAST({registersPerThread} AS INTEGER) AS registers",
-            "TRY_CAST({staticSharedMemory} AS INTEGER) AS static_shared",
-            "TRY_CAST({dynamicSharedMemory} AS INTEGER) AS dynamic_shared",
-            *(f"TRY_CAST({{{what}{axis.upper()}}} AS INTEGER) AS {what}_{axis}" for what in ("grid", "block") for axis in "xyz"),
-        )
-    ),
-    MEMCPY: "1 AS kind, {bytes} AS bytes, TRY_CAST({copyKind} AS INTEGER) AS copy_kind",
-    MEMSET: "2 AS kind, {bytes} AS bytes",
-    GRAPH: "3 AS kind, coalesce({graphId}, {graphExecId}) AS graph_id",
-}
-THREAD = f"{{globalTid}} & {PROCESS_MASK} AS gpid, ({{globalTid}} & {~PROCESS_MASK})::INTEGER AS tid"
-LAUNCH = f"row + $base AS launch_id, {THREAD}, {{nameId}} AS name, start AS start_ns, {DURATION} AS duration_ns, {CORRELATION} AS correlation_id"
-NVTX_ROW = f"""row + $base AS annotation_id, {THREAD}, coalesce({{endGlobalTid}} <> {{globalTid}}, false) AS is_elsewhere,
-    TRY_CAST({{eventType}} AS INTEGER) AS event_type, {{textId}} AS name, {{text}} AS text, {{domainId}} AS domain_id,
-    {{start}} AS start_ns, {{end}} AS end_ns, {{jsonTextId}} AS json, {{jsonText}} AS json_text"""
-OTHER = f"row + $base AS annotation_id, {THREAD}, coalesce({{textId}}, {{nameId}}) AS name, start AS start_ns, {DURATION} AS duration_ns"
-OTHER_DOMAINS = (
-    ("MPI_", "MPI"),
-    ("CUPTI_ACTIVITY_KIND_OPENACC_", "OpenACC"),
-    ("CUBLAS_EVENTS", "cuBLAS"),
-    ("CUDNN_EVENTS", "cuDNN"),
-)
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
 TIME_COLUMNS = ("start", "timestamp", "rawTimestamp", "startedAt")
-# Their text is of use only for collectives, whose libraries declare what they attach.
+# JSON texts are of use for collectives only, whose library declares what it attaches.
 PAYLOADS = "NVTX_PAYLOAD_SCHEMAS"
 JSON = ("jsonText", "jsonTextId")
 
@@ -88,18 +38,22 @@ class Stage:
 
     def fill(self) -> None:
         """Read everything. Raises ``ReadError`` where the export is damaged."""
-        for name, columns in TABLES.items():
+        for name, columns in made.STAGED.items():
             self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
-        others = {table: domain for table in self._export.tables if (domain := _domain(table))}
-        read = [*GPU_MORE, RUNTIME, DRIVER, NVTX, STRINGS, *others]
+        others = {
+            table: domain
+            for table, columns in self._export.tables.items()
+            if (domain := made.domain_of(table)) and set(made.TIMES).issubset(columns)
+        }
+        read = [*made.GPU, RUNTIME, DRIVER, NVTX, STRINGS, *others]
         self._total = sum(self._export.about(table) for table in read if table in self._export.tables)
-        for table, more in GPU_MORE.items():
-            self._events(table, "gpu", f"{GPU}, {more}")
+        for table, template in made.GPU.items():
+            self._events(table, "gpu", template)
         for table in (RUNTIME, DRIVER):
-            self._events(table, "launch", LAUNCH)
+            self._events(table, "launch", made.LAUNCH)
         self._nvtx()
         for table, domain in others.items():
-            self._events(table, "other", f"'{domain}' AS domain, {OTHER}")
+            self._events(table, "other", f"'{domain}' AS domain, {made.OTHER}")
         self._left_aside({*read})
         self._strings()
 
@@ -108,7 +62,7 @@ class Stage:
         columns = self._export.tables.get(table, ())
         if not columns:
             return
-        if not set(TIMES).issubset(columns):
+        if not set(made.TIMES).issubset(columns):
             count = self._export.count(table)
             self.events_read += count
             self._account.lost("columns_missing", count, f"{table} has no columns start and end")
@@ -118,33 +72,30 @@ class Stage:
             valid += " AND (start_ns <> 0 OR duration_ns <> 0)"
         rows, kept = self._insert(table, into, template, valid)
         self.events_read += rows
-        self._account.lost("times_unusable", rows - kept, f"{rows - kept} rows of {table} end before they start or have no times")
+        lost = rows - kept
+        self._account.lost("times_unusable", lost, f"{lost} rows of {table} end before they start or have no times")
 
     def _nvtx(self) -> None:
         columns = self._export.tables.get(NVTX, ())
         if not columns:
             return
         leave = () if PAYLOADS in self._export.tables else JSON
-        rows, _ = self._insert(NVTX, "nvtx", NVTX_ROW, "true", leave)
+        rows, _ = self._insert(NVTX, "nvtx", made.NVTX, "true", leave)
         self.events_read += rows
 
-    def _insert(
-        self, table: str, into: str, template: str, valid: str, leave: Sequence[str] = ()
-    ) -> tuple[int, int]:
+    def _insert(self, table: str, into: str, template: str, valid: str, leave: Sequence[str] = ()) -> tuple[int, int]:
         """Stage a table; returns how many rows were read and how many kept."""
         names = _Names(name for name in self._export.tables[table] if name not in leave)
-        query = template.format_map(names).replace("$base", str(self._base(table, into)))
-        used = list(names.used.union(set(TIMES).intersection(self._export.tables[table])))
+        numbers = "annotation" if into in ("nvtx", "other") else into
+        base = self._bases.get(numbers, 0)
+        query = made.filled(template, names, base)
+        used = sorted(names.used.union(set(made.TIMES).intersection(self._export.tables[table])))
         feeds = [Feed(part, used, self._advance) for part in self._export.batches(table, used, self._parts)]
         rows, kept = self._drain(
             feeds, f"INSERT INTO staged_{into} BY NAME SELECT * FROM (SELECT {query} FROM ({{feeds}})) WHERE {valid}"
         )
-        self._bases[into] = self._bases.get(into, 0) + self._export.about(table)
+        self._bases[numbers] = base + self._export.about(table)
         return rows, kept
-
-    def _base(self, table: str, into: str) -> int:
-        """Return what is added to row numbers, so that those of several tables differ."""
-        return self._bases.get(into, 0)
 
     def _drain(self, feeds: Sequence[Feed], query: str) -> tuple[int, int]:
         if not feeds:
@@ -182,8 +133,7 @@ class Stage:
         if not {"id", "value"}.issubset(self._export.tables.get(STRINGS, ())):
             return
         used = " UNION ".join(
-            f"SELECT {column} AS id FROM staged_{table} WHERE {column} IS NOT NULL"
-            for table, column in (("gpu", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
+            f"SELECT {column} AS id FROM staged_{table} WHERE {column} IS NOT NULL" for table, column in made.NAMED
         )
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_used AS {used}")
         columns = ["id", "value"]
@@ -201,16 +151,7 @@ class _Names(dict[str, str]):
         self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
-        if name == "feeds":
-            return "{feeds}"
         if name not in self:
             return "NULL"
         self.used.add(name)
         return super().__getitem__(name)
-
-
-def _domain(table: str) -> str | None:
-    for prefix, domain in OTHER_DOMAINS:
-        if table.startswith(prefix) and table not in ("MPI_RANKS", "MPI_COMMUNICATORS"):
-            return domain
-    return None

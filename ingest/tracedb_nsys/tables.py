@@ -43,9 +43,15 @@ def is_export(tables: Iterable[str]) -> bool:
 class Export(Protocol):
     """An export that can be read."""
 
-    format: str
-    tables: Mapping[str, Sequence[str]]
-    """Columns by table."""
+    @property
+    def format(self) -> str:
+        """What holds it: sqlite or parquet."""
+        ...
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        """Columns by table."""
+        ...
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -78,7 +84,8 @@ def decoded(column: pa.Array) -> pa.Array:
     try:
         return pc.cast(column, pa.string())
     except pa.ArrowInvalid:
-        return pa.array([None if item is None else item.decode(errors="replace") for item in column.to_pylist()], pa.string())
+        texts = [None if item is None else item.decode(errors="replace") for item in column.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 class Feed:

@@ -21,6 +21,7 @@ BETWEEN = re.compile(rb'(\s*),\s*\{\s*"\w+"')
 BOUNDARY = re.compile(
     rb'\}\s*,(?=\s*\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|sf|tts|bind_id|scope)"\s*:)'
 )
+END = re.compile(rb"\}\s*\]")
 OVERLAP = 4 << 10  # bytes looked at again, in which a boundary may have begun
 
 _json = json.JSONDecoder(strict=False)
@@ -55,33 +56,41 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
     offset = start
     buffer = buffer[start:]
     boundary: tuple[bytes, int, int] | None = None
-    searched = 0
+    waiting = [buffer]
+    size, wanted, searched = len(buffer), BLOCK, 0
     for piece in source:
         if trace.ended:
             trace.add_tail(piece)
             continue
-        buffer += piece
-        if len(buffer) < BLOCK:
+        waiting.append(piece)
+        size += len(piece)
+        if size < wanted:
             continue
+        buffer = b"".join(waiting)
         boundary = boundary or _boundary(buffer)
         cut = _cut(buffer, boundary, searched)
         if cut is None:
-            searched = max(len(buffer) - OVERLAP, 0)
-            if len(buffer) > EVENT_LIMIT:
-                raise ReadError(
-                    f"an event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace"
-                )
+            if size > EVENT_LIMIT:
+                break
+            waiting, wanted, searched = [buffer], 2 * size, max(size - OVERLAP, 0)
             continue
         end, resume = cut
         yield buffer[:end], offset, False
         buffer = buffer[resume:]
         offset += resume
-        searched = 0
         if trace.ended:
             trace.add_tail(buffer)
             buffer = b""
-    if not trace.ended:
-        yield buffer, offset, True
+        waiting = [buffer]
+        size, wanted, searched = len(buffer), BLOCK, 0
+    if trace.ended:
+        return
+    buffer = b"".join(waiting)
+    if size > EVENT_LIMIT and not END.search(buffer):
+        raise ReadError(f"an event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace")
+    for _ in source:
+        pass  # so much after the events that no more of it is kept
+    yield buffer, offset, True
 
 
 def _head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:

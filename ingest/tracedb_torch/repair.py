@@ -29,13 +29,16 @@ TEXT_VALUE = re.compile(
     r"(" + _ANY_KEY + r'\s*")(.*?)("(?=\s*,\s*' + _ANY_KEY + r"|\s*[}\]]\s*(?:[,}\]]|$)))", re.DOTALL
 )
 BARE_QUOTE = re.compile(r'(?<!\\)"')
-LONGEST = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
+SHORT = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
+LONGEST = 4 << 20  # an event longer than this is given up
 
 
 def mend(text: bytes) -> dict[str, Any] | None:
     """Return the event that ``text`` was meant to be, or None."""
+    if len(text) > LONGEST:
+        return None
     source = text.decode("utf-8", errors="replace")
-    is_short = len(text) <= LONGEST
+    is_short = len(text) <= SHORT
     for attempt in (_as_is, _backslashes, _values, _backslashes_and_values) if is_short else (_as_is, _backslashes):
         found = _load(attempt(source))
         if found is not None:

@@ -72,7 +72,7 @@ class Salvage:
                         if last and not ARRAY_END.search(text, place):
                             events.append(self._cut(offset + place))
                             break
-                    event, end = self._malformed(text, place, end, offset)
+                    event, end = self._malformed(text, latin, place, end, offset)
                 else:
                     where = offset + place
                     event = self._sound(text[place:end], where) or self._odd(text[place:end], where)
@@ -105,25 +105,15 @@ class Salvage:
         self._account.is_cut = True
         self._account.lost("event_cut", 1, f"the file ends inside an event at byte {offset}")
 
-    def _malformed(self, text: bytes, place: int, end: int, offset: int) -> tuple[Any, int]:
+    def _malformed(self, text: bytes, latin: str, place: int, end: int, offset: int) -> tuple[Any, int]:
         if found := ARRAY_END.search(text, place, end):
             end = found.start() + 1
         self._check_header(text, place, end, offset)
         value = mend(text[place:end])
         if value is None:
             self._lose(offset + place)
-            return None, self._next_start(text, place, end)
+            return None, _next_start(text, latin, place, end)
         return self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended"), end
-
-    def _next_start(self, text: bytes, place: int, end: int) -> int:
-        """Where to read on after a lost event: at a sound event that ends where the lost piece does, else behind it."""
-        for start in islice(EVENT_START.finditer(text, place + 1, end), MANY_STARTS):
-            try:
-                if self._decoders().event(text[start.start() : end]).ph is not None:
-                    return start.start()
-            except NOT_SOUND:
-                continue
-        return end
 
     def _check_header(self, text: bytes, place: int, end: int, offset: int) -> None:
         """Raise ``ReadError`` where a trace header stands among the events; ``text`` begins at ``offset``."""
@@ -176,6 +166,14 @@ def _is_event(latin: str, place: int) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "ph" in value and "name" in value
+
+
+def _next_start(text: bytes, latin: str, place: int, end: int) -> int:
+    """Where to read on after a lost piece: at a whole event that begins inside it, else behind it."""
+    for start in islice(EVENT_START.finditer(text, place + 1, end), MANY_STARTS):
+        if _is_event(latin, start.start()):
+            return start.start()
+    return end
 
 
 def _is_foreign(text: bytes, source: str) -> bool:

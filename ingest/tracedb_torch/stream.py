@@ -87,7 +87,7 @@ class Stream:
         with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
             while True:
                 try:
-                    data = reader.read(FEED)
+                    data = reader.read1(FEED)
                 except zstandard.ZstdError as error:
                     if counted and "frame descriptor" in str(error):
                         self.fault = "bytes that are not zstd follow the last zstd frame"

@@ -74,12 +74,16 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
     return {option: conditions for option, conditions in found.items() if conditions}
 
 
+def _steps(base: str) -> tuple[str, str]:
+    """Return the view that knows the step of a row, and the row's key besides the capture."""
+    return ("_step_range", "annotation_id") if base == RANGES else ("_step_kernel", "event_id")
+
+
 def _after_warmup(scope: Scope, base: str) -> str:
-    if base == RANGES:
-        return f"{base}.step_index > {scope.filters.skip_warmup}"
+    steps, key = _steps(base)
     return (
-        f"EXISTS (SELECT 1 FROM {scope.version}._step_kernel AS w WHERE w.capture_id = {base}.capture_id "
-        f"AND w.event_id = {base}.event_id AND w.step_index > {scope.filters.skip_warmup})"
+        f"EXISTS (SELECT 1 FROM {scope.version}.{steps} AS w WHERE w.capture_id = {base}.capture_id "
+        f"AND w.{key} = {base}.{key} AND w.step_index > {scope.filters.skip_warmup})"
     )
 
 
@@ -97,22 +101,25 @@ def _inside_range(scope: Scope, base: str) -> str:
 
 def _joins(scope: Scope, base: str) -> str:
     """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
-    same_event = "ON {0}.capture_id = {1}.capture_id AND {0}.event_id = {1}.event_id"
+    steps, key = _steps(base)
     joins = []
     if base != RANGES and "range" in scope.filters.by:
         joins.append(
             f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
             f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}\n"
-            f") AS {base}_range {same_event.format(f'{base}_range', base)}"
+            f") AS {base}_range ON {base}_range.capture_id = {base}.capture_id AND {base}_range.{key} = {base}.{key}"
         )
-    if base != RANGES and "step" in scope.filters.by:
-        joins.append(f"LEFT JOIN {scope.version}._step_kernel AS {base}_step {same_event.format(f'{base}_step', base)}")
+    if "step" in scope.filters.by:
+        joins.append(
+            f"LEFT JOIN {scope.version}.{steps} AS {base}_step "
+            f"ON {base}_step.capture_id = {base}.capture_id AND {base}_step.{key} = {base}.{key}"
+        )
     return "\n".join(joins)
 
 
 def _can_group(name: str, base: str, is_joined: bool) -> bool:
     if name in ("range", "step"):
-        return base == RANGES or is_joined
+        return is_joined or (base == RANGES and name == "range")
     return base != RANGES or name not in _EVENT_COLUMNS
 
 
@@ -120,7 +127,7 @@ def _by(name: str, taken: Collection[str]) -> hooks.By:
     if name == "range":
         return hooks.By(name, lambda base: f"{base}.name" if base == RANGES else f"{base}_range.name")
     if name == "step":
-        return hooks.By(name, lambda base: f"{base}.step" if base == RANGES else f"{base}_step.step")
+        return hooks.By(name, lambda base: f"{base}_step.step")
     if name in _CAPTURE_COLUMNS or name in _EVENT_COLUMNS:
         return hooks.By(name, lambda base: f"{base}.{identifier(_EVENT_COLUMNS.get(name, name))}")
     return hooks.By(f"label {name}" if name in taken else name, lambda base: label(base, name))

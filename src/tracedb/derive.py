@@ -6,7 +6,7 @@ import duckdb
 
 from tracedb import nesting
 
-RANGES = "style NOT IN ('mark', 'gpu_projection') AND duration_ns IS NOT NULL AND NOT is_open"
+RANGES = "style NOT IN ('mark', 'gpu_projection') AND (duration_ns IS NOT NULL OR is_open)"
 
 
 def begin(connection: duckdb.DuckDBPyConnection) -> None:
@@ -21,7 +21,8 @@ def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
     crossing = nesting.nest(
         connection,
         f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,
-            start_ns + duration_ns AS end_ns, annotation_id AS tie FROM annotation_in WHERE {RANGES}""",
+            coalesce(start_ns + duration_ns, {_last_ns(connection, capture_id)}) AS end_ns, annotation_id AS tie
+        FROM annotation_in WHERE {RANGES}""",
     )
     connection.execute(
         """INSERT INTO main.annotation BY NAME
@@ -41,6 +42,23 @@ def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
     nesting.drop(connection)
     connection.execute("DROP TABLE temp.annotation_in")
     connection.execute("DROP TABLE temp.lane_span")
+
+
+def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
+    """Return when ranges still open are taken to end: at the last time that ranges and marks tell.
+
+    A source whose file tells more of them than this capture holds says so in the metadata.
+    """
+    row = connection.execute(
+        """SELECT coalesce(max(greatest(a.start_ns, a.start_ns + a.duration_ns, c.last_ns)), 0)
+        FROM annotation_in AS a
+        CROSS JOIN (
+            SELECT CASE WHEN json_valid(metadata) THEN TRY_CAST(metadata ->> '$.last_annotation_ns' AS BIGINT) END AS last_ns
+            FROM main.capture WHERE capture_id = ?
+        ) AS c""",
+        [capture_id],
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _by_launch(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:

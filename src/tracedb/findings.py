@@ -119,7 +119,7 @@ def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if not names:
         return []
     return [
-        f"{_many(len(names), 'view')} in this file differ from this tracedb's ({', '.join(names[:3])} …); "
+        f"not the views of this tracedb: {len(names)} in this file ({', '.join(names[:3])} …); "
         "the next `tracedb ingest` into it brings them up to date"
     ]
 

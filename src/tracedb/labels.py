@@ -20,7 +20,7 @@ CHANNELS = re.compile(r"(?i)^(?:[nr]ccl[-_]?)?(\d+)[-_]?ch(?:annels?)?$|^(?:[nr]
 SWEEP = re.compile(r"(?i)^sweep(?:$|[-_.\d])")
 ITERATION = re.compile(r"(?i)(?:^|[._-])(?:iteration|iter|step)[-_]?(\d+)(?=$|[._-])")
 KEY_VALUE = re.compile(r"(?:^|[,;&]|__)([A-Za-z_][\w.-]{0,63}?)=([^=,;&/]{1,200}?)(?=$|[,;&]|__)")
-RANK = re.compile(r"(?i)(?:^|[^a-z])rank[\s_\-=.]*[\[(]?(\d{1,7})(?!\d)")
+RANK = re.compile(r"(?i)(?<!local[_-])(?<!local)(?<!node[_-])(?<!node)(?<![a-z])rank[\s_\-=.]*[\[(]?(\d{1,7})(?!\d)")
 ENDINGS = re.compile(r"(?i)(?:\.(?:json|gz|zst|zstd|trace|pt|sqlite|csv|db|parquet|nsys-rep))+$")
 
 

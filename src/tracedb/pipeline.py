@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,15 +34,26 @@ def discover(paths: Sequence[Path]) -> list[Path]:
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            for folder, names, below in os.walk(path):
-                names.sort()
-                for name in sorted(below):
-                    files[Path(folder) / name] = None
+            files.update(dict.fromkeys(_below(path)))
         elif path.exists():
             files[path] = None
         else:
             raise UsageError(f"{path}: no such file or folder")
     return list(files)
+
+
+def _below(top: Path) -> Iterator[Path]:
+    """Yield the files of a folder and of all below, also where a link leads to one; each folder once."""
+    seen: set[tuple[int, int]] = set()
+    for folder, names, below in os.walk(top, followlinks=True):
+        identity = Path(folder).stat()
+        if (identity.st_dev, identity.st_ino) in seen:
+            names.clear()
+            continue
+        seen.add((identity.st_dev, identity.st_ino))
+        names.sort()
+        for name in sorted(below):
+            yield Path(folder) / name
 
 
 def detect(files: Sequence[Path], only: str | None = None) -> Found:
@@ -52,7 +63,8 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
     """
     claims: dict[Path, str] = {}
     tasks: list[Task] = []
-    readable = [path for path in files if path.is_file() and path.stat().st_size > 0]
+    sizes = {path: _size(path) for path in files}
+    readable = [path for path, size in sizes.items() if size]
     for registered, source in ingester.load(only):
         for capture in source.find(readable):
             for path in (*capture.files, *capture.duplicates):
@@ -61,18 +73,27 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
                         f"{path}: both {claims[path]} and {registered.name} recognise it; choose with --ingester NAME"
                     )
                 claims[path] = registered.name
-            size = sum(path.stat().st_size for path in capture.files)
+            size = sum(sizes[path] for path in capture.files)
             tasks.append(Task(capture, registered.name, size))
     tasks.sort(key=lambda task: str(task.capture.files[0]))
     tasks = [replace(task, number=number, total=len(tasks)) for number, task in enumerate(tasks)]
     return Found(tasks, [(path, _why_not(path)) for path in files if path not in claims])
 
 
+def _size(path: Path) -> int:
+    """Return the size of a regular file, else 0."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
 def _why_not(path: Path) -> str:
     if not path.is_file():
         return "not a regular file"
     try:
-        return NO_BYTES if path.stat().st_size == 0 else "no ingester recognises its content"
+        with path.open("rb") as file:
+            return "no ingester recognises its content" if file.read(1) else NO_BYTES
     except OSError as error:
         return error.strerror or "unreadable"
 

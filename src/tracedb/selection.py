@@ -67,6 +67,7 @@ def label(alias: str, key: str) -> str:
 
 
 def one_of(column: str, values: Sequence[object]) -> str:
+    """Return the condition that a column has one of the values; texts become literals."""
     texts = [quoted(value) if isinstance(value, str) else str(value) for value in values]
     return f"{column} = {texts[0]}" if len(texts) == 1 else f"{column} IN ({', '.join(texts)})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,10 @@ from tracedb.commands.options import (
     top_option,
     warn,
 )
+
+if TYPE_CHECKING:
+    from tracedb.reports import Report
+    from tracedb.selection import Filters
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -85,9 +89,7 @@ def report(
     NAME is a report; without it, they are listed. Filters and --by go into the view's own SELECT, over its events,
     never over an aggregated result; --show-sql prints what runs. With --by, --top counts rows within each group.
     """
-    from tracedb import database, reports
-    from tracedb import report as engine
-    from tracedb.interrupt import interruptible
+    from tracedb import reports
     from tracedb.output import choose_format, write
     from tracedb.selection import Filters
 
@@ -95,20 +97,26 @@ def report(
     if is_list or name is None:
         write(reports.listing(), form, out)
         return
-    wanted = reports.find(name)
-    filters = Filters(**chosen)
-    shown = rows_shown(form, top)
-    with (
-        database.open_read_only(db) as connection,
-        engine.explained(connection, db),
-        interruptible(connection),
-    ):
-        query = engine.plan(connection, wanted, filters, version)
-        if show_sql:
-            click.echo(query.text(shown) + ";")
+    top = rows_shown(form, top)
+    _run(db, reports.find(name), Filters(**chosen), version, top, None if show_sql else form, out)
+
+
+def _run(
+    db: Path, report: Report, filters: Filters, version: str, top: int, form: str | None, out: Path | None
+) -> None:
+    """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
+    from tracedb import database
+    from tracedb import report as engine
+    from tracedb.interrupt import interruptible
+    from tracedb.output import write
+
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        query = engine.plan(connection, report, filters, version)
+        if form is None:
+            click.echo(query.text(top) + ";")
             return
-        detail("runs:\n" + query.text(shown))
-        found = engine.run(connection, db, query, shown)
+        detail("runs:\n" + query.text(top))
+        found = engine.run(connection, db, query, top)
         for text in found.answer.warnings:
             warn(text)
         for text in found.notes:

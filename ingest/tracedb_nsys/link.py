@@ -1,0 +1,145 @@
+"""From staged rows to schema rows: which process a row belongs to, and which call launched a GPU event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from tracedb.ingester import Rows
+from tracedb_nsys import collectives, ranges
+from tracedb_nsys.account import Account
+
+PARTS = ("gpu", "launch", "range")
+IS_LAUNCH = "(?i)launch|memcpy|memset"
+# Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
+COPY_KINDS = (
+    (0, "Unknown", None),
+    (1, "Host-to-Device", "HtoD"),
+    (2, "Device-to-Host", "DtoH"),
+    (3, "Host-to-Array", "HtoA"),
+    (4, "Array-to-Host", "AtoH"),
+    (5, "Array-to-Array", "AtoA"),
+    (6, "Array-to-Device", "AtoD"),
+    (7, "Device-to-Array", "DtoA"),
+    (8, "Device-to-Device", "DtoD"),
+    (9, "Host-to-Host", "HtoH"),
+    (10, "Peer-to-Peer", "PtoP"),
+    (11, "Unified Host-to-Device", "HtoD"),
+    (12, "Unified Device-to-Host", "DtoH"),
+    (13, "Unified Device-to-Device", "DtoD"),
+)
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> list[int | None]:
+    """Make the staged rows ready for linking; returns the processes, in the order of their numbers."""
+    ranges.prepare(connection, account)
+    connection.execute("CREATE OR REPLACE TEMP TABLE link_copy_kind (id INTEGER, label VARCHAR, direction VARCHAR)")
+    connection.executemany("INSERT INTO link_copy_kind VALUES (?, ?, ?)", COPY_KINDS)
+    # nsys leaves out a version of four digits and no other.
+    connection.execute(
+        """CREATE OR REPLACE TEMP TABLE link_call_name AS
+        SELECT id, regexp_replace(value, '_v[0-9]{4}$', '') AS value FROM staged_text
+        WHERE id IN (SELECT name FROM staged_launch)"""
+    )
+    return _processes(connection, account)
+
+
+def _processes(connection: duckdb.DuckDBPyConnection, account: Account) -> list[int | None]:
+    found = connection.execute(
+        """SELECT gpid FROM (
+            SELECT gpid FROM staged_gpu UNION SELECT gpid FROM staged_launch UNION SELECT gpid FROM staged_range
+        ) WHERE gpid IS NOT NULL ORDER BY (gpid >> 24) & 16777215, gpid"""
+    ).fetchall()
+    processes: list[int | None] = [gpid for (gpid,) in found]
+    if len(processes) > 1:
+        _settle_unknown(connection, account)
+    return processes or [None]
+
+
+def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
+    """Give GPU rows without a process that of the only call with their correlation id."""
+    row = connection.execute("SELECT count(*) FROM staged_gpu WHERE gpid IS NULL").fetchone()
+    if not row or not row[0]:
+        return
+    connection.execute(
+        """UPDATE staged_gpu SET gpid = c.gpid FROM (
+            SELECT correlation_id, min(gpid) AS gpid FROM staged_launch GROUP BY correlation_id HAVING count(*) = 1
+        ) AS c WHERE staged_gpu.gpid IS NULL AND staged_gpu.correlation_id = c.correlation_id"""
+    )
+    connection.execute("UPDATE staged_gpu SET correlation_id = NULL WHERE gpid IS NULL")
+    account.noted(
+        "process_guessed", row[0], "GPU rows without a process; told by their correlation id where only one call has it"
+    )
+
+
+def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool, is_only: bool) -> None:
+    """Make the rows of a process current, as views ``part_gpu``, ``part_launch`` and ``part_range``.
+
+    Rows of no known process go with the first.
+    """
+    mine = "true" if is_only else f"gpid = {gpid}" + (" OR gpid IS NULL" if is_first else "")
+    for table in PARTS:
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW part_{table} AS FROM staged_{table} WHERE {mine}")
+
+
+def rows(connection: duckdb.DuckDBPyConnection, part: int) -> Iterator[Rows]:
+    """Yield the event rows of the current process."""
+    # Several calls of one id: the one named as a launch, then the earliest.
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE link_launch AS
+        SELECT
+            l.correlation_id,
+            coalesce(
+                arg_min(l.launch_id, l.start_ns) FILTER (l.name IN (
+                    SELECT id FROM link_call_name WHERE regexp_matches(value, $pattern)
+                )),
+                arg_min(l.launch_id, l.start_ns)
+            ) AS launch_id
+        FROM part_launch AS l
+        WHERE l.correlation_id IN (SELECT correlation_id FROM part_gpu WHERE correlation_id IS NOT NULL)
+        GROUP BY l.correlation_id
+        """,
+        {"pattern": IS_LAUNCH},
+    )
+    collectives.link(connection)
+    yield Rows("kernel_event", connection.sql(KERNEL_SQL), part)
+    yield Rows("launch", connection.sql(LAUNCH_SQL), part)
+    yield Rows("annotation", connection.sql(ranges.ANNOTATION_SQL), part)
+
+
+# Sorted while narrow; the names are joined on last, and keep the order.
+KERNEL_SQL = """
+SELECT
+    g.event_id,
+    CASE g.kind WHEN 0 THEN 'kernel' WHEN 1 THEN 'memcpy' WHEN 2 THEN 'memset' ELSE 'graph' END AS kind,
+    CASE g.kind
+        WHEN 0 THEN coalesce(n.value, '(string ' || g.name || ')', '(no name)')
+        WHEN 1 THEN '[CUDA memcpy ' || coalesce(c.label, 'kind ' || g.copy_kind, 'Unknown') || ']'
+        WHEN 2 THEN '[CUDA memset]'
+        ELSE 'CUDA graph' || coalesce(' ' || g.graph_id, '')
+    END AS name,
+    g.start_ns, g.duration_ns, g.device_id, g.stream_id, g.context_id, g.correlation_id, g.launch_id, g.graph_id,
+    g.graph_node_id, g.grid_x, g.grid_y, g.grid_z, g.block_x, g.block_y, g.block_z,
+    g.registers AS registers_per_thread,
+    g.static_shared AS static_shared_bytes, g.dynamic_shared AS dynamic_shared_bytes,
+    g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes, coalesce(g.bytes, m.bytes) AS bytes,
+    c.direction AS copy_kind, m.collective, m.group_name, m.group_size
+FROM (
+    SELECT g.*, l.launch_id
+    FROM part_gpu AS g
+    LEFT JOIN link_launch AS l ON g.correlation_id = l.correlation_id
+    ORDER BY g.device_id, g.start_ns, g.event_id
+) AS g
+LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_gpu)) AS n ON g.name = n.id
+LEFT JOIN link_copy_kind AS c ON g.copy_kind = c.id
+LEFT JOIN link_collective AS m ON g.event_id = m.event_id
+"""
+LAUNCH_SQL = """
+SELECT
+    l.launch_id, l.correlation_id, coalesce(n.value, '(string ' || l.name || ')', '(no name)') AS name,
+    (l.gpid >> 24) & 16777215 AS process_id, l.tid AS thread_id, l.start_ns, l.duration_ns
+FROM (FROM part_launch ORDER BY start_ns, launch_id) AS l
+LEFT JOIN link_call_name AS n ON l.name = n.id
+"""
