@@ -1,5 +1,5 @@
 -- How much does the time of one GEMM vary, and do collectives beside it explain that?
--- Grain: capture × kernel name × input shapes, class matmul. A call is overlapped when a collective on its device
+-- Grain: capture × device × kernel name × input shapes, class matmul. A call is overlapped when a collective on its device
 -- starts before its end and ends after its start. How much of the spread that explains is the sum of squares between
 -- overlapped and alone calls over the total one. Sums are whole numbers, exact for every row order (see top_kernels).
 -- Operators are joined to the GEMMs alone; one sorted pass (ASOF) finds the collective that reaches furthest.
@@ -25,6 +25,7 @@ calls AS (
     SELECT
         /* by */
         g.clock_id,
+        g.gpu_id,
         g.name,
         o.input_dims,
         g.start_ns,
@@ -40,7 +41,7 @@ calls AS (
 sums AS (
     SELECT
         /* by */
-        /* grain */ clock_id, /* end grain */
+        /* grain */ clock_id, gpu_id, /* end grain */
         name,
         input_dims,
         count(*) AS calls,
@@ -57,11 +58,11 @@ sums AS (
         sum(duration_ns) FILTER (is_overlapped) / count(*) FILTER (is_overlapped) AS overlapped_mean_ns,
         sum(duration_ns) FILTER (NOT is_overlapped) / count(*) FILTER (NOT is_overlapped) AS alone_mean_ns
     FROM calls
-    GROUP BY /* by */ /* grain */ clock_id, /* end grain */ name, input_dims
+    GROUP BY /* by */ /* grain */ clock_id, gpu_id, /* end grain */ name, input_dims
 )
 SELECT
     /* by */
-    /* grain */ c.capture_id, c.rank, c.labels, /* end grain */
+    /* grain */ c.capture_id, c.rank, c.labels, gpu_id AS device_id, /* end grain */
     name,
     input_dims,
     calls,
@@ -84,8 +85,9 @@ SELECT
     overlapped_mean_ns,
     alone_mean_ns,
     overlapped_mean_ns / nullif(alone_mean_ns, 0) AS slowdown,
-    least(100, 100.0 * overlapped_calls * alone_calls / calls * (overlapped_mean_ns - alone_mean_ns) ** 2
-        / nullif(stddev_ns ** 2 * (calls - 1), 0)) AS spread_explained_percent,
+    CASE WHEN overlapped_calls > 0 AND alone_calls > 0 AND min_ns < max_ns THEN least(
+        100, 100.0 * overlapped_calls * alone_calls / calls * (overlapped_mean_ns - alone_mean_ns) ** 2
+        / (stddev_ns ** 2 * (calls - 1))) END AS spread_explained_percent,
     CASE
         WHEN NOT has_collectives THEN 'no collectives'
         WHEN overlapped_calls = 0 THEN 'never overlapped'
@@ -98,9 +100,10 @@ SELECT
 FROM sums
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */;
 
-COMMENT ON VIEW v1.gemm_variance IS 'Time variance of one GEMM, and whether collectives beside it explain it. Grain: capture × kernel name × input shapes.';
+COMMENT ON VIEW v1.gemm_variance IS 'Time variance of one GEMM, and whether collectives beside it explain it. Grain: capture × device × kernel name × input shapes.';
 COMMENT ON COLUMN v1.gemm_variance.capture_id IS 'Capture.';
 COMMENT ON COLUMN v1.gemm_variance.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.gemm_variance.device_id IS 'Device of the capture.';
 COMMENT ON COLUMN v1.gemm_variance.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gemm_variance.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';

@@ -53,7 +53,8 @@ def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
         """SELECT coalesce(max(greatest(a.start_ns, a.start_ns + a.duration_ns, c.last_ns)), 0)
         FROM annotation_in AS a
         CROSS JOIN (
-            SELECT CASE WHEN json_valid(metadata) THEN TRY_CAST(metadata ->> '$.last_annotation_ns' AS BIGINT) END AS last_ns
+            SELECT CASE WHEN json_valid(metadata)
+                THEN TRY_CAST(metadata ->> '$.last_annotation_ns' AS BIGINT) END AS last_ns
             FROM main.capture WHERE capture_id = ?
         ) AS c""",
         [capture_id],

@@ -28,6 +28,7 @@ class Writer:
         self._ids: dict[int, int] = {}
         self._open: int | None = None
         self._loaded: list[Loaded] = []
+        self._ranked_by_path: list[Loaded] = []
 
     def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
         """Insert everything and derive; returns the captures written."""
@@ -36,7 +37,15 @@ class Writer:
             self._insert(rows)
         if self._open is not None:
             raise ReadError("the ingester gave rows but no capture row")
+        if len(self._loaded) > 1:
+            self._forget_path_rank()
         return self._loaded
+
+    def _forget_path_rank(self) -> None:
+        """Take the path's rank from the captures of a file that held several processes: it is not that of all."""
+        for item in self._ranked_by_path:
+            item.rank = None
+            self._connection.execute("UPDATE main.capture SET rank = NULL WHERE capture_id = ?", [item.capture_id])
 
     def _insert(self, rows: Rows) -> None:
         connection = self._connection
@@ -77,6 +86,9 @@ class Writer:
             f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, "
             f"'{self._task.source}' AS source, * FROM incoming"
         )
+        recorded: int | None = None
+        if row := connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchone():
+            (recorded,) = row
         found = labels.from_path(path)
         regex_rank = None
         if self._request.labels_from is not None:
@@ -95,7 +107,7 @@ class Writer:
                 ingester = $ingester, ingested_at = $now
             WHERE capture_id = $capture""",
             {
-                "path": str(path),
+                "path": str(path).encode("utf-8", errors="replace").decode(),
                 "part": rows.part,
                 "sha256": self._digest,
                 "size": self._task.size_bytes,
@@ -106,14 +118,14 @@ class Writer:
                 "capture": capture_id,
             },
         )
-        self._note_rank(capture_id, path_rank)
+        self._note_rank(capture_id, recorded, path_rank)
         derive.finish(connection, capture_id)
         self._loaded.append(self._read_back(capture_id))
+        if recorded is None:
+            self._ranked_by_path.append(self._loaded[-1])
         self._open = None
 
-    def _note_rank(self, capture_id: int, path_rank: int | None) -> None:
-        row = self._connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchone()
-        rank = row[0] if row else None
+    def _note_rank(self, capture_id: int, rank: int | None, path_rank: int | None) -> None:
         if rank is not None and path_rank is not None and rank != path_rank:
             self._connection.execute(
                 "INSERT INTO main.ingest_issue VALUES (?, 'rank_conflict', 'note', 1, 0, ?)",

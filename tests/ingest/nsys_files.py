@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
@@ -204,14 +205,15 @@ class Nsys:
 
 
 def is_text(table: str, column: str) -> bool:
-    return column in TEXT_COLUMNS and not (table == "TARGET_INFO_SYSTEM_ENV" and column == "nameEnum")
+    return column in TEXT_COLUMNS and not (table.endswith("MEMSET") and column == "value")
 
 
 class Loaded:
-    """A database that one call of ingest made."""
+    """A database that one call of ingest made; without views, which take longer to install than these files to load."""
 
     def __init__(self, *paths: Path, db: Path) -> None:
-        self.outcomes = pipeline.ingest(*paths, db=db)
+        with patch("tracedb.views.install"):
+            self.outcomes = pipeline.ingest(*paths, db=db)
         self.errors = [outcome.error for outcome in self.outcomes if outcome.error is not None]
         self.db = db
 

@@ -1,0 +1,196 @@
+"""Parents of ranges, and ranges around calls, against a reference that tries every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tracedb import nesting
+
+EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Item(NamedTuple):
+    """A range on a lane; of equal ones the lower tie is the outer."""
+
+    lane: int
+    start: int
+    end: int
+    tie: int
+
+
+class Call(NamedTuple):
+    """A call on a lane."""
+
+    lane: int
+    start: int
+    end: int
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config={"threads": 1}) as opened:
+        yield opened
+
+
+@st.composite
+def crossing(draw: st.DrawFn) -> list[Item]:
+    """Ranges of any kind: nested, touching, empty, equal, crossing."""
+    count = draw(st.integers(0, 14))
+    items = []
+    for _ in range(count):
+        start = draw(st.integers(-5, 20))
+        items.append(Item(draw(st.integers(0, 1)), start, start + draw(st.integers(0, 12)), draw(st.integers(0, 2))))
+    return items
+
+
+@st.composite
+def laminar(draw: st.DrawFn) -> list[Item]:
+    """Ranges of which two are disjoint or nested."""
+    items: list[Item] = []
+
+    def fill(low: int, high: int, depth: int) -> None:
+        place = low
+        while place < high and len(items) < 16 and draw(st.booleans()):
+            start = draw(st.integers(place, high))
+            end = draw(st.integers(start, high))
+            items.append(Item(0, start, end, draw(st.integers(0, 3))))
+            if depth < 4:
+                fill(start, end, depth + 1)
+            place = end
+
+    fill(0, 40, 0)
+    return items
+
+
+calls = st.lists(
+    st.builds(
+        lambda lane, start, length: Call(lane, start, start + length),
+        st.integers(0, 1),
+        st.integers(-6, 34),
+        st.integers(0, 4),
+    ),
+    max_size=12,
+)
+
+
+def parents(items: list[Item]) -> dict[int, int | None]:
+    """Return the nearest range that contains each. An empty range contains nothing; of equal ones the earlier is outer."""
+    order = sorted(range(len(items)), key=lambda i: (items[i].start, -items[i].end, items[i].tie, i))
+    place = {item: number for number, item in enumerate(order)}
+    found: dict[int, int | None] = {}
+    for child, inner in enumerate(items):
+        around = [
+            other
+            for other, outer in enumerate(items)
+            if place[other] < place[child]
+            and outer.lane == inner.lane
+            and outer.start <= inner.start < outer.end
+            and inner.end <= outer.end
+        ]
+        found[child] = max(around, key=place.__getitem__, default=None)
+    return found
+
+
+def ancestors(item: int, parent: dict[int, int | None]) -> list[int]:
+    """Return all ranges around one."""
+    found: list[int] = []
+    above = parent[item]
+    while above is not None:
+        found.append(above)
+        above = parent[above]
+    return found
+
+
+def innermost(items: list[Item], call: Call, parent: dict[int, int | None]) -> set[int]:
+    """Return the ranges around a call that are around no other range around it."""
+    around = {
+        number
+        for number, item in enumerate(items)
+        if item.lane == call.lane and item.start <= call.start < item.end and call.end <= item.end
+    }
+    return around - {above for item in around for above in ancestors(item, parent)}
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection, items: list[Item], called: list[Call]
+) -> tuple[dict[int, int | None], dict[int, int], set[tuple[int, int]]]:
+    rows = [(number, item.lane, 7, item.start, item.end, item.tie) for number, item in enumerate(items)]
+    crossing_found = nesting.nest(connection, values("item_id, lane_a, lane_b, start_ns, end_ns, tie", rows, 6))
+    parent = dict(connection.execute("SELECT item_id, parent_id FROM nest_out").fetchall())
+    depth = dict(connection.execute("SELECT item_id, depth FROM nest_out").fetchall())
+    places = [(number, call.lane, 7, call.start, call.end) for number, call in enumerate(called)]
+    nesting.enclose(connection, values("call_id, lane_a, lane_b, start_ns, end_ns", places, 5), 0, crossing_found)
+    around = set(connection.execute("SELECT call_id, item_id FROM call_out").fetchall())
+    nesting.drop(connection)
+    return parent, depth, around
+
+
+def values(names: str, rows: list[tuple[int, ...]], width: int) -> str:
+    """Return a query of the rows; of none, too."""
+    columns = ", ".join(f"{name}::BIGINT AS {name}" for name in names.split(", "))
+    if not rows:
+        return f"SELECT {columns} FROM (SELECT {', '.join('0' for _ in range(width))}) AS v({names}) WHERE false"
+    listed = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
+    return f"SELECT {columns} FROM (VALUES {listed}) AS v({names})"
+
+
+def check(connection: duckdb.DuckDBPyConnection, items: list[Item], called: list[Call]) -> None:
+    parent, depth, around = run(connection, items, called)
+    expected = parents(items)
+    assert parent == expected
+    assert depth == {item: len(ancestors(item, expected)) for item in range(len(items))}
+    wanted = {(number, item) for number, call in enumerate(called) for item in innermost(items, call, expected)}
+    assert around == wanted
+
+
+@EXAMPLES
+@given(items=laminar(), called=calls)
+@example(items=[], called=[Call(0, 1, 2)])
+@example(items=[Item(0, 0, 10, 0), Item(0, 0, 10, 0), Item(0, 0, 10, 1)], called=[Call(0, 0, 10), Call(0, 10, 10)])
+@example(
+    items=[Item(0, 0, 5, 0), Item(0, 5, 9, 0), Item(0, 5, 5, 0)], called=[Call(0, 5, 5), Call(0, 4, 5), Call(0, 4, 6)]
+)
+def test_nested(connection: duckdb.DuckDBPyConnection, items: list[Item], called: list[Call]) -> None:
+    check(connection, items, called)
+
+
+@EXAMPLES
+@given(items=crossing(), called=calls)
+@example(
+    items=[Item(0, 0, 5, 0), Item(0, 3, 8, 0), Item(0, 4, 5, 0), Item(0, 6, 7, 0)],
+    called=[Call(0, 4, 5), Call(0, 6, 6)],
+)
+def test_crossing(connection: duckdb.DuckDBPyConnection, items: list[Item], called: list[Call]) -> None:
+    check(connection, items, called)
+
+
+@EXAMPLES
+@given(items=crossing(), called=calls)
+def test_without_crossing_ranges_a_call_has_one_at_most(
+    connection: duckdb.DuckDBPyConnection, items: list[Item], called: list[Call]
+) -> None:
+    rows = [(number, item.lane, 7, item.start, item.end, item.tie) for number, item in enumerate(items)]
+    nesting.nest(connection, values("item_id, lane_a, lane_b, start_ns, end_ns, tie", rows, 6))
+    places = [(number, call.lane, 7, call.start, call.end) for number, call in enumerate(called)]
+    nesting.enclose(connection, values("call_id, lane_a, lane_b, start_ns, end_ns", places, 5))
+    found = connection.execute("SELECT call_id, item_id FROM call_out").fetchall()
+    nesting.drop(connection)
+    assert len(found) == len({number for number, _ in found})
+    for number, item in found:
+        assert items[item].start <= called[number].start
+        assert called[number].end <= items[item].end
+
+
+def test_slack_lets_a_child_end_late(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = [(0, 0, 7, 0, 10_000, 0), (1, 0, 7, 5_000, 11_500, 0)]
+    items = values("item_id, lane_a, lane_b, start_ns, end_ns, tie", rows, 6)
+    for slack, parent in ((0, None), (2_000, 0)):
+        nesting.nest(connection, items, slack)
+        assert connection.execute("SELECT parent_id FROM nest_out WHERE item_id = 1").fetchone() == (parent,)
+    nesting.drop(connection)

@@ -1,0 +1,95 @@
+"""``v1.nvtx_kernels``: kernels of each range, as nvtx_kern_sum; a kernel counts in every range around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Insert = Callable[..., None]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
+
+RANGE = "annotation_id name thread_id parent_id"
+KEYS = "range, process_id, thread_id, kernel, range_instances, calls, total_ns"
+THREAD = f"SELECT {KEYS} FROM v1.nvtx_kernels WHERE rule = 'thread' ORDER BY range NULLS LAST, thread_id, kernel"
+
+
+def test_empty(insert: Insert, ask: Ask) -> None:
+    assert ask("SELECT * FROM v1.nvtx_kernels") == []
+    insert("capture", "capture_id", (0,), source="nsys")
+    insert("kernel_event", "event_id", (1,), capture_id=0, kind="kernel", name="add", start_ns=0, duration_ns=5)
+    assert ask("SELECT * FROM v1.nvtx_kernels") == []  # no ranges were captured, so none is empty
+
+
+@pytest.fixture
+def nested(insert: Insert) -> None:
+    """Two instances of ``step`` with ``mm`` inside the first; a kernel on another thread; a copy."""
+    insert("capture", "capture_id rank", (0, 0), source="nsys")
+    insert("annotation", RANGE, (1, "step", 1, None), (2, "mm", 1, 1), (3, "step", 1, None), (4, "step", 2, None),
+           capture_id=0, domain=None, style="push_pop", process_id=9, start_ns=0, duration_ns=9)  # fmt: skip
+    insert(
+        "launch", "launch_id thread_id", (1, 1), (2, 5), capture_id=0, process_id=9, name="x", start_ns=0, duration_ns=1
+    )
+    insert("kernel_event", "event_id kind name duration_ns launch_id",
+           (1, "kernel", "sgemm", 10, 1), (2, "kernel", "sgemm", 20, 1), (3, "kernel", "add", 1, 1),
+           (4, "kernel", "add", 5, 2), (5, "memcpy", "Memcpy", 7, 1), capture_id=0, start_ns=0)  # fmt: skip
+    insert("annotation_kernel", "annotation_id event_id rule",
+           (2, 1, "thread"), (3, 2, "thread"), (2, 3, "thread"), (2, 5, "thread"),
+           (2, 1, "process"), (4, 1, "process"), (3, 2, "process"), (2, 3, "process"), (4, 4, "process"),
+           capture_id=0)  # fmt: skip
+
+
+def test_a_kernel_counts_in_every_range_around_it(nested: None, ask: Ask, shuffled: Callable[[], None]) -> None:
+    right = [
+        ("mm", 9, 1, "add", 1, 1, 1),
+        ("mm", 9, 1, "sgemm", 1, 1, 10),
+        ("step", 9, 1, "add", 1, 1, 1),
+        ("step", 9, 1, "sgemm", 2, 2, 30),
+        (None, 9, 5, "add", 0, 1, 5),
+    ]
+    assert ask(THREAD) == right
+    shuffled()
+    assert ask(THREAD) == right
+
+
+def test_threads_of_the_process_are_apart(nested: None, ask: Ask) -> None:
+    query = f"SELECT {KEYS} FROM v1.nvtx_kernels WHERE rule = 'process' AND range = 'step' ORDER BY thread_id, kernel"
+    assert ask(query) == [
+        ("step", 9, 1, "add", 1, 1, 1),
+        ("step", 9, 1, "sgemm", 2, 2, 30),
+        ("step", 9, 2, "add", 1, 1, 5),
+        ("step", 9, 2, "sgemm", 1, 1, 10),
+    ]
+
+
+def test_statistics(nested: None, ask: Ask) -> None:
+    query = """SELECT domain, style, avg_ns, median_ns, min_ns, max_ns, stddev_ns FROM v1.nvtx_kernels
+               WHERE rule = 'thread' AND range = 'step' AND kernel = 'sgemm'"""
+    assert ask(query) == [(None, "push_pop", 15.0, 15.0, 10, 20, pytest.approx(50**0.5))]
+
+
+def test_a_kernel_of_crossing_ranges_counts_once_in_their_common_range(nested: None, insert: Insert, ask: Ask) -> None:
+    insert("annotation", RANGE, (9, "cross", 1, 1),
+           capture_id=0, domain=None, style="start_end", process_id=9, start_ns=0, duration_ns=9)  # fmt: skip
+    insert("annotation_kernel", "annotation_id event_id rule", (9, 1, "thread"), capture_id=0)
+    found = [row for row in ask(THREAD) if row[3] == "sgemm"]
+    assert found == [
+        ("cross", 9, 1, "sgemm", 1, 1, 10),
+        ("mm", 9, 1, "sgemm", 1, 1, 10),
+        ("step", 9, 1, "sgemm", 2, 2, 30),
+    ]
+
+
+def test_hooks(nested: None, insert: Insert, report: Report) -> None:
+    found = report("nvtx_kernels", f'"rank", {KEYS}', by={"rank": "{base}.rank"}, where={"e": "e.name = 'add'"})
+    assert found == [
+        (0, "mm", 9, 1, "add", 1, 1, 1),
+        (0, "mm", 9, 1, "add", 1, 1, 1),
+        (0, "step", 9, 1, "add", 1, 1, 1),
+        (0, "step", 9, 1, "add", 1, 1, 1),
+        (0, "step", 9, 2, "add", 1, 1, 5),
+        (0, None, 9, 5, "add", 0, 1, 5),
+    ]
+    assert report("nvtx_kernels", "*", where={"e": "e.rank = 9"}) == []
