@@ -39,8 +39,8 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
             event_id BIGINT, bytes BIGINT, collective VARCHAR, group_name VARCHAR, group_size INTEGER
         )"""
     )
-    row = connection.execute("SELECT count(bytes) FROM link_payload").fetchone()
-    if not row or not row[0]:
+    ((told,),) = connection.execute("SELECT count(bytes) FROM link_payload").fetchall()
+    if not told:
         return
     crossing = nesting.nest(
         connection,
@@ -60,11 +60,11 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
 
 def place(connection: duckdb.DuckDBPyConnection) -> Place:
     """Return rank and world size of the current process: those in its largest communicator. Call after ``link``."""
-    row = connection.execute(
+    rows = connection.execute(
         """SELECT rank, ranks FROM link_payload WHERE rank IS NOT NULL AND ranks IS NOT NULL
         ORDER BY ranks DESC, start_ns LIMIT 1"""
-    ).fetchone()
-    return Place(*row) if row else Place(None, None)
+    ).fetchall()
+    return Place(*rows[0]) if rows else Place(None, None)
 
 
 def _path(key: str) -> str:

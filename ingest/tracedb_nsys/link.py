@@ -59,8 +59,8 @@ def _processes(connection: duckdb.DuckDBPyConnection, account: Account) -> list[
 
 def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
     """Give GPU rows without a process that of the only call with their correlation id."""
-    row = connection.execute("SELECT count(*) FROM staged_gpu WHERE gpid IS NULL").fetchone()
-    if not row or not row[0]:
+    ((unknown,),) = connection.execute("SELECT count(*) FROM staged_gpu WHERE gpid IS NULL").fetchall()
+    if not unknown:
         return
     connection.execute(
         """UPDATE staged_gpu SET gpid = c.gpid FROM (
@@ -69,7 +69,7 @@ def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> 
     )
     connection.execute("UPDATE staged_gpu SET correlation_id = NULL WHERE gpid IS NULL")
     account.noted(
-        "process_guessed", row[0], "GPU rows without a process; told by their correlation id where only one call has it"
+        "process_guessed", unknown, "GPU rows without a process; told by their correlation id where only one call has it"
     )
 
 
@@ -120,11 +120,13 @@ SELECT
         WHEN 2 THEN '[CUDA memset]'
         ELSE 'CUDA graph' || coalesce(' ' || g.graph_id, '')
     END AS name,
-    g.start_ns, g.duration_ns, g.device_id, g.stream_id, g.context_id, g.correlation_id, g.launch_id, g.graph_id,
-    g.graph_node_id, g.grid_x, g.grid_y, g.grid_z, g.block_x, g.block_y, g.block_z,
-    g.registers AS registers_per_thread,
-    g.static_shared AS static_shared_bytes, g.dynamic_shared AS dynamic_shared_bytes,
-    g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes, coalesce(g.bytes, m.bytes) AS bytes,
+    g.start_ns, g.duration_ns, g.device_id, g.stream_id::BIGINT AS stream_id, g.context_id::BIGINT AS context_id,
+    g.correlation_id, g.launch_id, g.graph_id, g.graph_node_id,
+    g.grid_x::BIGINT AS grid_x, g.grid_y::BIGINT AS grid_y, g.grid_z::BIGINT AS grid_z,
+    g.block_x::BIGINT AS block_x, g.block_y::BIGINT AS block_y, g.block_z::BIGINT AS block_z,
+    g.registers AS registers_per_thread, g.static_shared::BIGINT AS static_shared_bytes,
+    g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes,
+    coalesce(g.bytes, m.bytes) AS bytes,
     c.direction AS copy_kind, m.collective, m.group_name, m.group_size
 FROM (
     SELECT g.*, l.launch_id
@@ -139,7 +141,7 @@ LEFT JOIN link_collective AS m ON g.event_id = m.event_id
 LAUNCH_SQL = """
 SELECT
     l.launch_id, l.correlation_id, coalesce(n.value, '(string ' || l.name || ')', '(no name)') AS name,
-    (l.gpid >> 24) & 16777215 AS process_id, l.tid AS thread_id, l.start_ns, l.duration_ns
+    (l.gpid >> 24) & 16777215 AS process_id, l.tid::BIGINT AS thread_id, l.start_ns, l.duration_ns
 FROM (FROM part_launch ORDER BY start_ns, launch_id) AS l
 LEFT JOIN link_call_name AS n ON l.name = n.id
 """

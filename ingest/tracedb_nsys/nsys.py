@@ -14,7 +14,7 @@ from tracedb_nsys import collectives, link, ranges, report
 from tracedb_nsys.account import Account
 from tracedb_nsys.header import Header, devices, header_of, metadata_text
 from tracedb_nsys.parquet import ParquetExport
-from tracedb_nsys.recordings import PARQUET, REPORT, captures, kind_of
+from tracedb_nsys.recordings import PARQUET, REPORT, captures, kind_of, recording_names
 from tracedb_nsys.sqlite import SqliteExport
 from tracedb_nsys.stage import Stage
 from tracedb_nsys.tables import GRAPH, KERNEL, Export
@@ -48,8 +48,8 @@ class NsysIngester:
         stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
         stage.fill()
         progress.finish()
-        for other in capture.duplicates:
-            account.noted("duplicate_recording", 1, f"{other.name} holds the same capture and was left aside")
+        others = recording_names(capture.duplicates)
+        account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
         processes = link.prepare(scratch, account)
         if len(processes) > 1:
             account.noted("several_processes", len(processes), SEVERAL)
@@ -107,8 +107,8 @@ def _open(files: Sequence[Path], progress: _Progress) -> tuple[Export, float]:
 
 
 def _rows(scratch: duckdb.DuckDBPyConnection, table: str) -> int:
-    row = scratch.execute(f"SELECT count(*) FROM {table}").fetchone()
-    return int(row[0]) if row else 0
+    ((count,),) = scratch.execute(f"SELECT count(*) FROM {table}").fetchall()
+    return int(count)
 
 
 def _capture(
@@ -147,13 +147,13 @@ def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, header: Header, copies: int)
     calls, spans = _rows(scratch, "part_launch"), _rows(scratch, "part_range")
     had = ((copies, "copies and memsets"), (calls, "API calls"), (spans, "ranges and marks"))
     what = ", ".join(f"{count:,} {noun}" for count, noun in had if count)
-    graphs = scratch.execute(
+    ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch
         WHERE name IN (SELECT id FROM link_call_name WHERE value ILIKE '%GraphLaunch%')"""
-    ).fetchone()
+    ).fetchall()
     hint = RECORD_AGAIN
-    if graphs and graphs[0]:
-        hint = ONLY_GRAPHS.format(graphs[0])
+    if graphs:
+        hint = ONLY_GRAPHS.format(graphs)
     elif calls:
         hint = WSL if header.release and "microsoft" in header.release.lower() else NO_ACCESS
     said = f"; nsys says: {header.warnings[0]}" if header.warnings else ""

@@ -50,8 +50,8 @@ def _count(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
 
 def last_ns(connection: duckdb.DuckDBPyConnection) -> int | None:
     """Return the last time that any NVTX row tells, of all processes: until then nsys counts ranges still open."""
-    row = connection.execute("SELECT max(greatest(start_ns, end_ns)) FROM staged_nvtx").fetchone()
-    return row[0] if row else None
+    ((last,),) = connection.execute("SELECT max(greatest(start_ns, end_ns)) FROM staged_nvtx").fetchall()
+    return None if last is None else int(last)
 
 
 RANGE_VIEW = f"""
@@ -77,7 +77,8 @@ FROM staged_other
 ANNOTATION_SQL = """
 SELECT
     r.annotation_id, coalesce(t.value, r.text, '(string ' || r.name || ')', '(no name)') AS name, r.domain, r.style,
-    (r.gpid >> 24) & 16777215 AS process_id, r.tid AS thread_id, r.start_ns, r.duration_ns, r.is_open
+    (r.gpid >> 24) & 16777215 AS process_id, r.tid::BIGINT AS thread_id, r.start_ns, r.duration_ns, r.is_open
 FROM part_range AS r
 LEFT JOIN staged_text AS t ON r.name = t.id
+ORDER BY r.start_ns, r.annotation_id
 """

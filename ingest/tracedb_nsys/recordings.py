@@ -47,6 +47,11 @@ def captures(files: Sequence[Path]) -> Iterator[Capture]:
         yield Capture(files=first[2], duplicates=tuple(path for _, _, paths in others for path in paths))
 
 
+def recording_names(paths: Iterable[Path]) -> list[str]:
+    """Return the names of recordings: of a Parquet folder, the folder's."""
+    return list(dict.fromkeys(path.parent.name if path.name.endswith(SUFFIX) else path.name for path in paths))
+
+
 def _recordings(files: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:
     folders: dict[Path, list[Path]] = {}
     for path in files:

@@ -104,7 +104,7 @@ class Stage:
             self._connection.register(f"feed_{number}", feed.reader)
         union = " UNION ALL ".join(f"SELECT * FROM feed_{number}" for number in range(len(feeds)))
         try:
-            done = self._connection.execute(query.format(feeds=union)).fetchone()
+            ((done,),) = self._connection.execute(query.format(feeds=union)).fetchall()
         except duckdb.Error:
             for feed in feeds:
                 feed.check()
@@ -112,7 +112,7 @@ class Stage:
         finally:
             for number in range(len(feeds)):
                 self._connection.unregister(f"feed_{number}")
-        return sum(feed.rows for feed in feeds), int(done[0]) if done else 0
+        return sum(feed.rows for feed in feeds), int(done)
 
     def _advance(self, rows: int) -> None:
         self._progress(rows / max(self._total, 1))

@@ -103,11 +103,11 @@ FROM sums
 COMMENT ON VIEW v1.gemm_variance IS 'Time variance of one GEMM, and whether collectives beside it explain it. Grain: capture × device × kernel name × input shapes.';
 COMMENT ON COLUMN v1.gemm_variance.capture_id IS 'Capture.';
 COMMENT ON COLUMN v1.gemm_variance.rank IS 'Rank of the capture; NULL if unknown.';
-COMMENT ON COLUMN v1.gemm_variance.device_id IS 'Device of the capture.';
+COMMENT ON COLUMN v1.gemm_variance.device_id IS 'Device number within the capture.';
 COMMENT ON COLUMN v1.gemm_variance.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gemm_variance.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
-COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls, over all devices of the capture.';
+COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls.';
 COMMENT ON COLUMN v1.gemm_variance.total_ns IS 'Sum of durations, in ns.';
 COMMENT ON COLUMN v1.gemm_variance.mean_ns IS 'Mean duration, in ns.';
 COMMENT ON COLUMN v1.gemm_variance.stddev_ns IS 'Sample standard deviation of durations, 0 for one call, in ns.';

@@ -63,10 +63,9 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
     """
     claims: dict[Path, str] = {}
     tasks: list[Task] = []
-    sizes = {path: _size(path) for path in files}
-    readable = [path for path, size in sizes.items() if size]
+    sizes = {path: size for path in files if (size := _size(path)) is not None}
     for registered, source in ingester.load(only):
-        for capture in source.find(readable):
+        for capture in source.find(list(sizes)):
             for path in (*capture.files, *capture.duplicates):
                 if path in claims:
                     raise UsageError(
@@ -80,12 +79,12 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
     return Found(tasks, [(path, _why_not(path)) for path in files if path not in claims])
 
 
-def _size(path: Path) -> int:
-    """Return the size of a regular file, else 0."""
+def _size(path: Path) -> int | None:
+    """Return the size of a regular file, which may be 0; None for anything else."""
     try:
-        return path.stat().st_size if path.is_file() else 0
+        return path.stat().st_size if path.is_file() else None
     except OSError:
-        return 0
+        return None
 
 
 def _why_not(path: Path) -> str:

@@ -80,7 +80,7 @@ calls = st.lists(
 
 
 def parents(items: list[Item]) -> dict[int, int | None]:
-    """Return the nearest range that contains each. An empty range contains nothing; of equal ones the earlier is outer."""
+    """Return the nearest range that contains each. Empty ranges contain nothing; of equal ones the earlier is outer."""
     order = sorted(range(len(items)), key=lambda i: (items[i].start, -items[i].end, items[i].tie, i))
     place = {item: number for number, item in enumerate(order)}
     found: dict[int, int | None] = {}

@@ -12,7 +12,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
 
 EVENT = "event_id name start_ns duration_ns"
-WORDS = "SELECT overlapped_calls, alone_calls, verdict FROM v1.gemm_variance ORDER BY capture_id"
+WORDS = "SELECT overlapped_calls, alone_calls, verdict FROM v1.gemm_variance ORDER BY capture_id, device_id"
 
 
 def test_empty(insert: Insert, ask: Ask) -> None:
@@ -54,7 +54,7 @@ def test_overlap_is_strict_and_of_one_device(insert: Insert, ask: Ask) -> None:
            (20, "sgemm", 99, 2, 0), (21, "sgemm", 120, 1, 0), (22, "sgemm", 159, 10, 0), (23, "sgemm", 299, 2, 0),
            (24, "sgemm", 120, 0, 0), (25, "sgemm", 0, 1, 1),                                    # all these beside one
            capture_id=0, kind="kernel")  # fmt: skip
-    assert ask(WORDS) == [(6, 5, "spread has other causes")]
+    assert ask(WORDS) == [(5, 4, "spread has other causes"), (1, 0, "always overlapped"), (0, 1, "never overlapped")]
 
 
 def test_unknown_devices_are_one_device(insert: Insert, ask: Ask) -> None:

@@ -22,7 +22,8 @@ def test_signature(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> No
     insert("kernel_event", "event_id kind name duration_ns grid_x shared_bytes bytes op_id device_id stream_id",
            (1, "kernel", "sgemm", 10, 4, 99, None, 1, 0, 7), (2, "kernel", "sgemm", 20, 4, 99, None, 1, 1, 8),
            (3, "kernel", "sgemm", 7, 4, 99, None, 2, 0, 7), (4, "kernel", "sgemm", 7, 5, 99, None, 1, 0, 7),
-           (5, "kernel", "copy_kernel", 7, 5, 99, None, None, 0, 7), (6, "memcpy", "Memcpy", 3, None, None, 64, 1, 0, 7),
+           (5, "kernel", "copy_kernel", 7, 5, 99, None, None, 0, 7),
+           (6, "memcpy", "Memcpy", 3, None, None, 64, 1, 0, 7),
            (7, "memcpy", "Memcpy", 4, None, None, 32, 1, 0, 7), (8, "memset", "Memset", 1, None, None, 8, None, 0, 7),
            (9, "graph", "graph", 1, None, None, None, None, 0, 7),
            capture_id=0, start_ns=0)  # fmt: skip

@@ -1,0 +1,100 @@
+"""Views on inline rows: an empty database, rows put in by table, rows asked back, hooks filled as a report does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tracedb.hooks import By, Edits, resolve
+from tracedb.views import View
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Rows = list[tuple[Any, ...]]
+
+
+def install(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables and views of version 1 from their files."""
+    connection.execute((ROOT / "schemas" / "v1.sql").read_text(encoding="utf-8"))
+    connection.execute("CREATE SCHEMA v1")
+    for name in (ROOT / "sql" / "v1" / "ORDER").read_text(encoding="utf-8").split():
+        connection.execute((ROOT / "sql" / "v1" / f"{name}.sql").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def installed() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory with tables and views."""
+    with duckdb.connect(":memory:") as connection:
+        install(connection)
+        yield connection
+
+
+@pytest.fixture
+def db(installed: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same, empty at the start of each test."""
+    installed.execute("BEGIN")
+    yield installed
+    installed.execute("ROLLBACK")
+
+
+@pytest.fixture
+def insert(db: duckdb.DuckDBPyConnection) -> Callable[..., None]:
+    """``insert(table, "column column", row, row, column=value)``: rows, and columns that all of them share."""
+
+    def put(table: str, columns: str, *rows: tuple[Any, ...], **shared: Any) -> None:
+        names = [*columns.split(), *shared]
+        marks = ", ".join("?::MAP(VARCHAR, VARCHAR)" if name == "labels" else "?" for name in names)
+        for row in rows:
+            db.execute(f"INSERT INTO main.{table} ({', '.join(names)}) VALUES ({marks})", [*row, *shared.values()])
+
+    return put
+
+
+@pytest.fixture
+def ask(db: duckdb.DuckDBPyConnection) -> Callable[[str], Rows]:
+    """``ask(query)``: the rows of a query."""
+    return lambda query: db.execute(query).fetchall()
+
+
+@pytest.fixture
+def report(db: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
+    """``report(view, columns, by={name: SQL over {base}}, where={base: condition}, join={base: text})``, sorted.
+
+    The SELECT of the view with its hooks filled, as ``tracedb report`` does it.
+    """
+
+    def run(
+        view: str,
+        columns: str,
+        by: Mapping[str, str] | None = None,
+        where: Mapping[str, str] | None = None,
+        join: Mapping[str, str] | None = None,
+    ) -> Rows:
+        groups = [By(name, _over(column)) for name, column in (by or {}).items()]
+        filters = {base: [condition] for base, condition in (where or {}).items()}
+        text = resolve(View("v1", view).select, Edits(groups, filters, join or {}))
+        return db.execute(f"SELECT {columns} FROM ({text}) ORDER BY ALL").fetchall()
+
+    return run
+
+
+def _over(column: str) -> Callable[[str], str]:
+    return lambda base: column.format(base=base)
+
+
+@pytest.fixture
+def shuffled(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:
+    """``shuffled()`` turns the stored order of all rows round; no answer may change by it."""
+
+    def turn() -> None:
+        for table in ("kernel_event", "launch", "op", "annotation", "annotation_kernel"):
+            db.execute(f"CREATE TEMP TABLE turned AS SELECT * FROM main.{table} ORDER BY rowid DESC")
+            db.execute(f"DELETE FROM main.{table}")
+            db.execute(f"INSERT INTO main.{table} SELECT * FROM turned ORDER BY rowid")
+            db.execute("DROP TABLE turned")
+
+    return turn
