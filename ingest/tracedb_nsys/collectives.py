@@ -100,7 +100,7 @@ SELECT g.event_id, any_value(p.bytes), any_value(p.name), any_value(p.communicat
 FROM call_out AS o
 INNER JOIN link_payload AS p ON o.item_id = p.annotation_id
 INNER JOIN link_launch AS l ON o.call_id = l.launch_id
-INNER JOIN part_gpu AS g ON l.correlation_id = g.correlation_id AND g.kind = 0
+INNER JOIN part_kernel AS g ON l.correlation_id = g.correlation_id
 LEFT JOIN size AS s ON p.communicator = s.communicator
 GROUP BY g.event_id
 """

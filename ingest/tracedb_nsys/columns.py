@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from tracedb_nsys.tables import GRAPH, KERNEL, MEMCPY, MEMSET
+from tracedb_nsys.tables import GRAPH, MEMCPY, MEMSET
 
 STAGED = {
-    "gpu": """event_id BIGINT, kind UTINYINT, gpid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        device_id INTEGER, context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT,
-        graph_node_id BIGINT, registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, grid_x INTEGER,
-        grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER, bytes BIGINT,
-        copy_kind INTEGER""",
+    "kernel": """event_id BIGINT, gpid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT, device_id INTEGER,
+        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT, graph_node_id BIGINT,
+        registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, grid_x INTEGER, grid_y INTEGER,
+        grid_z INTEGER, block_x SMALLINT, block_y SMALLINT, block_z SMALLINT""",
+    "copy": """event_id BIGINT, kind UTINYINT, gpid BIGINT, start_ns BIGINT, duration_ns BIGINT, device_id INTEGER,
+        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT, graph_node_id BIGINT,
+        bytes BIGINT, copy_kind INTEGER""",
     "launch": """launch_id BIGINT, gpid BIGINT, tid INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
         correlation_id BIGINT""",
     "nvtx": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, is_elsewhere BOOLEAN, event_type INTEGER, name BIGINT,
@@ -18,8 +20,10 @@ STAGED = {
         duration_ns BIGINT""",
     "text": "id BIGINT, value VARCHAR",
 }
-"""The staging tables. ``gpid`` is the serialized id of a process, ``tid`` the thread within it."""
-NAMED = (("gpu", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
+"""The staging tables. ``gpid`` is the serialized id of a process, ``tid`` the thread within it; ``copy`` also holds
+memsets and graph replays, told by ``kind``."""
+COPY, SET, REPLAY = 1, 2, 3
+NAMED = (("kernel", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
 """The columns of staging tables that name strings."""
 TIMES = ("start", "end")
 
@@ -42,21 +46,22 @@ COMMON = """
     nullif({graphNodeId}, 0) AS graph_node_id
 """
 SIZES = ", ".join(
-    f"TRY_CAST({{{what}{axis.upper()}}} AS INTEGER) AS {what}_{axis}" for what in ("grid", "block") for axis in "xyz"
+    f"TRY_CAST({{{what}{axis.upper()}}} AS {kind}) AS {what}_{axis}"
+    for what, kind in (("grid", "INTEGER"), ("block", "SMALLINT"))
+    for axis in "xyz"
 )
-GPU = {
-    KERNEL: f"""{COMMON},
-        0 AS kind,
-        coalesce({{demangledName}}, {{mangledName}}, {{shortName}}) AS name,
-        nullif({{graphId}}, 0) AS graph_id,
-        TRY_CAST({{registersPerThread}} AS INTEGER) AS registers,
-        TRY_CAST({{staticSharedMemory}} AS INTEGER) AS static_shared,
-        TRY_CAST({{dynamicSharedMemory}} AS INTEGER) AS dynamic_shared,
-        {SIZES}
-    """,
-    MEMCPY: f"{COMMON}, 1 AS kind, {{bytes}} AS bytes, TRY_CAST({{copyKind}} AS INTEGER) AS copy_kind",
-    MEMSET: f"{COMMON}, 2 AS kind, {{bytes}} AS bytes",
-    GRAPH: f"{COMMON}, 3 AS kind, coalesce({{graphId}}, {{graphExecId}}) AS graph_id",
+KERNELS = f"""{COMMON},
+    coalesce({{demangledName}}, {{mangledName}}, {{shortName}}) AS name,
+    nullif({{graphId}}, 0) AS graph_id,
+    TRY_CAST({{registersPerThread}} AS INTEGER) AS registers,
+    TRY_CAST({{staticSharedMemory}} AS INTEGER) AS static_shared,
+    TRY_CAST({{dynamicSharedMemory}} AS INTEGER) AS dynamic_shared,
+    {SIZES}
+"""
+COPIES = {
+    MEMCPY: f"{COMMON}, {COPY} AS kind, {{bytes}} AS bytes, TRY_CAST({{copyKind}} AS INTEGER) AS copy_kind",
+    MEMSET: f"{COMMON}, {SET} AS kind, {{bytes}} AS bytes",
+    GRAPH: f"{COMMON}, {REPLAY} AS kind, coalesce({{graphId}}, {{graphExecId}}) AS graph_id",
 }
 LAUNCH = """
     row + $base AS launch_id,

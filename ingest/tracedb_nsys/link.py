@@ -9,8 +9,15 @@ import duckdb
 from tracedb.ingester import Rows
 from tracedb_nsys import collectives, ranges
 from tracedb_nsys.account import Account
+from tracedb_nsys.columns import COPY, SET
 
-PARTS = ("gpu", "launch", "range")
+PARTS = ("kernel", "copy", "launch", "range")
+GPU = """
+CREATE OR REPLACE TEMP VIEW {0}_gpu AS
+SELECT event_id, true AS is_kernel, gpid, device_id, correlation_id FROM {0}_kernel
+UNION ALL
+SELECT event_id, false AS is_kernel, gpid, device_id, correlation_id FROM {0}_copy
+"""
 IS_LAUNCH = "(?i)launch|memcpy|memset"
 # Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
 COPY_KINDS = (
@@ -34,6 +41,7 @@ COPY_KINDS = (
 def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> list[int | None]:
     """Make the staged rows ready for linking; returns the processes, in the order of their numbers."""
     ranges.prepare(connection, account)
+    connection.execute(GPU.format("staged"))
     connection.execute("CREATE OR REPLACE TEMP TABLE link_copy_kind (id INTEGER, label VARCHAR, direction VARCHAR)")
     connection.executemany("INSERT INTO link_copy_kind VALUES (?, ?, ?)", COPY_KINDS)
     # nsys leaves out a version of four digits and no other.
@@ -62,29 +70,33 @@ def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> 
     ((unknown,),) = connection.execute("SELECT count(*) FROM staged_gpu WHERE gpid IS NULL").fetchall()
     if not unknown:
         return
-    connection.execute(
-        """UPDATE staged_gpu SET gpid = c.gpid FROM (
-            SELECT correlation_id, min(gpid) AS gpid FROM staged_launch GROUP BY correlation_id HAVING count(*) = 1
-        ) AS c WHERE staged_gpu.gpid IS NULL AND staged_gpu.correlation_id = c.correlation_id"""
-    )
-    connection.execute("UPDATE staged_gpu SET correlation_id = NULL WHERE gpid IS NULL")
+    for table in ("staged_kernel", "staged_copy"):
+        connection.execute(
+            f"""UPDATE {table} SET gpid = c.gpid FROM (
+                SELECT correlation_id, min(gpid) AS gpid FROM staged_launch GROUP BY correlation_id HAVING count(*) = 1
+            ) AS c WHERE {table}.gpid IS NULL AND {table}.correlation_id = c.correlation_id"""
+        )
+        connection.execute(f"UPDATE {table} SET correlation_id = NULL WHERE gpid IS NULL")
     account.noted(
-        "process_guessed", unknown, "GPU rows without a process; told by their correlation id where only one call has it"
+        "process_guessed",
+        unknown,
+        "GPU rows without a process; told by their correlation id where only one call has it",
     )
 
 
 def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool, is_only: bool) -> None:
-    """Make the rows of a process current, as views ``part_gpu``, ``part_launch`` and ``part_range``.
+    """Make the rows of a process current, as views ``part_kernel``, ``part_launch`` and so on.
 
     Rows of no known process go with the first.
     """
     mine = "true" if is_only else f"gpid = {gpid}" + (" OR gpid IS NULL" if is_first else "")
     for table in PARTS:
         connection.execute(f"CREATE OR REPLACE TEMP VIEW part_{table} AS FROM staged_{table} WHERE {mine}")
+    connection.execute(GPU.format("part"))
 
 
-def rows(connection: duckdb.DuckDBPyConnection, part: int) -> Iterator[Rows]:
-    """Yield the event rows of the current process."""
+def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> Iterator[Rows]:
+    """Yield the event rows of the current process; ``are_sorted``: the kernels stand in the order of their starts."""
     # Several calls of one id: the one named as a launch, then the earliest.
     connection.execute(
         """
@@ -104,7 +116,10 @@ def rows(connection: duckdb.DuckDBPyConnection, part: int) -> Iterator[Rows]:
         {"pattern": IS_LAUNCH},
     )
     collectives.link(connection)
-    yield Rows("kernel_event", connection.sql(KERNEL_SQL), part)
+    ((devices,),) = connection.execute("SELECT count(DISTINCT device_id) FROM part_kernel").fetchall()
+    order = "" if are_sorted and devices < 2 else "ORDER BY g.device_id, g.start_ns, g.event_id"
+    yield Rows("kernel_event", connection.sql(KERNEL_SQL.format(order=order)), part)
+    yield Rows("kernel_event", connection.sql(COPY_SQL), part)
     yield Rows("launch", connection.sql(LAUNCH_SQL), part)
     yield Rows("annotation", connection.sql(ranges.ANNOTATION_SQL), part)
 
@@ -112,31 +127,41 @@ def rows(connection: duckdb.DuckDBPyConnection, part: int) -> Iterator[Rows]:
 # Sorted while narrow; the names are joined on last, and keep the order.
 KERNEL_SQL = """
 SELECT
-    g.event_id,
-    CASE g.kind WHEN 0 THEN 'kernel' WHEN 1 THEN 'memcpy' WHEN 2 THEN 'memset' ELSE 'graph' END AS kind,
-    CASE g.kind
-        WHEN 0 THEN coalesce(n.value, '(string ' || g.name || ')', '(no name)')
-        WHEN 1 THEN '[CUDA memcpy ' || coalesce(c.label, 'kind ' || g.copy_kind, 'Unknown') || ']'
-        WHEN 2 THEN '[CUDA memset]'
-        ELSE 'CUDA graph' || coalesce(' ' || g.graph_id, '')
-    END AS name,
+    g.event_id, 'kernel' AS kind, coalesce(n.value, '(string ' || g.name || ')', '(no name)') AS name,
     g.start_ns, g.duration_ns, g.device_id, g.stream_id::BIGINT AS stream_id, g.context_id::BIGINT AS context_id,
     g.correlation_id, g.launch_id, g.graph_id, g.graph_node_id,
     g.grid_x::BIGINT AS grid_x, g.grid_y::BIGINT AS grid_y, g.grid_z::BIGINT AS grid_z,
     g.block_x::BIGINT AS block_x, g.block_y::BIGINT AS block_y, g.block_z::BIGINT AS block_z,
     g.registers AS registers_per_thread, g.static_shared::BIGINT AS static_shared_bytes,
     g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes,
-    coalesce(g.bytes, m.bytes) AS bytes,
-    c.direction AS copy_kind, m.collective, m.group_name, m.group_size
+    m.bytes, m.collective, m.group_name, m.group_size
 FROM (
     SELECT g.*, l.launch_id
-    FROM part_gpu AS g
+    FROM part_kernel AS g
+    LEFT JOIN link_launch AS l ON g.correlation_id = l.correlation_id
+    {order}
+) AS g
+LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_kernel)) AS n ON g.name = n.id
+LEFT JOIN link_collective AS m ON g.event_id = m.event_id
+"""
+COPY_SQL = f"""
+SELECT
+    g.event_id,
+    CASE g.kind WHEN {COPY} THEN 'memcpy' WHEN {SET} THEN 'memset' ELSE 'graph' END AS kind,
+    CASE g.kind
+        WHEN {COPY} THEN '[CUDA memcpy ' || coalesce(c.label, 'kind ' || g.copy_kind, 'Unknown') || ']'
+        WHEN {SET} THEN '[CUDA memset]'
+        ELSE 'CUDA graph' || coalesce(' ' || g.graph_id, '')
+    END AS name,
+    g.start_ns, g.duration_ns, g.device_id, g.stream_id::BIGINT AS stream_id, g.context_id::BIGINT AS context_id,
+    g.correlation_id, g.launch_id, g.graph_id, g.graph_node_id, g.bytes, c.direction AS copy_kind
+FROM (
+    SELECT g.*, l.launch_id
+    FROM part_copy AS g
     LEFT JOIN link_launch AS l ON g.correlation_id = l.correlation_id
     ORDER BY g.device_id, g.start_ns, g.event_id
 ) AS g
-LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_gpu)) AS n ON g.name = n.id
 LEFT JOIN link_copy_kind AS c ON g.copy_kind = c.id
-LEFT JOIN link_collective AS m ON g.event_id = m.event_id
 """
 LAUNCH_SQL = """
 SELECT

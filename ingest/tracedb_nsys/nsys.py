@@ -56,7 +56,7 @@ class NsysIngester:
         has_kernels = any(table in export.tables and export.count(table) for table in (KERNEL, GRAPH))
         for part, gpid in enumerate(processes):
             link.use(scratch, gpid, part == 0, len(processes) == 1)
-            yield from link.rows(scratch, part)
+            yield from link.rows(scratch, part, stage.kernels_are_sorted)
             used = scratch.execute("SELECT DISTINCT device_id FROM part_gpu WHERE device_id IS NOT NULL").fetchall()
             yield Rows("device", devices(header, gpid, [device for (device,) in used]), part)
             gpu = _rows(scratch, "part_gpu")

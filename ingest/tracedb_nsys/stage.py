@@ -8,13 +8,17 @@ import duckdb
 
 from tracedb_nsys import columns as made
 from tracedb_nsys.account import Account
-from tracedb_nsys.tables import DRIVER, NVTX, RUNTIME, STRINGS, Export, Feed
+from tracedb_nsys.tables import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, Export, Feed, in_order
 
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
 TIME_COLUMNS = ("start", "timestamp", "rawTimestamp", "startedAt")
 # JSON texts are of use for collectives only, whose library declares what it attaches.
 PAYLOADS = "NVTX_PAYLOAD_SCHEMAS"
 JSON = ("jsonText", "jsonTextId")
+
+
+NUMBERS = {"copy": "kernel", "nvtx": "annotation", "other": "annotation"}
+"""Which staging tables share the numbers of their rows."""
 
 
 class Stage:
@@ -35,6 +39,8 @@ class Stage:
         self._progress = progress
         self._bases: dict[str, int] = {}
         self.events_read = 0
+        self.kernels_are_sorted = False
+        """Whether kernels stand in the export in the order of their starts, and so in ``staged_kernel``."""
 
     def fill(self) -> None:
         """Read everything. Raises ``ReadError`` where the export is damaged."""
@@ -45,10 +51,11 @@ class Stage:
             for table, columns in self._export.tables.items()
             if (domain := made.domain_of(table)) and set(made.TIMES).issubset(columns)
         }
-        read = [*made.GPU, RUNTIME, DRIVER, NVTX, STRINGS, *others]
+        read = [KERNEL, *made.COPIES, RUNTIME, DRIVER, NVTX, STRINGS, *others]
         self._total = sum(self._export.about(table) for table in read if table in self._export.tables)
-        for table, template in made.GPU.items():
-            self._events(table, "gpu", template)
+        self._events(KERNEL, "kernel", made.KERNELS)
+        for table, template in made.COPIES.items():
+            self._events(table, "copy", template)
         for table in (RUNTIME, DRIVER):
             self._events(table, "launch", made.LAUNCH)
         self._nvtx()
@@ -68,7 +75,7 @@ class Stage:
             self._account.lost("columns_missing", count, f"{table} has no columns start and end")
             return
         valid = "duration_ns IS NOT NULL"
-        if into == "gpu":
+        if into in ("kernel", "copy"):
             valid += " AND (start_ns <> 0 OR duration_ns <> 0)"
         rows, kept = self._insert(table, into, template, valid)
         self.events_read += rows
@@ -86,7 +93,7 @@ class Stage:
     def _insert(self, table: str, into: str, template: str, valid: str, leave: Sequence[str] = ()) -> tuple[int, int]:
         """Stage a table; returns how many rows were read and how many kept."""
         names = _Names(name for name in self._export.tables[table] if name not in leave)
-        numbers = "annotation" if into in ("nvtx", "other") else into
+        numbers = NUMBERS.get(into, into)
         base = self._bases.get(numbers, 0)
         query = made.filled(template, names, base)
         used = sorted(names.used.union(set(made.TIMES).intersection(self._export.tables[table])))
@@ -94,12 +101,15 @@ class Stage:
         rows, kept = self._drain(
             feeds, f"INSERT INTO staged_{into} BY NAME SELECT * FROM (SELECT {query} FROM ({{feeds}})) WHERE {valid}"
         )
+        if table == KERNEL:
+            self.kernels_are_sorted = in_order(feeds)
         self._bases[numbers] = base + self._export.about(table)
         return rows, kept
 
     def _drain(self, feeds: Sequence[Feed], query: str) -> tuple[int, int]:
         if not feeds:
             return 0, 0
+        self._connection.execute("SET preserve_insertion_order = true")  # also of what several threads read
         for number, feed in enumerate(feeds):
             self._connection.register(f"feed_{number}", feed.reader)
         union = " UNION ALL ".join(f"SELECT * FROM feed_{number}" for number in range(len(feeds)))

@@ -26,6 +26,7 @@ META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # since 2023.3; from 2022.1; ol
 
 TEXT = frozenset(("text", "value", "jsonText"))
 """Columns of text among those that are read in bulk; all others are 64-bit integers."""
+START = "start"
 ROW = "row"
 """The added column that numbers the rows of a table."""
 
@@ -96,6 +97,8 @@ class Feed:
 
     def __init__(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], progress: Any) -> None:
         self.rows = 0
+        self.span: tuple[int, int] | None = (0, 0)
+        """First and last start; None if a row starts before the one before it."""
         self._batches = batches
         self._progress = progress
         self._error: ReadError | None = None
@@ -104,6 +107,7 @@ class Feed:
     def _counted(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._batches:
+                self._watch(batch)
                 self.rows += batch.num_rows
                 self._progress(batch.num_rows)
                 yield batch
@@ -111,7 +115,27 @@ class Feed:
             self._error = error
             raise
 
+    def _watch(self, batch: pa.RecordBatch) -> None:
+        if self.span is None or START not in batch.schema.names or not batch.num_rows:
+            return
+        if batch[START].null_count:
+            self.span = None
+            return
+        starts = batch[START].to_numpy()
+        first, last = self.span if self.rows else (int(starts[0]), int(starts[0]))
+        is_sorted = starts[0] >= last and bool((starts[1:] >= starts[:-1]).all())
+        self.span = (first, int(starts[-1])) if is_sorted else None
+
     def check(self) -> None:
         """Raise what stopped the reading."""
         if self._error is not None:
             raise self._error
+
+
+def in_order(feeds: Sequence[Feed]) -> bool:
+    """Whether the rows of all feeds, one after the other, stand in the order of their starts."""
+    spans = [feed.span for feed in feeds if feed.rows]
+    if None in spans:
+        return False
+    ends = [time for span in spans if span is not None for time in span]
+    return ends == sorted(ends)

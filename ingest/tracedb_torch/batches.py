@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.ingester import Options
 from tracedb_torch import events as ev
@@ -201,9 +200,9 @@ class Batches:
         )
         # Before 2022 record_function ranges were operators; the profiler's steps are the ones known by name.
         if shape.category == "Operator" and any(name and name.startswith(STEP) for name in names):
-            is_step = pa.array([bool(name and name.startswith(STEP)) for name in names])
-            steps = batch.filter(is_step)
-            batch = batch.filter(pc.invert(is_step))
+            is_step = [bool(name and name.startswith(STEP)) for name in names]
+            steps = batch.filter(pa.array(is_step))
+            batch = batch.filter(pa.array([not step for step in is_step]))
             self._ready.append(("annotation", _annotation_of_ops(steps)))
         self._ready.append(("op", batch))
         self._messages(ordinals, args)
@@ -214,8 +213,8 @@ class Batches:
         duration = common["duration_ns"]
         durs = [member.dur for member in members]
         if None in durs:
-            is_open = pa.array([dur is None for dur in durs])
-            duration = pc.if_else(is_open, pa.scalar(None, pa.int64()), duration)
+            is_open = np.array([dur is None for dur in durs])
+            duration = pa.array(duration.to_numpy(), mask=is_open)
         batch = _batch(
             annotation_id=pa.array(ordinals),
             pid=common["pid"],

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any
 
@@ -22,7 +23,8 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb_torch.decoding import BlockReader, Decoded
 
-DEPTH = 3  # blocks on their way to the helper
+DEPTH = 8  # blocks on their way to the helper: enough that it never waits for this process to find the time
+PIPE_BYTES = 1 << 20
 FIRST_TEXT = 1 << 40  # the helper numbers its texts from here
 LENGTH = struct.Struct("<Q")
 
@@ -37,6 +39,8 @@ class Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        for pipe in (self._process.stdin, self._process.stdout):
+            _widen(pipe)
         self._results: dict[int, Decoded | ReadError | None] = {}
         self._arrived = threading.Condition()
         self._order: list[int] = []  # numbers of the blocks on their way, oldest first
@@ -110,6 +114,16 @@ class Helper:
         with self._arrived:
             self._is_gone = True
             self._arrived.notify_all()
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Let a pipe hold a whole answer, where the system can: a writer then need not wait for a busy reader."""
+    if pipe is None or sys.platform != "linux":
+        return
+    import fcntl
+
+    with suppress(OSError):  # above the limit that the system's owner set
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _frame(stream: IO[bytes]) -> bytes | None:

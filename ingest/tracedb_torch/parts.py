@@ -124,11 +124,21 @@ GROUP BY event_id
 """
 PROJECTIONS = """
 CREATE OR REPLACE TEMP TABLE staged_projection AS
+WITH projection AS (
+    SELECT annotation_id, pid AS lane, start_ns, start_ns + duration_ns AS end_ns
+    FROM staged_annotation
+    WHERE style = 'gpu_projection'
+),
+
+placed AS (
+    SELECT p.event_id, p.pid, p.lane, g.start_ns
+    FROM staged_part AS p
+    INNER JOIN staged_gpu AS g ON p.event_id = g.event_id
+)
+
 SELECT a.annotation_id, coalesce(arg_min(p.pid, abs(p.event_id - a.annotation_id)), $first) AS pid
-FROM (SELECT annotation_id, pid, start_ns, start_ns + duration_ns AS end_ns FROM staged_annotation WHERE style = 'gpu_projection') AS a
-LEFT JOIN (
-    SELECT p.event_id, p.pid, p.lane, g.start_ns FROM staged_part AS p INNER JOIN staged_gpu AS g ON p.event_id = g.event_id
-) AS p ON a.pid = p.lane AND p.start_ns BETWEEN a.start_ns AND a.end_ns
+FROM projection AS a
+LEFT JOIN placed AS p ON a.lane = p.lane AND p.start_ns BETWEEN a.start_ns AND a.end_ns
 GROUP BY a.annotation_id
 """
 

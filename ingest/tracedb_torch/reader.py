@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.ingester import Options
 from tracedb_torch.account import Account
@@ -116,7 +115,7 @@ class Reader:
     def _take(self, found: Decoded) -> None:
         for table, batch in found.batches:
             if batch.schema.names[0] in IDS:
-                numbers = pc.add(batch.column(0), self.account.events_read)
+                numbers = pa.array(batch.column(0).to_numpy() + self.account.events_read)
                 batch = batch.set_column(0, batch.schema.names[0], numbers)
             self._stage.add(table, batch)
         self.account.events_read += found.events

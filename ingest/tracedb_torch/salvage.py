@@ -70,7 +70,8 @@ class Salvage:
                         if not last and len(text) - place < CARRY_LIMIT:
                             return events, place
                         if last and not ARRAY_END.search(text, place):
-                            events.append(self._cut(offset + place))
+                            self._cut(offset + place)
+                            events.append(None)
                             break
                     event, end = self._malformed(text, latin, place, end, offset)
                 else:
@@ -186,14 +187,18 @@ def _is_foreign(text: bytes, source: str) -> bool:
 
 
 TEXT_FIELDS = frozenset(
-    ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name", "In msg nelems")
-    + ("Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq")
+    (
+        *("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
+        *("In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
+    )
 )
 SIZE_FIELDS = frozenset(("grid", "block"))
 INT_FIELDS = frozenset(
-    ("External id", "external id", "device", "context", "stream", "correlation", "registers per thread")
-    + ("shared memory", "bytes", "graph id", "graph node id", "Sequence number", "Fwd thread id", "Total Reserved")
-    + ("Total Allocated", "Bytes", "Device Id", "Device Type", "Addr")
+    (
+        *("External id", "external id", "device", "context", "stream", "correlation", "registers per thread"),
+        *("shared memory", "bytes", "graph id", "graph node id", "Sequence number", "Fwd thread id"),
+        *("Total Reserved", "Total Allocated", "Bytes", "Device Id", "Device Type", "Addr"),
+    )
 )
 
 
@@ -211,8 +216,8 @@ def _coerce(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         elif isinstance(value.get(key), str):
             event[key] = clean(value[key])
     for key in ("ts", "dur"):
-        if (number := _decimal(value.get(key))) is not None:
-            event[key] = number
+        if (time := _decimal(value.get(key))) is not None:
+            event[key] = time
         elif value.get(key) is not None:
             lost.append(key)
     args = value.get("args")
@@ -226,6 +231,7 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
     for key, value in args.items():
         if value is None:
             continue
+        found: Any
         if key in INT_FIELDS:
             found = _integer(value)
         elif key in SIZE_FIELDS:
@@ -244,11 +250,14 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value.strip()):
-        value = int(value)
-    if isinstance(value, float | Decimal) and math.isfinite(value) and abs(value) < INT_LIMIT and value == int(value):
-        value = int(value)
-    return value if type(value) is int and -INT_LIMIT < value < INT_LIMIT else None
+    number: int | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value.strip()):
+        number = int(value)
+    elif isinstance(value, float | Decimal) and math.isfinite(value) and abs(value) < INT_LIMIT:
+        number = int(value) if value == int(value) else None
+    return number if number is not None and -INT_LIMIT < number < INT_LIMIT else None
 
 
 def _size(value: Any) -> list[int] | str | None:

@@ -62,7 +62,7 @@ class Stream:
                 in_member = True
             try:
                 data = member.decompress(pending, PIECE)
-            except isal_zlib.error as error:
+            except isal_zlib.error as error:  # type: ignore[misc]
                 self._damaged(f"the gzip data is damaged ({error})")
                 return
             if data:

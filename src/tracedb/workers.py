@@ -62,6 +62,7 @@ class _Pool:
         self._state = threading.Lock()
         self._processes: list[subprocess.Popen[str]] = []
         self._busy: str | None = None
+        self._failure: BaseException | None = None
 
     def run(self, jobs: int) -> None:
         threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(jobs)]
@@ -79,6 +80,8 @@ class _Pool:
             for process in self._processes:
                 process.wait()
             raise
+        if self._failure:
+            raise self._failure
         if self._busy:
             raise DatabaseBusy(self._busy)
 
@@ -87,11 +90,23 @@ class _Pool:
             return self._tasks.pop(0) if self._tasks and not self._busy else None
 
     def _serve(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised again where the threads are waited for
+            with self._state:
+                self._failure = error
+                self._tasks.clear()
+
+    def _work(self) -> None:
         process: subprocess.Popen[str] | None = None
         while (task := self._next()) is not None:
-            if process is None or process.poll() is not None:
-                process = self._start()
-            outcome = self._one(process, task)
+            try:
+                if process is None or process.poll() is not None:
+                    process = self._start()
+                outcome = self._one(process, task)
+            except OSError as error:
+                reason = f"no worker process could be started to read it ({error}); try --jobs 1"
+                outcome = Outcome(task.capture.files[0], task.size_bytes, error=reason)
             with self._state:
                 self._report(outcome)
         if process is not None and process.stdin is not None and process.poll() is None:
@@ -191,9 +206,10 @@ def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
 
 def main() -> None:
     """The worker's side: load the tasks that come in on standard input."""
+    out, sys.stdout = sys.stdout, sys.stderr  # what an ingester prints must not get among the messages
 
     def say(message: dict[str, Any]) -> None:
-        _send(sys.stdout, json.dumps(message))
+        _send(out, json.dumps(message))
 
     @contextmanager
     def turn() -> Iterator[None]:

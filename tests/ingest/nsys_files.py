@@ -35,8 +35,8 @@ VERSIONS = {
 GREEN = ("2025.3", "2026.2")
 PLACE = "deviceId contextId streamId correlationId globalPid"
 KERNEL_REST = (
-    "launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory "
-    "localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId sharedMemoryLimitConfig"
+    "launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory "
+    "dynamicSharedMemory localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId"
 )
 COLUMNS = {
     "KERNEL": f"start end {PLACE} demangledName shortName mangledName {KERNEL_REST}",
@@ -45,7 +45,7 @@ COLUMNS = {
     "GRAPH_TRACE": f"start end {PLACE} graphId graphExecId",
     "SYNCHRONIZATION": f"start end {PLACE} syncType eventId",
     "RUNTIME": "start end eventClass globalTid correlationId nameId returnValue callchainId",
-    "NVTX_EVENTS": "start end eventType rangeId category color text globalTid endGlobalTid textId domainId jsonTextId jsonText",
+    "NVTX_EVENTS": "start end eventType rangeId color text globalTid endGlobalTid textId domainId jsonTextId jsonText",
     "OSRT_API": "start end eventClass globalTid nameId returnValue callchainId",
     "StringIds": "id value",
     "TARGET_INFO_GPU": "vmId id name busLocation totalMemory smCount uuid cuDevice computeMajor computeMinor",
@@ -91,8 +91,18 @@ class Nsys:
             self.string(text)
         if self.has_session and self.era != "2021":
             self.add("TARGET_INFO_SESSION_START_TIME", utcEpochNs=EPOCH_NS, utcTime="2026-11-27T21:07:11", localTime="")
-        self.add("TARGET_INFO_GPU", vmId=VM << 48, id=0, name="NVIDIA H100", totalMemory=85_000_000_000, smCount=132,
-                 uuid="gpu-0", cuDevice=0, computeMajor=9, computeMinor=0)  # fmt: skip
+        self.add(
+            "TARGET_INFO_GPU",
+            vmId=VM << 48,
+            id=0,
+            name="NVIDIA H100",
+            totalMemory=85_000_000_000,
+            smCount=132,
+            uuid="gpu-0",
+            cuDevice=0,
+            computeMajor=9,
+            computeMinor=0,
+        )
         if self.era in VERSIONS:
             product, schema = VERSIONS[self.era]
             table = "EXPORT_META_DATA" if self.era == "2022.1" else "META_DATA_EXPORT"
@@ -111,30 +121,80 @@ class Nsys:
         """The id of a string."""
         return self.strings.setdefault(text, len(self.strings) + 1)
 
-    def call(self, start: int, end: int, name: str = "cudaLaunchKernel_v7000", *, correlation: int | None = None,
-             tid: int = PID, pid: int = PID, **values: Any) -> int:  # fmt: skip
+    def call(
+        self,
+        start: int,
+        end: int,
+        name: str = "cudaLaunchKernel_v7000",
+        *,
+        correlation: int | None = None,
+        tid: int = PID,
+        pid: int = PID,
+        **values: Any,
+    ) -> int:
         """Add an API call; returns its correlation id."""
         if correlation is None:
             self.correlations += 1
             correlation = self.correlations
-        self.add("RUNTIME", start=start, end=end, eventClass=0, globalTid=thread(tid, pid), correlationId=correlation,
-                 nameId=self.string(name), returnValue=0, **values)  # fmt: skip
+        self.add(
+            "RUNTIME",
+            start=start,
+            end=end,
+            eventClass=0,
+            globalTid=thread(tid, pid),
+            correlationId=correlation,
+            nameId=self.string(name),
+            returnValue=0,
+            **values,
+        )
         return correlation
 
-    def kernel(self, start: int, end: int | None, name: str = "void gemm<(int)4>(float *)", *,
-               correlation: int | None = None, pid: int = PID, device: int = 0, stream: int = 7, **values: Any) -> None:  # fmt: skip
+    def kernel(
+        self,
+        start: int,
+        end: int | None,
+        name: str = "void gemm<(int)4>(float *)",
+        *,
+        correlation: int | None = None,
+        pid: int = PID,
+        device: int = 0,
+        stream: int = 7,
+        **values: Any,
+    ) -> None:
         """Add a kernel."""
         given = {
-            "start": start, "end": end, "deviceId": device, "contextId": 1, "streamId": stream,
-            "correlationId": correlation, "globalPid": process(pid), "demangledName": self.string(name),
-            "shortName": self.string(name.split("<")[0].removeprefix("void ")), "registersPerThread": 32,
-            "gridX": 8, "gridY": 4, "gridZ": 2, "blockX": 128, "blockY": 1, "blockZ": 1,
-            "staticSharedMemory": 1024, "dynamicSharedMemory": 512,
-        }  # fmt: skip
+            "start": start,
+            "end": end,
+            "deviceId": device,
+            "contextId": 1,
+            "streamId": stream,
+            "correlationId": correlation,
+            "globalPid": process(pid),
+            "demangledName": self.string(name),
+            "shortName": self.string(name.split("<")[0].removeprefix("void ")),
+            "registersPerThread": 32,
+            "gridX": 8,
+            "gridY": 4,
+            "gridZ": 2,
+            "blockX": 128,
+            "blockY": 1,
+            "blockZ": 1,
+            "staticSharedMemory": 1024,
+            "dynamicSharedMemory": 512,
+        }
         self.add("KERNEL", **{**given, **values})
 
-    def launch(self, at: int, start: int, end: int, name: str = "void gemm<(int)4>(float *)", *, tid: int = PID,
-               pid: int = PID, **values: Any) -> int:  # fmt: skip
+    def launch(
+        self,
+        at: int,
+        start: int,
+        end: int,
+        name: str = "void gemm<(int)4>(float *)",
+        *,
+        tid: int = PID,
+        pid: int = PID,
+        **values: Any,
+    ) -> int:
         """Add a call of 10 ns at ``at`` and the kernel that it launched; returns the correlation id."""
         correlation = self.call(at, at + 10, tid=tid, pid=pid)
         self.kernel(start, end, name, correlation=correlation, pid=pid, **values)
@@ -142,11 +202,32 @@ class Nsys:
 
     def copy(self, start: int, end: int, kind: int = 1, size: int = 4096, **values: Any) -> None:
         """Add a copy."""
-        self.add("MEMCPY", start=start, end=end, deviceId=0, contextId=1, streamId=7, globalPid=process(), bytes=size,
-                 copyKind=kind, **values)  # fmt: skip
+        self.add(
+            "MEMCPY",
+            start=start,
+            end=end,
+            deviceId=0,
+            contextId=1,
+            streamId=7,
+            globalPid=process(),
+            bytes=size,
+            copyKind=kind,
+            **values,
+        )
 
-    def range(self, start: int, end: int | None, name: str | None = None, *, kind: int = PUSH_POP, tid: int = PID,
-              pid: int = PID, registered: bool = True, domain: int = 0, **values: Any) -> None:  # fmt: skip
+    def range(
+        self,
+        start: int,
+        end: int | None,
+        name: str | None = None,
+        *,
+        kind: int = PUSH_POP,
+        tid: int = PID,
+        pid: int = PID,
+        registered: bool = True,
+        domain: int = 0,
+        **values: Any,
+    ) -> None:
         """Add a range or mark; its name is a registered string unless said."""
         named: dict[str, Any] = {}
         if name is not None:

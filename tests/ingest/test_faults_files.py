@@ -18,6 +18,7 @@ from ingest.traces import (
     annotation,
     call,
     document,
+    empty_database,
     frame,
     kernel,
     launched,
@@ -28,7 +29,10 @@ from ingest.traces import (
 )
 
 
-def ingest(*paths: Path, db: Path, **options: Any) -> Result:
+def ingest(*paths: Path, db: Path, new: bool = False, **options: Any) -> Result:
+    """Run the command on a database that has its tables and views already, or on none if it is to be ``new``."""
+    if not new and not db.exists():
+        db.write_bytes(empty_database())
     flags = [
         item for name, value in options.items() for item in (f"--{name}", *([] if value is True else [str(value)]))
     ]
@@ -86,7 +90,7 @@ class TestExitCodes:
     def test_refused_file(self, tmp_path: Path) -> None:
         one, two = document(launched(3)), document(launched(4))
         path = write(tmp_path / "x.json", one + two)
-        done = ingest(path, db=tmp_path / "db")
+        done = ingest(path, db=tmp_path / "db", new=True)
         assert done.exit_code == 1
         first, *_, last = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error")]
         assert first.startswith(f"tracedb: error: {path}: a second traceEvents array follows the first: two traces")
@@ -176,9 +180,8 @@ class TestRanks:
     )
     def test_distributed_info_of_any_shape(self, tmp_path: Path, info: Any, rank: int | None) -> None:
         for place in ("header", "after"):
-            found = read(
-                write(tmp_path / "x.json", [kernel(1)], **{place: {"schemaVersion": 1, "distributedInfo": info}})
-            )
+            placed: dict[str, Any] = {place: {"schemaVersion": 1, "distributedInfo": info}}
+            found = read(write(tmp_path / "x.json", [kernel(1)], **placed))
             assert (found.capture["rank"], found.status) == (rank, "complete")
 
 
@@ -288,10 +291,10 @@ class TestB073Sniffing:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "hparams.json").write_bytes(b"{}")
         for paths in ([tmp_path / "in"], [tmp_path / "in" / "hparams.json"]):
-            done = ingest(*paths, db=tmp_path / "db")
+            done = ingest(*paths, db=tmp_path / "db", new=True)
             assert done.exit_code == 1
             assert "no file that an ingester recognises" in done.stderr
-        assert ingest(tmp_path / "none", db=tmp_path / "db").exit_code == 2
+        assert ingest(tmp_path / "none", db=tmp_path / "db", new=True).exit_code == 2
         assert not (tmp_path / "db").exists()
 
 

@@ -49,7 +49,7 @@ class TestCorrelation:
 
     @pytest.mark.parametrize("sentinel", [-1, 0, None, 4294967295])
     def test_b044_numbers_that_mean_none(self, tmp_path: Path, sentinel: int | None) -> None:
-        count = 10_000
+        count = 10_000 if sentinel == -1 else 100
         calls = [call(i, 1, sentinel) for i in range(count)]
         kernels = [kernel(count + i, 1, correlation=sentinel) for i in range(count)]
         path = write(tmp_path / "x.json", [*calls, *kernels], "compact")

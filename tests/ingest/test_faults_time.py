@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,8 +61,8 @@ class TestExactness:
     @pytest.mark.parametrize("base", [1744932859234567891, '"1744932859234567891"'])
     def test_b033_base_time(self, tmp_path: Path, where: str, base: int | str) -> None:
         around = {"schemaVersion": 1, "baseTimeNanoseconds": base if isinstance(base, int) else Raw(base)}
-        path = write(tmp_path / "x.json", [kernel(Raw("7889237999999.999"), 1)], **{where: around})
-        found = read(path)
+        placed: dict[str, Any] = {where: around}
+        found = read(write(tmp_path / "x.json", [kernel(Raw("7889237999999.999"), 1)], **placed))
         assert found.kernels("start_ns") == [7889237999999999]
         assert found.capture["clock_zero_unix_ns"] == 1744932859234567891
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -131,7 +131,7 @@ def run(
     return parent, depth, around
 
 
-def values(names: str, rows: list[tuple[int, ...]], width: int) -> str:
+def values(names: str, rows: Sequence[tuple[int, ...]], width: int) -> str:
     """Return a query of the rows; of none, too."""
     columns = ", ".join(f"{name}::BIGINT AS {name}" for name in names.split(", "))
     if not rows:

@@ -25,7 +25,7 @@ from ingest.nsys_files import (
 
 GEMM = "void gemm<(int)4>(float *)"
 TABLES = {
-    "capture": "pid, rank, tool_version, clock_zero_unix_ns, status, events_read, events_skipped, rows_written, host, part",
+    "capture": "* EXCLUDE (path, sha256, size_bytes, metadata, ingested_at)",
     "device": "* EXCLUDE (capture_id)",
     "kernel_event": "* EXCLUDE (capture_id)",
     "launch": "* EXCLUDE (capture_id)",
@@ -45,8 +45,12 @@ def step(era: str = "2025.3") -> Nsys:
     made.launch(400, 1200, 1500)
     copied = made.call(600, 620, "cudaMemcpyAsync_v3020")
     made.copy(1600, 1700, correlation=None, correlationId=copied)
-    made.add("MEMSET", start=1800, end=1810, deviceId=0, contextId=1, streamId=7, globalPid=process(), bytes=64, value=0)
-    made.add("SYNCHRONIZATION", start=100, end=9000, deviceId=0, contextId=1, streamId=7, globalPid=process(), syncType=3)
+    made.add(
+        "MEMSET", start=1800, end=1810, deviceId=0, contextId=1, streamId=7, globalPid=process(), bytes=64, value=0
+    )
+    made.add(
+        "SYNCHRONIZATION", start=100, end=9000, deviceId=0, contextId=1, streamId=7, globalPid=process(), syncType=3
+    )
     made.add("OSRT_API", start=1, end=2, globalTid=thread(), nameId=made.string("poll"))
     return made
 
@@ -59,7 +63,9 @@ def tables(loaded: Loaded) -> dict[str, list[Any]]:
 class TestEras:
     def test_kernels(self, tmp_path: Path, era: str) -> None:
         found = load(tmp_path, step(era))
-        assert found.rows("kernel_event WHERE kind = 'kernel'", "name", "start_ns", "duration_ns", order="start_ns") == [
+        assert found.rows(
+            "kernel_event WHERE kind = 'kernel'", "name", "start_ns", "duration_ns", order="start_ns"
+        ) == [
             ("ncclDevKernel_AllReduce", 1000, 100),
             (GEMM, 1200, 300),
         ]
@@ -116,9 +122,7 @@ class TestEras:
         parquet = Loaded(made.parquet(tmp_path / "a_pqtdir"), db=tmp_path / "b.duckdb")
         assert tables(sqlite) == tables(parquet)
 
-    def test_standard_library_gives_the_same(
-        self, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_standard_library_gives_the_same(self, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
         path = step(era).sqlite(tmp_path / "a.sqlite")
         driver = Loaded(path, db=tmp_path / "a.duckdb")
         monkeypatch.setattr("tracedb_nsys.sqlite.adbc", None)
@@ -340,7 +344,8 @@ class TestProcesses:
             made.launch(10, 1000, 1010, name, tid=pid, pid=pid)
         found = load(tmp_path, made)
         assert found.rows("capture", "pid", "part", "status") == [(PID, 0, "complete"), (OTHER_PID, 1, "complete")]
-        joined = "kernel_event AS k JOIN main.capture AS c USING (capture_id) JOIN main.launch AS l USING (capture_id, launch_id)"
+        joined = "kernel_event AS k JOIN main.capture AS c USING (capture_id) JOIN main.launch AS l"
+        joined += " USING (capture_id, launch_id)"
         assert found.rows(joined, "c.pid", "k.name", "l.process_id") == [(PID, "a", PID), (OTHER_PID, "b", OTHER_PID)]
         assert found.held() == [("range a", 1000), ("range b", 1000)]
         assert found.issues["several_processes"] == 2

@@ -34,7 +34,8 @@ def count(path: Path) -> dict[str, int]:
         events = sum(
             rows(table)
             for table in tables
-            if (table.startswith("CUPTI_") or {"start", "startedAt"} & set(columns[table])) and not table.startswith(NO_EVENTS)
+            if (table.startswith("CUPTI_") or {"start", "startedAt"} & set(columns[table]))
+            and not table.startswith(NO_EVENTS)
         )
         found = {kind: rows(f"CUPTI_ACTIVITY_KIND_{table}") for kind, table in KINDS.items()}
         return {**found, "annotation": rows("NVTX_EVENTS", f"eventType IN {RANGES}"), "events": events}
@@ -45,7 +46,9 @@ def shuffled(path: Path, folder: Path) -> Path:
     target = folder / f"shuffled-{path.name}"
     target.write_bytes(path.read_bytes())
     with closing(sqlite3.connect(target)) as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE name GLOB '*_KIND_*' OR name = 'NVTX_EVENTS'").fetchall():
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE name GLOB '*_KIND_*' OR name = 'NVTX_EVENTS'"
+        ).fetchall():
             connection.execute(f'CREATE TEMP TABLE moved AS SELECT * FROM "{table}" ORDER BY rowid DESC')
             connection.execute(f'DELETE FROM "{table}"')
             connection.execute(f'INSERT INTO "{table}" SELECT * FROM moved')

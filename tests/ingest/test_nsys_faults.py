@@ -69,7 +69,9 @@ class TestB075NoKernelTable:
 
 
 class TestB077NamesOfRanges:
-    @pytest.mark.parametrize(("absent", "names"), [("textId", ["(no name)", "plain"]), ("text", ["(no name)", "registered"])])
+    @pytest.mark.parametrize(
+        ("absent", "names"), [("textId", ["(no name)", "plain"]), ("text", ["(no name)", "registered"])]
+    )
     def test_a_column_is_absent(self, tmp_path: Path, absent: str, names: list[str]) -> None:
         made = Nsys()
         made.range(0, 1, "registered")
@@ -147,11 +149,18 @@ class TestB037InvalidTimes:
             made.tables["KERNEL"][number * 10]["end"] = number * 100 - 7
         found = load(tmp_path, made)
         assert found.rows("kernel_event", "count(*)", "sum(duration_ns)::BIGINT", "min(duration_ns)") == [(90, 450, 5)]
-        assert found.one("capture", "status", "events_read", "events_skipped", "rows_written") == ("repaired", 100, 10, 90)
+        assert found.one("capture", "status", "events_read", "events_skipped", "rows_written") == (
+            "repaired",
+            100,
+            10,
+            90,
+        )
         issue = found.one("ingest_issue", "code", "severity", "count", "skipped", "detail")
         assert issue[:4] == ("times_unusable", "warning", 10, 10) and "CUPTI_ACTIVITY_KIND_KERNEL" in issue[4]
 
-    @pytest.mark.parametrize(("start", "end"), [(0, 0), (5, None), (None, 5), (None, None), (-(2**63), 2**63 - 1), (2**63 - 1, -(2**62))])
+    @pytest.mark.parametrize(
+        ("start", "end"), [(0, 0), (5, None), (None, 5), (None, None), (-(2**63), 2**63 - 1), (2**63 - 1, -(2**62))]
+    )
     def test_kinds_of_them(self, tmp_path: Path, start: int, end: int) -> None:
         made = many(1)
         made.kernel(start, end)
@@ -197,7 +206,10 @@ class TestTypes:
         large = 2**62 + 1
         made = many(200)
         made.kernel(large - 2**61, large - 2**61 + 3, "big")
-        path = change(made.sqlite(tmp_path / "a.sqlite"), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 1.5 WHERE rowid = 1")
+        path = change(
+            made.sqlite(tmp_path / "a.sqlite"),
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 1.5 WHERE rowid = 1",
+        )
         found = Loaded(path, db=tmp_path / "a.duckdb")
         assert found.rows("kernel_event WHERE name = 'big'", "start_ns", "duration_ns") == [(large - 2**61, 3)]
         assert len(found.rows("kernel_event", "name")) == 201
@@ -210,7 +222,9 @@ class TestTypes:
         assert found.rows("annotation WHERE start_ns = 199", "name") == ["plain 199"]
 
     def test_rows_were_deleted(self, tmp_path: Path) -> None:
-        path = change(many(500).sqlite(tmp_path / "a.sqlite"), "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0")
+        path = change(
+            many(500).sqlite(tmp_path / "a.sqlite"), "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0"
+        )
         assert len(Loaded(path, db=tmp_path / "a.duckdb").rows("kernel_event", "name")) == 334
 
     def test_a_table_without_row_numbers(self, tmp_path: Path) -> None:
@@ -220,7 +234,9 @@ class TestTypes:
             *(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({start}, {start + 5})" for start in range(300)),
         )
         found = Loaded(path, db=tmp_path / "a.duckdb")
-        assert found.rows("kernel_event", "count(*)", "count(DISTINCT event_id)", "min(name)") == [(300, 300, "(no name)")]
+        assert found.rows("kernel_event", "count(*)", "count(DISTINCT event_id)", "min(name)") == [
+            (300, 300, "(no name)")
+        ]
 
     def test_columns_stand_elsewhere_and_more_are_there(self, tmp_path: Path) -> None:
         path = change(
@@ -258,7 +274,7 @@ class TestFiles:
 
     def test_a_damaged_schema_is_told_as_of_nsys(self, tmp_path: Path) -> None:
         path = many(10).sqlite(tmp_path / "a.sqlite")
-        content = path.read_bytes().replace(b"CREATE TABLE \"StringIds\"", b"CREATE TABBE \"StringIds\"")
+        content = path.read_bytes().replace(b'CREATE TABLE "StringIds"', b'CREATE TABBE "StringIds"')
         path.write_bytes(content)
         assert "cannot be read" in Loaded(path, db=tmp_path / "a.duckdb").error
 

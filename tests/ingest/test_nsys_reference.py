@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif(not REFERENCE.is_dir(), reason="the real traces are not beside the repository"),
 ]
 
-STATISTICS = "sum({0})::BIGINT, count(*), avg({0}), median({0}), min({0}), max({0}), coalesce(stddev_samp({0}), 0)"
 RANGE_NAME = "CASE WHEN domain IS NULL THEN name ELSE domain || ':' || name END"
 STYLE = "CASE style WHEN 'push_pop' THEN 'PushPop' ELSE 'StartEnd' END"
 RANGES = f"""(
@@ -60,50 +59,68 @@ instance AS (
     INNER JOIN projected AS p ON r.capture_id = p.capture_id AND r.annotation_id = p.annotation_id
 )
 """
+CALLS = """(
+    SELECT
+        l.process_id, l.thread_id, k.device_id, l.name AS api, k.name AS kernel, k.duration_ns AS k_ns, l.duration_ns AS a_ns,
+        greatest(l.start_ns + l.duration_ns, k.start_ns + k.duration_ns) - l.start_ns AS t_ns,
+        CASE WHEN k.start_ns >= l.start_ns + l.duration_ns THEN k.start_ns - l.start_ns - l.duration_ns END AS q_ns
+    FROM main.kernel_event AS k
+    INNER JOIN main.launch AS l ON k.capture_id = l.capture_id AND k.launch_id = l.launch_id
+    WHERE k.kind = 'kernel'
+)"""
+KERNELS = "main.kernel_event WHERE kind = 'kernel'"
 MEMORY = "main.kernel_event WHERE kind IN ('memcpy', 'memset')"
+
+
+def spread(column: str) -> str:
+    """Average, median, least, greatest, deviation."""
+    return f"avg({column}), median({column}), min({column}), max({column}), coalesce(stddev_samp({column}), 0)"
+
+
+def summary(source: str, *names: str, column: str = "duration_ns") -> str:
+    """Total, count and the rest of a column, by names."""
+    return f"SELECT sum({column})::BIGINT, count(*), {spread(column)}, {', '.join(names)} FROM {source} GROUP BY ALL"
+
+
+def sizes(what: str) -> str:
+    return f"format('{{:4d}} {{:4d}} {{:4d}}', {what}_x, {what}_y, {what}_z)"
+
 
 # Per report: the query, columns as printed but for Time (%), which is a share of the totals here.
 QUERIES = {
-    "cuda_gpu_kern_sum": f"SELECT {STATISTICS.format('duration_ns')}, name FROM main.kernel_event WHERE kind = 'kernel' GROUP BY name",
-    "cuda_gpu_kern_gb_sum": f"""SELECT {STATISTICS.format("duration_ns")}, format('{{:4d}} {{:4d}} {{:4d}}', grid_x, grid_y, grid_z) AS grid,
-        format('{{:4d}} {{:4d}} {{:4d}}', block_x, block_y, block_z) AS block, name
-        FROM main.kernel_event WHERE kind = 'kernel' GROUP BY ALL""",
-    "cuda_gpu_mem_time_sum": f"SELECT {STATISTICS.format('duration_ns')}, name FROM {MEMORY} GROUP BY name",
-    "cuda_gpu_sum": f"""SELECT {STATISTICS.format("duration_ns")}, CASE kind WHEN 'kernel' THEN 'CUDA_KERNEL' ELSE 'MEMORY_OPER' END AS category, name
-        FROM main.kernel_event WHERE kind <> 'graph' GROUP BY ALL""",
-    "cuda_api_sum": f"SELECT {STATISTICS.format('duration_ns')}, name FROM main.launch GROUP BY name",
-    "nvtx_pushpop_sum": f"SELECT {STATISTICS.format('duration_ns')}, full_name FROM {RANGES} WHERE style = 'push_pop' GROUP BY full_name",
-    "nvtx_sum": f"SELECT {STATISTICS.format('duration_ns')}, printed_style, full_name FROM {RANGES} GROUP BY ALL",
-    "cuda_gpu_mem_size_sum": f"""SELECT sum(bytes)::BIGINT, count(*), avg(bytes), median(bytes), min(bytes), max(bytes), coalesce(stddev_samp(bytes), 0), name
-        FROM {MEMORY} GROUP BY name""",
+    "cuda_gpu_kern_sum": summary(KERNELS, "name"),
+    "cuda_gpu_kern_gb_sum": summary(KERNELS, sizes("grid"), sizes("block"), "name"),
+    "cuda_gpu_mem_time_sum": summary(MEMORY, "name"),
+    "cuda_gpu_mem_size_sum": summary(MEMORY, "name", column="bytes"),
+    "cuda_gpu_sum": summary(
+        "main.kernel_event WHERE kind <> 'graph'", "if(kind = 'kernel', 'CUDA_KERNEL', 'MEMORY_OPER')", "name"
+    ),
+    "cuda_api_sum": summary("main.launch", "name"),
+    "nvtx_pushpop_sum": summary(f"{RANGES} WHERE style = 'push_pop'", "full_name"),
+    "nvtx_sum": summary(RANGES, "printed_style", "full_name"),
     "nvtx_kern_sum": f"""{HELD}
-        SELECT r.full_name, r.printed_style, l.process_id, l.thread_id, count(DISTINCT (r.capture_id, r.annotation_id)) FILTER (r.annotation_id IS NOT NULL),
-            count(*), sum(k.duration_ns)::BIGINT, avg(k.duration_ns), median(k.duration_ns), min(k.duration_ns),
-            max(k.duration_ns), coalesce(stddev_samp(k.duration_ns), 0), k.name
+        SELECT
+            r.full_name, r.printed_style, l.process_id, l.thread_id,
+            count(DISTINCT (r.capture_id, r.annotation_id)) FILTER (r.annotation_id IS NOT NULL),
+            count(*), sum(k.duration_ns)::BIGINT, {spread("k.duration_ns")}, k.name
         FROM main.kernel_event AS k
         LEFT JOIN main.launch AS l ON k.capture_id = l.capture_id AND k.launch_id = l.launch_id
         LEFT JOIN held AS h ON k.capture_id = h.capture_id AND k.event_id = h.event_id
         LEFT JOIN {RANGES} AS r ON h.capture_id = r.capture_id AND h.annotation_id = r.annotation_id
-        WHERE k.kind = 'kernel' GROUP BY ALL""",
+        WHERE k.kind = 'kernel'
+        GROUP BY ALL""",
     "nvtx_gpu_proj_sum": f"""{PROJECTED}
-        SELECT full_name, printed_style, sum(projected_ns)::BIGINT, sum(duration_ns)::BIGINT, count(*), avg(projected_ns),
-            median(projected_ns), min(projected_ns), max(projected_ns), coalesce(stddev_samp(projected_ns), 0),
-            sum(ops)::BIGINT, avg(ops), avg(depth), avg(children)
-        FROM instance GROUP BY ALL""",
-    "cuda_kern_exec_sum": """WITH call AS (
-            SELECT l.process_id, l.thread_id, k.device_id, l.name AS api, k.name AS kernel, k.duration_ns AS k_ns,
-                l.duration_ns AS a_ns, CASE WHEN k.start_ns >= l.start_ns + l.duration_ns THEN k.start_ns - l.start_ns - l.duration_ns END AS q_ns,
-                greatest(l.start_ns + l.duration_ns, k.start_ns + k.duration_ns) - l.start_ns AS t_ns
-            FROM main.kernel_event AS k
-            INNER JOIN main.launch AS l ON k.capture_id = l.capture_id AND k.launch_id = l.launch_id
-            WHERE k.kind = 'kernel'
-        )
-        SELECT process_id, thread_id, device_id, count(*), count(q_ns), """
-    + ", ".join(
-        f"avg({x}), median({x}), min({x}), max({x}), coalesce(stddev_samp({x}), 0)"
-        for x in ("t_ns", "a_ns", "q_ns", "k_ns")
-    )
-    + ", api, kernel FROM call GROUP BY process_id, thread_id, device_id, api, kernel",
+        SELECT
+            full_name, printed_style, sum(projected_ns)::BIGINT, sum(duration_ns)::BIGINT, count(*),
+            {spread("projected_ns")}, sum(ops)::BIGINT, avg(ops), avg(depth), avg(children)
+        FROM instance
+        GROUP BY ALL""",
+    "cuda_kern_exec_sum": f"""
+        SELECT
+            process_id, thread_id, device_id, count(*), count(q_ns),
+            {spread("t_ns")}, {spread("a_ns")}, {spread("q_ns")}, {spread("k_ns")}, api, kernel
+        FROM {CALLS}
+        GROUP BY ALL""",
 }
 WITHOUT_SHARE = ("cuda_gpu_mem_size_sum", "nvtx_kern_sum", "nvtx_gpu_proj_sum", "cuda_kern_exec_sum")
 
@@ -136,13 +153,7 @@ def test_every_row_is_that_of_nsys(loaded: dict[str, duckdb.DuckDBPyConnection],
         total = sum(row[0] for row in rows)
         rows = [(row[0] * 100 / total, *row) for row in rows]
     if report == "cuda_gpu_mem_size_sum":
-        rows = [
-            tuple(
-                value / 1e6 if place != 1 and isinstance(value, int | float) else value
-                for place, value in enumerate(row)
-            )
-            for row in rows
-        ]
+        rows = [tuple(megabytes(place, value) for place, value in enumerate(row)) for row in rows]
     assert len(rows[0]) == len(header)
     found = {key_of(row, header): row for row in rows}
     wanted = {key_of(row, header): row for row in expected}
@@ -156,25 +167,21 @@ def test_every_row_is_that_of_nsys(loaded: dict[str, duckdb.DuckDBPyConnection],
     assert faults == []
 
 
+def megabytes(place: int, value: Any) -> Any:
+    """All columns but the count and the name are sizes."""
+    return value if place == 1 or isinstance(value, str) else value / 1e6
+
+
+NAMES = (
+    "Name", "Range", "Operation", "Category", "Style", "GridXYZ", "BlockXYZ", "PID", "TID", "DevId", "NVTX Range",
+    "Kernel Name", "API Name",
+)  # fmt: skip
+
+
 def key_of(row: Any, header: list[str]) -> tuple[str, ...]:
-    names = (
-        "Name",
-        "Range",
-        "Operation",
-        "Category",
-        "Style",
-        "GridXYZ",
-        "BlockXYZ",
-        "PID",
-        "TID",
-        "DevId",
-        "NVTX Range",
-        "Kernel Name",
-        "API Name",
-    )
-    return tuple(
-        "" if value is None else str(value) for column, value in zip(header, row, strict=True) if column in names
-    )
+    """What names the row: the columns that are no numbers."""
+    told = [value for column, value in zip(header, row, strict=True) if column in NAMES]
+    return tuple("" if value is None else str(value) for value in told)
 
 
 def is_printed_as(mine: Any, printed: str) -> bool:
@@ -184,8 +191,6 @@ def is_printed_as(mine: Any, printed: str) -> bool:
     if isinstance(mine, str):
         return mine == printed
     digits = len(printed.partition(".")[2])
-    return (
-        abs(float(mine) - float(printed)) <= 0.5 * 10**-digits + 1e-9 * abs(float(mine))
-        if digits
-        else int(mine) == int(printed)
-    )
+    if not digits:
+        return int(mine) == int(printed)
+    return abs(float(mine) - float(printed)) <= 0.5 * 10**-digits + 1e-9 * abs(float(mine))

@@ -107,7 +107,9 @@ class TestExport:
         assert sum(steps) == len(CONTENT)
         assert len(steps) > 1
 
-    def test_a_folder_may_be_named(self, tmp_path: Path, rep: Path, program: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_may_be_named(
+        self, tmp_path: Path, rep: Path, program: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("TRACEDB_NSYS", str(program(exporting(tmp_path)).parent))
         assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
 
@@ -148,7 +150,9 @@ class TestRefusals:
         error = Loaded(rep, db=tmp_path / "a.duckdb").error
         assert "host-linux-x64" in error and "were not found" in error
 
-    @pytest.mark.parametrize("body", ["open(output, 'w').write('half'); sys.exit(3)", "os.kill(os.getpid(), 9)", "pass"])
+    @pytest.mark.parametrize(
+        "body", ["open(output, 'w').write('half'); sys.exit(3)", "os.kill(os.getpid(), 9)", "pass"]
+    )
     def test_a_failure_leaves_nothing(self, tmp_path: Path, rep: Path, program: Make, cache: Path, body: str) -> None:
         program(body)
         assert "export failed" in Loaded(rep, db=tmp_path / "a.duckdb").error
@@ -213,7 +217,17 @@ class TestRealProgram:
         """What `nsys stats` says; the report was named nvtxsum before 2023."""
         shutil.copy(path, folder / path.name)
         for name in ("nvtx_sum", "nvtxsum"):
-            command = [str(REAL), "stats", "--report", name, "--format", "csv", "--output", "-", str(folder / path.name)]
+            command = [
+                str(REAL),
+                "stats",
+                "--report",
+                name,
+                "--format",
+                "csv",
+                "--output",
+                "-",
+                str(folder / path.name),
+            ]
             said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
             lines = said.splitlines()
             start = next((place for place, line in enumerate(lines) if line.startswith("Time (%)")), None)
@@ -242,7 +256,9 @@ class TestRealProgram:
         elsewhere = tmp_path / "stats"
         elsewhere.mkdir()
         rows = self.summary(recorded / "report.nsys-rep", elsewhere)
-        assert sorted(printed) == sorted((row[1], row[2], row[3], row[5], row[6], row[7], row[8], row[9]) for row in rows)
+        assert sorted(printed) == sorted(
+            (row[1], row[2], row[3], row[5], row[6], row[7], row[8], row[9]) for row in rows
+        )
         assert found.rows("annotation WHERE style = 'mark'", "name") == ["done"]
         assert sorted(item.name for item in recorded.iterdir()) == ["annotated.py", "report.nsys-rep"]
         assert len(left_in(cache_folder())) == 1

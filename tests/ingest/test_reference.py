@@ -32,7 +32,7 @@ OLD_ERAS = ("kineto_resnet50_2020", "kineto_resnet50_2021", "hta_event_sync", "h
 IS_COLLECTIVE = "class = 'collective'"
 
 
-def of(answers: list[dict[str, Any]]) -> Any:
+def of(answers: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("answer", answers, ids=lambda answer: str(answer["file"]))
 
 
@@ -55,18 +55,24 @@ def connection(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="session")
 def captures(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any]]:
     """Capture rows by file."""
-    rows = connection.execute("SELECT labels['file'] AS file, * FROM capture").to_arrow_table().to_pylist()
+    rows = dicts(connection, "SELECT labels['file'] AS file, * FROM capture")
     found = {row["file"]: row for row in rows}
     assert len(found) == len(rows), "a file gave several captures"
     return found
 
 
+def dicts(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    rows = connection.execute(query).fetchall()
+    names = [column[0] for column in connection.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def by_file(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
     """Answer a query with one row a capture."""
-    table = connection.execute(
-        f"SELECT c.labels['file'] AS file, q.* FROM capture AS c JOIN ({query}) AS q USING (capture_id)"
+    rows = dicts(
+        connection,
+        f"SELECT c.labels['file'] AS file, q.* FROM capture AS c JOIN ({query}) AS q USING (capture_id)",
     )
-    rows = table.to_arrow_table().to_pylist()
     assert len({row["file"] for row in rows}) == len(rows)
     return {row["file"]: row for row in rows}
 
@@ -83,7 +89,8 @@ def test_account(answer: dict[str, Any], captures: dict[str, dict[str, Any]]) ->
 def kinds(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return by_file(
         connection,
-        """SELECT capture_id, count(*) FILTER (kind = 'kernel') AS kernels, count(*) FILTER (kind = 'memcpy') AS memcpys,
+        """SELECT capture_id, count(*) FILTER (kind = 'kernel') AS kernels,
+            count(*) FILTER (kind = 'memcpy') AS memcpys,
             count(*) FILTER (kind = 'memset') AS memsets,
             sum(duration_ns) FILTER (kind = 'kernel')::BIGINT AS kernel_sum_ns,
             coalesce(sum(duration_ns) FILTER (kind = 'memcpy'), 0)::BIGINT AS memcpy_sum_ns
@@ -107,7 +114,7 @@ def times(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             o.overlapped_ns, o.exposed_collective_ns AS exposed_comm_ns,
             (SELECT count(*) FROM v1.kernels AS k WHERE k.capture_id = t.capture_id AND k.{IS_COLLECTIVE}) AS comm_calls
         FROM v1.gpu_timeline AS t
-        JOIN v1.collective_overlap AS o ON t.capture_id = o.capture_id AND t.device_id IS NOT DISTINCT FROM o.device_id""",
+        JOIN v1.collective_overlap AS o USING (capture_id, device_id)""",
     )
 
 
@@ -166,7 +173,7 @@ def test_ranges(answer: dict[str, Any], ranges: dict[tuple[str, str], dict[str, 
 @pytest.fixture(scope="session")
 def gemms(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], dict[str, Any]]:
     """View gemm_variance, by file, kernel name and input shapes."""
-    rows = connection.execute("SELECT *, labels['file'] AS file FROM v1.gemm_variance").to_arrow_table().to_pylist()
+    rows = dicts(connection, "SELECT *, labels['file'] AS file FROM v1.gemm_variance")
     found = {(row["file"], row["name"], row["input_dims"] or "null"): row for row in rows}
     assert len(found) == len(rows)
     return found

@@ -19,6 +19,7 @@ from ingest.traces import (
     annotation,
     bare_list,
     call,
+    document,
     frame,
     kernel,
     launched,
@@ -105,10 +106,8 @@ def of_2021() -> list[Event]:
 class TestEras:
     @pytest.mark.parametrize("is_list", [True, False])
     def test_2020_and_2021(self, tmp_path: Path, is_list: bool) -> None:
-        content = bare_list(of_2021()) if is_list else None
-        found = read(
-            write(tmp_path / "x.json", content or of_2021(), **({} if is_list else {"header": {"schemaVersion": 1}}))
-        )
+        content = bare_list(of_2021()) if is_list else document(of_2021(), header={"schemaVersion": 1})
+        found = read(write(tmp_path / "x.json", content))
         columns = (
             "kind",
             "name",
@@ -284,10 +283,7 @@ class TestRangeRules:
             kernel(95, correlation=2),
         ]
         write(folder / "in" / "crossing.json", crossing)
-        (failed,) = [
-            outcome.error for outcome in pipeline.ingest(folder / "in", db=folder / "db") if outcome.error
-        ] or [None]
-        assert failed is None
+        assert {outcome.error for outcome in pipeline.ingest(folder / "in", db=folder / "db")} == {None}
         return folder / "db"
 
     @staticmethod

@@ -9,19 +9,23 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import zstandard
 
-from tracedb import schema
+from tracedb import schema, views
+from tracedb.database import STORAGE_VERSION, quoted
 from tracedb.ingester import Capture, Options, Rows
 from tracedb_torch import ingester
 
 Event = dict[str, Any]
+Around = dict[str, Any] | bytes | None
 LAYOUTS = ("native", "compact", "indented", "lines")
 HEADER: dict[str, Any] = {
     "schemaVersion": 1,
@@ -54,12 +58,12 @@ class Raw:
 def kernel(
     ts: Any,
     dur: Any = 1,
-    name: str = "gemm",
+    name: str | Raw = "gemm",
     *,
     correlation: Any = None,
     device: int = 0,
     stream: int = 7,
-    cat: str = "kernel",
+    cat: str | Raw = "kernel",
     **args: Any,
 ) -> Event:
     """A GPU row; ``args`` with ``_`` for blanks (``External_id``) or given as a dict under ``args``."""
@@ -119,7 +123,7 @@ def annotation(
     return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": {}}
 
 
-def frame(ts: Any, dur: Any, name: str) -> Event:
+def frame(ts: Any, dur: Any, name: str | Raw) -> Event:
     """A Python function."""
     args = {"Python id": 1, "Python parent id": None, "Python module id": None}
     where = {"pid": PROCESS, "tid": MAIN_THREAD, "ts": ts, "dur": dur}
@@ -183,8 +187,8 @@ def event_text(event: Event | bytes, layout: str) -> bytes:
 def document(
     events: Sequence[Event | bytes],
     layout: str = "native",
-    header: dict[str, Any] | bytes | None = None,
-    after: dict[str, Any] | bytes | None = None,
+    header: Around = None,
+    after: Around = None,
 ) -> bytes:
     """Return a whole trace. ``header`` and ``after`` are what stands before and after the events (bytes: as is)."""
     before = HEADER if header is None else header
@@ -282,11 +286,30 @@ def read(path: Path, **options: Any) -> Reading:
 def read_capture(capture: Capture, **options: Any) -> Reading:
     """Read a claimed capture; see ``read``."""
     reading = Reading()
-    with duckdb.connect(":memory:", config={"threads": 1}) as scratch:
+    with instance().cursor() as scratch:  # has temporary tables of its own
         for rows in ingester.read(capture, scratch, Options(**options)):
             reading.tables.setdefault(rows.table, []).extend(as_dicts(rows))
     check(reading)
     return reading
+
+
+@cache
+def instance() -> duckdb.DuckDBPyConnection:
+    """The engine that all readings share; starting one takes longer than most of them."""
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+@cache
+def empty_database() -> bytes:
+    """The content of a database without captures."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.duckdb"
+        with duckdb.connect(":memory:") as connection:
+            connection.execute(f"ATTACH {quoted(str(path))} AS trace (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
+            connection.execute("USE trace")
+            schema.apply(connection, "test")
+            views.install(connection)
+        return path.read_bytes()
 
 
 def as_dicts(rows: Rows) -> Iterator[dict[str, Any]]:

@@ -52,9 +52,7 @@ def classify(con: duckdb.DuckDBPyConnection, names: Iterable[str]) -> dict[str, 
         "INSERT INTO main.kernel_event SELECT 0, 0, 'kernel', n FROM (SELECT unnest(?) AS n)",
         [list(names)],
     )
-    rows = con.execute(
-        "SELECT name, class, rule_source, priority, shipped_class FROM v1._kernel_class"
-    ).fetchall()
+    rows = con.execute("SELECT name, class, rule_source, priority, shipped_class FROM v1._kernel_class").fetchall()
     answers = {row[0]: Answer(*row[1:]) for row in rows}
     assert len(answers) == len(rows), "a name came out twice"
     return answers
@@ -112,9 +110,7 @@ def test_agreement_with_the_hand_labelled_names(con: duckdb.DuckDBPyConnection) 
 def test_matmul_share_of_a_published_profile(con: duckdb.DuckDBPyConnection, kind: str, share: float) -> None:
     """The full name decides: by the short name (Kernel2), train_step would have 66 %."""
     report = CS336 / f"1_1_4b__2.7b_ctx512_{kind}_cuda_gpu_kern_sum.txt"
-    lines = re.findall(
-        r"^ +\d+\.\d+ +(\d+) +\d+(?: +[\d.]+){5} {2}(.+?) *$", report.read_text("utf-8"), re.MULTILINE
-    )
+    lines = re.findall(r"^ +\d+\.\d+ +(\d+) +\d+(?: +[\d.]+){5} {2}(.+?) *$", report.read_text("utf-8"), re.MULTILINE)
     answers = classify(con, {name for _, name in lines})
     total = sum(int(ns) for ns, _ in lines)
     matmul = sum(int(ns) for ns, name in lines if answers[name].kernel_class == "matmul")
@@ -196,9 +192,7 @@ def test_user_rules_win_in_their_order_over_the_name_as_recorded(con: duckdb.Duc
             (200, 'wobble', 'reduction'), (100, '^void Wobble<\w+>', 'matmul'), (100, 'nvjet', 'other')
         """
     )
-    answers = classify(
-        con, ["void Wobble<float>(int)", "wobble_kernel", "nvjet_tst_64x8", "ampere_sgemm_32x32_nn"]
-    )
+    answers = classify(con, ["void Wobble<float>(int)", "wobble_kernel", "nvjet_tst_64x8", "ampere_sgemm_32x32_nn"])
     assert answers["void Wobble<float>(int)"] == Answer("matmul", "user", 100, "other")
     assert answers["wobble_kernel"] == Answer("reduction", "user", 200, "other")
     assert answers["nvjet_tst_64x8"] == Answer("other", "user", 100, "matmul")

@@ -135,6 +135,7 @@ def _plan(found: Found, db: Path) -> Answer:
 
 def _account(outcomes: list[Outcome], db: Path) -> Answer:
     from tracedb.output.answer import Column, from_rows
+    from tracedb.output.shape import Show
 
     columns = [
         Column("capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded."),
@@ -157,6 +158,17 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
             rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
     answer = from_rows(columns, rows)
     answer.report, answer.database = "ingest", str(db)
+    answer.shows = [
+        Show(("capture_id",), "capture", "raw"),
+        Show(("path",), "path", "name", floor=30),
+        Show(("rank",), "rank", "raw"),
+        Show(("status",), "status"),
+        Show(("kernels",), "kernels", "count"),
+        Show(("events_read",), "events", "count"),
+        Show(("rows_written",), "rows", "count"),
+        Show(("events_skipped",), "skipped", "count"),
+        Show(("labels",), "labels", "labels", drop=1),
+    ]
     return answer
 
 
