@@ -48,7 +48,7 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
     with gzip.open(chosen.source, "rb") as packed, raw.open("wb") as out:
         shutil.copyfileobj(packed, out)
     lines = [
-        f"Machine: {measure.machine()}. Source: `{chosen.source.name}`. Median of {chosen.runs} runs.",
+        f"Machine: {measure.machine()}. Source: `{chosen.source.name}`. Median of runs: {chosen.runs}.",
         "",
         "| input | way | wall s | CPU s | MB of JSON / s | MB / CPU-s | peak memory MB | file MB |",
         "|---|---|---|---|---|---|---|---|",

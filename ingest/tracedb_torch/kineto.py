@@ -25,7 +25,7 @@ SNIFF = 64 << 10
 HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
 PACKING = 12  # how much smaller traces get by compression, about
 FIRST_KEYS = re.compile(rb'^\[\s*\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:')
-TRACE_KEYS = re.compile(rb'(?<!\\)"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:')
+TRACE_KEYS = re.compile(rb'(?<!\\)"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
 SUFFIXES = (".gz", ".zst", ".zstd")
 SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
 ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
@@ -89,11 +89,13 @@ def _is_trace(path: Path) -> bool:
             return True
         if not text.startswith(b"{"):
             return False
-        if EVENTS_KEY.search(text) or TRACE_KEYS.search(text):
+        if EVENTS_KEY.search(text):
             return True
         if len(start) < size:
-            return False
-    return False
+            break
+    # No events in sight: a long header, or a trace that is cut. Other formats have a schemaVersion, too.
+    keys = set(TRACE_KEYS.findall(text))
+    return len(keys) > 1 or b'"traceEvents"' in text or (bool(keys) and len(start) == size)
 
 
 def _helpers(path: Path, options: Options) -> int:

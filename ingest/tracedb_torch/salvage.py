@@ -255,7 +255,7 @@ def _integer(value: Any) -> int | None:
         number = value
     elif isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value.strip()):
         number = int(value)
-    elif isinstance(value, float | Decimal) and math.isfinite(value) and abs(value) < INT_LIMIT:
+    elif isinstance(value, float | Decimal) and math.isfinite(value) and -INT_LIMIT < value < INT_LIMIT:
         number = int(value) if value == int(value) else None
     return number if number is not None and -INT_LIMIT < number < INT_LIMIT else None
 

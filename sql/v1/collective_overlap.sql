@@ -47,7 +47,9 @@ unions AS (
 )
 SELECT
     /* by */
-    /* grain */ clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id, /* end grain */
+    /* grain */
+    clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id,
+    /* end grain */
     sum(collective_calls)::BIGINT AS collective_calls,
     sum(collective_ns)::BIGINT AS collective_ns,
     sum(compute_ns)::BIGINT AS compute_ns,

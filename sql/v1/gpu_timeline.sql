@@ -47,7 +47,9 @@ unions AS (
 )
 SELECT
     /* by */
-    /* grain */ clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id, /* end grain */
+    /* grain */
+    clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id,
+    /* end grain */
     sum(union_1_ns)::BIGINT AS computation_ns,
     100.0 * sum(union_1_ns) / nullif(sum(total_ns), 0) AS computation_percent,
     sum(union_2_ns - union_1_ns)::BIGINT AS exposed_collective_ns,

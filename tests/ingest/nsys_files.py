@@ -10,13 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from tracedb import pipeline
 
 PID = 4242
 OTHER_PID = 4300
@@ -287,60 +283,3 @@ class Nsys:
 
 def is_text(table: str, column: str) -> bool:
     return column in TEXT_COLUMNS and not (table.endswith("MEMSET") and column == "value")
-
-
-class Loaded:
-    """A database that one call of ingest made; without views, which take longer to install than these files to load."""
-
-    def __init__(self, *paths: Path, db: Path) -> None:
-        with patch("tracedb.views.install"):
-            self.outcomes = pipeline.ingest(*paths, db=db)
-        self.errors = [outcome.error for outcome in self.outcomes if outcome.error is not None]
-        self.db = db
-
-    def rows(self, table: str, *columns: str, order: str = "ALL") -> list[Any]:
-        """Rows of a table, of one column as bare values."""
-        with duckdb.connect(str(self.db), read_only=True) as connection:
-            found = connection.execute(f"SELECT {', '.join(columns)} FROM main.{table} ORDER BY {order}").fetchall()
-        return [row[0] for row in found] if len(columns) == 1 else found
-
-    def one(self, table: str, *columns: str) -> Any:
-        """The only row of a table."""
-        (row,) = self.rows(table, *columns)
-        return row
-
-    @property
-    def issues(self) -> dict[str, int]:
-        """Counts by code, summed over captures."""
-        return dict(self.rows("ingest_issue GROUP BY code", "code", "sum(count)::BIGINT"))
-
-    @property
-    def error(self) -> str:
-        (error,) = self.errors
-        assert error is not None and "\n" not in error
-        return error
-
-    def held(self, rule: str = "thread") -> list[tuple[str, int]]:
-        """Names of ranges with the starts of the GPU events in them, those of inner ranges included."""
-        with duckdb.connect(str(self.db), read_only=True) as connection:
-            return connection.execute(
-                """
-                WITH RECURSIVE held AS (
-                    SELECT capture_id, annotation_id, event_id FROM main.annotation_kernel WHERE rule = $rule
-                    UNION
-                    SELECT h.capture_id, a.parent_id, h.event_id FROM held AS h
-                    INNER JOIN main.annotation AS a USING (capture_id, annotation_id)
-                    WHERE a.parent_id IS NOT NULL
-                )
-                SELECT a.name, k.start_ns FROM held
-                INNER JOIN main.annotation AS a USING (capture_id, annotation_id)
-                INNER JOIN main.kernel_event AS k USING (capture_id, event_id)
-                ORDER BY ALL
-                """,
-                {"rule": rule},
-            ).fetchall()
-
-
-def load(folder: Path, export: Nsys, name: str = "report.sqlite") -> Loaded:
-    """Write an export into the folder and load it."""
-    return Loaded(export.sqlite(folder / name), db=folder / "run.duckdb")

@@ -261,6 +261,7 @@ class TestB073Sniffing:
         "broken.json": b"{",
         "text.gz": b"\x1f\x8bgarbage",
         "numbers.bin": bytes(range(256)),
+        "manifest.json": b'{"schemaVersion": 2, "mediaType": "x", "layers": [{"size": 1}]}',
         "notebook.ipynb": b'{"cells": [], "nbformat": 4}',
         "data.json.zst": b"\x28\xb5\x2f\xfdgarbage",
     }

@@ -22,6 +22,7 @@ from ingest.traces import (
     event_text,
     frame,
     kernel,
+    launched,
     op,
     read,
     window_end,
@@ -467,6 +468,13 @@ class TestOddStructure:
         names = ["gemm", "gemm", "gemm", "5", "(no name)", "(no name)", "gemm", "gemm"]
         assert found.kernels("name") == names
         assert found.kernels("grid_x", "grid_y", "grid_z", "block_x")[6:] == [(1, 2, 1, None), (3, 2, 1, None)]
+
+    def test_events_without_arguments(self, tmp_path: Path) -> None:
+        bare = [{key: value for key, value in event.items() if key != "args"} for event in launched(2)]
+        found = read(write(tmp_path / "x.json", bare))
+        columns = ("name", "device_id", "stream_id", "correlation_id", "launch_id", "op_id")
+        assert found.kernels(*columns) == [("k0", 0, 7, None, None, None), ("k1", 0, 7, None, None, None)]
+        assert (len(found.rows("op", "name")), found.status) == (2, "complete")
 
     def test_category_that_nobody_knows(self, tmp_path: Path) -> None:
         events = [

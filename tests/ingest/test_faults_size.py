@@ -122,7 +122,11 @@ class TestCutFiles:
     @pytest.mark.parametrize("ending", [".json", ".json.gz", ".json.zst"])
     def test_nothing_left(self, tmp_path: Path, ending: str) -> None:
         head = document([], "native")
-        for content in (head[: head.index(b"[\n")], b'{"schemaVersion": 1', head[: head.index(b"[\n") + 2]):
+        for content in (
+            head[: head.index(b"[\n")],
+            b'{"schemaVersion": 1, "deviceProperties": [',
+            head[: head.index(b"[\n") + 2],
+        ):
             with pytest.raises(ReadError):
                 read(write(tmp_path / f"x{ending}", content))
 

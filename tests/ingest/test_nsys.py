@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ingest.nsys_files import (
-    EPOCH_NS,
-    ERAS,
-    MARK,
-    OTHER_PID,
-    PID,
-    START_END,
-    THREAD_NAME,
-    Loaded,
-    Nsys,
-    load,
-    process,
-    thread,
-)
+from ingest.nsys_files import EPOCH_NS, ERAS, PID, Nsys, process
+from ingest.nsys_loaded import Loaded, load, step
 
 GEMM = "void gemm<(int)4>(float *)"
 TABLES = {
@@ -33,26 +20,6 @@ TABLES = {
     "annotation_kernel": "* EXCLUDE (capture_id)",
     "ingest_issue": "* EXCLUDE (capture_id)",
 }
-
-
-def step(era: str = "2025.3") -> Nsys:
-    """One step: a range around two launches, a copy, a memset and waits."""
-    made = Nsys(era)
-    made.domain(1, "NCCL")
-    made.range(100, 500, "forward")
-    made.range(150, 300, "ncclAllReduce", domain=1)
-    made.launch(200, 1000, 1100, "ncclDevKernel_AllReduce")
-    made.launch(400, 1200, 1500)
-    copied = made.call(600, 620, "cudaMemcpyAsync_v3020")
-    made.copy(1600, 1700, correlation=None, correlationId=copied)
-    made.add(
-        "MEMSET", start=1800, end=1810, deviceId=0, contextId=1, streamId=7, globalPid=process(), bytes=64, value=0
-    )
-    made.add(
-        "SYNCHRONIZATION", start=100, end=9000, deviceId=0, contextId=1, streamId=7, globalPid=process(), syncType=3
-    )
-    made.add("OSRT_API", start=1, end=2, globalTid=thread(), nameId=made.string("poll"))
-    return made
 
 
 def tables(loaded: Loaded) -> dict[str, list[Any]]:
@@ -192,113 +159,6 @@ class TestStrings:
         assert load(tmp_path, made).rows("launch", "name") == [stored]
 
 
-class TestRanges:
-    def test_styles(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "a")
-        made.range(10, 50, "b", kind=START_END)
-        made.range(20, None, "c", kind=MARK)
-        made.range(30, 40, "d", kind=70)
-        made.range(30, None, "worker", kind=THREAD_NAME)
-        found = load(tmp_path, made)
-        columns = ("name", "style", "start_ns", "duration_ns", "is_open", "depth")
-        assert found.rows("annotation", *columns) == [
-            ("a", "push_pop", 0, 100, False, 0),
-            ("b", "start_end", 10, 40, False, 1),
-            ("c", "mark", 20, None, False, None),
-            ("d", "push_pop", 30, 10, False, 2),
-        ]
-        assert found.one("capture", "status") == "no_gpu_activity"
-
-    def test_names_are_registered_or_plain_or_missing(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 1, "registered")
-        made.range(2, 3, "plain", registered=False)
-        made.range(4, 5)
-        assert load(tmp_path, made).rows("annotation", "name", order="start_ns") == ["registered", "plain", "(no name)"]
-
-    @pytest.mark.parametrize("registered", [True, False])
-    def test_domains_are_of_their_process(self, tmp_path: Path, registered: bool) -> None:
-        made = Nsys()
-        made.domain(1, "NCCL", registered=registered)
-        made.domain(1, "TensorRT", pid=OTHER_PID, registered=registered)
-        made.range(0, 10, "a", domain=1)
-        made.range(0, 10, "b", domain=1, tid=OTHER_PID, pid=OTHER_PID)
-        made.range(0, 10, "c", domain=2)
-        made.range(0, 10, "d")
-        assert load(tmp_path, made).rows("annotation", "name", "domain") == [
-            ("a", "NCCL"),
-            ("b", "TensorRT"),
-            ("c", None),
-            ("d", None),
-        ]
-
-    def test_a_range_still_open_lasts_until_the_last_that_nvtx_tells(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, None, "open")
-        made.range(400, None, "mark", kind=MARK)
-        made.launch(390, 1000, 1010)
-        made.launch(391, 2000, 2010)
-        found = load(tmp_path, made)
-        assert found.rows("annotation WHERE is_open", "name", "duration_ns") == [("open", None)]
-        assert found.held() == [("open", 1000)]
-        assert json.loads(found.one("capture", "metadata"))["last_annotation_ns"] == 400
-
-    def test_a_range_that_ends_on_another_thread_is_of_none(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "roaming", kind=START_END, endGlobalTid=thread(PID + 1))
-        made.range(0, 100, "staying", kind=START_END)
-        made.launch(10, 1000, 1010)
-        found = load(tmp_path, made)
-        assert found.rows("annotation", "name", "thread_id") == [("roaming", None), ("staying", PID)]
-        assert found.held("thread") == [("staying", 1000)]
-        assert found.held("process") == [("roaming", 1000), ("staying", 1000)]
-        assert found.issues["range_over_threads"] == 1
-
-    def test_times_before_zero(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(-500, -100, "early")
-        made.kernel(-300, -200)
-        found = load(tmp_path, made)
-        assert found.rows("annotation", "start_ns", "duration_ns") == [(-500, 400)]
-        assert found.rows("kernel_event", "start_ns", "duration_ns") == [(-300, 100)]
-
-    def test_calls_of_libraries_become_ranges(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.add("MPI_COLLECTIVES_EVENTS", start=0, end=10, globalTid=thread(), textId=made.string("MPI_Allreduce"))
-        made.add("CUBLAS_EVENTS", start=20, end=40, globalTid=thread(), nameId=made.string("cublasSgemm"))
-        made.add("CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", start=50, end=60, globalTid=thread(), nameId=made.string("acc"))
-        made.range(0, 5, "plain")
-        made.launch(22, 1000, 1010)
-        found = load(tmp_path, made)
-        assert found.rows("annotation", "domain", "name", "style", "start_ns", "duration_ns") == [
-            ("MPI", "MPI_Allreduce", "user", 0, 10),
-            ("OpenACC", "acc", "user", 50, 10),
-            ("cuBLAS", "cublasSgemm", "user", 20, 20),
-            (None, "plain", "push_pop", 0, 5),
-        ]
-        assert found.held() == [("cublasSgemm", 1000)]
-        assert len(set(found.rows("annotation", "annotation_id"))) == 4
-
-    def test_payloads_of_nccl(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.domain(1, "NCCL")
-        made.add("NVTX_PAYLOAD_SCHEMAS", domainId=1, schemaId=1)
-        where = {"NCCL communicator ID": "0xabc", "No. of ranks": 8, "Rank": 3, "CUDA device": 3}
-        made.range(0, 10, "ncclCommInitRank", domain=1, jsonText=json.dumps(where))
-        what = {"NCCL communicator ID": "0xabc", "Message size [bytes]": 1 << 20, "Reduction operation": "Sum"}
-        made.range(100, 200, "ncclAllReduce", domain=1, jsonTextId=made.string(json.dumps(what)))
-        made.launch(120, 1000, 1100, "ncclDevKernel_AllReduce")
-        made.launch(300, 1200, 1300)
-        found = load(tmp_path, made)
-        columns = ("collective", "bytes", "group_name", "group_size")
-        assert found.rows("kernel_event", *columns, order="start_ns") == [
-            ("ncclAllReduce", 1 << 20, "0xabc", 8),
-            (None, None, None, None),
-        ]
-        assert found.one("capture", "rank", "world_size") == (3, 8)
-
-
 class TestGraphs:
     def test_replays_as_a_whole(self, tmp_path: Path) -> None:
         made = step()
@@ -333,96 +193,6 @@ class TestGraphs:
         found = load(tmp_path, made)
         assert found.one("capture", "status") == "no_gpu_activity"
         assert "--cuda-graph-trace=node" in found.one("ingest_issue WHERE code = 'no_gpu_activity'", "detail")
-
-
-class TestProcesses:
-    def test_each_is_a_capture_with_ids_of_its_own(self, tmp_path: Path) -> None:
-        made = Nsys()
-        for pid, name in ((PID, "a"), (OTHER_PID, "b")):
-            made.correlations = 0
-            made.range(0, 100, f"range {name}", tid=pid, pid=pid)
-            made.launch(10, 1000, 1010, name, tid=pid, pid=pid)
-        found = load(tmp_path, made)
-        assert found.rows("capture", "pid", "part", "status") == [(PID, 0, "complete"), (OTHER_PID, 1, "complete")]
-        joined = "kernel_event AS k JOIN main.capture AS c USING (capture_id) JOIN main.launch AS l"
-        joined += " USING (capture_id, launch_id)"
-        assert found.rows(joined, "c.pid", "k.name", "l.process_id") == [(PID, "a", PID), (OTHER_PID, "b", OTHER_PID)]
-        assert found.held() == [("range a", 1000), ("range b", 1000)]
-        assert found.issues["several_processes"] == 2
-
-    def test_one_number_on_two_machines(self, tmp_path: Path) -> None:
-        made = Nsys()
-        for vm, name in ((1, "a"), (2, "b")):
-            called = made.call(0, 10, correlation=7)
-            made.tables["RUNTIME"][-1]["globalTid"] = thread(vm=vm)
-            made.kernel(100, 110, name, correlation=called, globalPid=process(vm=vm))
-        found = load(tmp_path, made)
-        assert found.rows("kernel_event", "name", "launch_id IS NOT NULL") == [("a", True), ("b", True)]
-        assert found.rows("capture", "pid") == [PID, PID]
-
-    def test_one_without_gpu_work_says_so(self, tmp_path: Path) -> None:
-        made = step()
-        made.range(0, 10, "loader", tid=OTHER_PID, pid=OTHER_PID)
-        found = load(tmp_path, made)
-        assert found.rows("capture", "pid", "status") == [(PID, "complete"), (OTHER_PID, "no_gpu_activity")]
-
-    def test_ranks_of_mpi(self, tmp_path: Path) -> None:
-        made = Nsys()
-        for rank, pid in enumerate((PID, OTHER_PID)):
-            made.add("MPI_RANKS", globalPid=process(pid), rank=rank)
-            made.launch(10, 1000, 1010, tid=pid, pid=pid)
-        assert load(tmp_path, made).rows("capture", "pid", "rank") == [(PID, 0), (OTHER_PID, 1)]
-
-    def test_without_the_column_correlation_tells(self, tmp_path: Path) -> None:
-        made = Nsys()
-        for pid, correlation in ((PID, 1), (OTHER_PID, 2), (PID, 3), (OTHER_PID, 3)):
-            made.call(correlation, correlation + 1, correlation=correlation, tid=pid, pid=pid)
-        for correlation in (1, 2, 3):
-            made.kernel(100, 110, f"k{correlation}", correlation=correlation, globalPid=None)
-        found = load(tmp_path, made)
-        joined = "kernel_event JOIN main.capture USING (capture_id)"
-        assert found.rows(joined, "name", "pid", "launch_id IS NOT NULL") == [
-            ("k1", PID, True),
-            ("k2", OTHER_PID, True),
-            ("k3", PID, False),
-        ]
-        assert found.issues["process_guessed"] == 3
-
-
-class TestDevices:
-    def gpus(self, *names: str) -> Nsys:
-        """GPUs whose id and CUDA number run against each other."""
-        made = Nsys()
-        made.tables["TARGET_INFO_GPU"].clear()
-        for number, name in enumerate(names):
-            made.add("TARGET_INFO_GPU", vmId=1 << 48, id=number, name=name, cuDevice=len(names) - 1 - number)
-        return made
-
-    def test_a_number_is_that_of_the_process(self, tmp_path: Path) -> None:
-        made = self.gpus("A100", "T4")
-        made.add("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=PID)
-        made.add("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=OTHER_PID)
-        made.kernel(0, 10)
-        made.kernel(0, 10, pid=OTHER_PID)
-        joined = "device JOIN main.capture USING (capture_id)"
-        assert load(tmp_path, made).rows(joined, "pid", "device_id", "name", "is_used") == [
-            (PID, 0, "T4", True),
-            (OTHER_PID, 0, "A100", True),
-        ]
-
-    def test_before_2025_the_cuda_number_tells_not_the_id(self, tmp_path: Path) -> None:
-        made = self.gpus("A100", "T4")
-        made.kernel(0, 10, device=0)
-        assert load(tmp_path, made).rows("device", "device_id", "name", "is_used") == [
-            (0, "T4", True),
-            (1, "A100", False),
-        ]
-
-    def test_unknown_gpus_do_no_harm(self, tmp_path: Path) -> None:
-        made = Nsys()
-        del made.tables["TARGET_INFO_GPU"]
-        made.kernel(0, 10, device=3)
-        assert load(tmp_path, made).rows("device", "device_id", "vendor", "name") == [(3, "NVIDIA", None)]
 
 
 class TestClock:

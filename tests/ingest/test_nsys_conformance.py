@@ -10,7 +10,7 @@ import pytest
 
 from ingest import conformance
 from ingest.nsys_files import ERAS
-from ingest.test_nsys import step
+from ingest.nsys_loaded import step
 from tracedb_nsys import ingester
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "nsys"

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ingest.nsys_files import OTHER_PID, PID, Loaded, Nsys, load, process, thread
+from ingest.nsys_files import OTHER_PID, PID, Nsys, process, thread
+from ingest.nsys_loaded import Loaded, change, load, many
 from tracedb import pipeline
-from tracedb_nsys import ingester, sqlite
-
-
-def change(path: Path, *statements: str) -> Path:
-    """Run statements on an export."""
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-    return path
-
-
-def many(count: int) -> Nsys:
-    made = Nsys()
-    for number in range(count):
-        made.kernel(number * 10, number * 10 + 5, f"k{number % 7}", correlation=number + 1)
-    return made
-
-
-def claimed(*paths: Path) -> list[Sequence[Path]]:
-    return [capture.files for capture in ingester.find(paths)]
+from tracedb_nsys import sqlite
 
 
 class TestB075NoKernelTable:
@@ -88,58 +66,6 @@ class TestB077NamesOfRanges:
         )
         found = Loaded(path, db=tmp_path / "a.duckdb")
         assert found.rows("annotation", "name", "duration_ns", "thread_id") == [("(no name)", 10, None)]
-
-
-class TestRules:
-    def test_b079_launches_of_another_thread(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "backward")
-        made.launch(10, 1000, 1010, tid=PID + 1)
-        found = load(tmp_path, made)
-        assert found.held("thread") == []
-        assert found.held("process") == [("backward", 1000)]
-
-    def test_b080_the_launch_counts_not_the_kernel(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "first")
-        made.range(150, 300, "second")
-        made.launch(50, 200, 260)
-        assert load(tmp_path, made).held() == [("first", 200)]
-
-    def test_crossing_ranges_each_hold_what_lies_in_them(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "a", kind=60)
-        made.range(50, 150, "b", kind=60)
-        made.range(60, 90, "c")
-        made.launch(70, 1000, 1001)
-        made.launch(110, 2000, 2001)
-        assert load(tmp_path, made).held() == [("a", 1000), ("b", 1000), ("b", 2000), ("c", 1000)]
-
-    def test_b053_an_orphan_kernel_is_kept(self, tmp_path: Path) -> None:
-        made = Nsys()
-        made.range(0, 100, "forward")
-        made.launch(10, 1000, 1010)
-        made.kernel(2000, 2010, "orphan", correlation=99)
-        found = load(tmp_path, made)
-        assert found.rows("kernel_event", "name", "launch_id IS NULL", order="start_ns")[1] == ("orphan", True)
-        assert found.held() == [("forward", 1000)]
-
-    @pytest.mark.parametrize("sentinel", [0, -1, None, 0xFFFFFFFF])
-    def test_b044_no_correlation_joins_nothing(self, tmp_path: Path, sentinel: int | None) -> None:
-        made = Nsys()
-        for number in range(50):
-            made.call(number, number + 1, correlation=0)
-            made.tables["RUNTIME"][-1]["correlationId"] = sentinel
-            made.kernel(number, number + 1, correlation=sentinel)
-        found = load(tmp_path, made)
-        assert found.rows("kernel_event", "count(*)", "count(launch_id)", "count(correlation_id)") == [(50, 0, 0)]
-
-    def test_b048_streams_are_of_their_device(self, tmp_path: Path) -> None:
-        made = Nsys()
-        for device in range(3):
-            made.kernel(0, 86, device=device, stream=17)
-        found = load(tmp_path, made)
-        assert found.rows("kernel_event", "device_id", "stream_id") == [(0, 17), (1, 17), (2, 17)]
 
 
 class TestB037InvalidTimes:
@@ -252,139 +178,6 @@ class TestTypes:
         made = Nsys()
         made.kernel(0, 5, gridX=2**40, deviceId=2**33)
         assert load(tmp_path, made).rows("kernel_event", "grid_x", "device_id", "duration_ns") == [(None, None, 5)]
-
-
-class TestFiles:
-    def test_a_cut_file_is_one_line(self, tmp_path: Path) -> None:
-        path = many(3000).sqlite(tmp_path / "a.sqlite")
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        assert "cut short" in Loaded(path, db=tmp_path / "a.duckdb").error
-
-    @pytest.mark.usefixtures("reader")
-    @pytest.mark.parametrize("place", [0.3, 0.6, 0.9])
-    def test_a_damaged_file_is_one_line(self, tmp_path: Path, place: float) -> None:
-        path = many(3000).sqlite(tmp_path / "a.sqlite")
-        content = bytearray(path.read_bytes())
-        at = int(len(content) * place) // 4096 * 4096
-        content[at : at + 4096 * 3] = b"\xa5" * 4096 * 3
-        path.write_bytes(content)
-        found = Loaded(path, db=tmp_path / "a.duckdb")
-        assert "cannot be read" in found.error
-        assert not found.db.exists()
-
-    def test_a_damaged_schema_is_told_as_of_nsys(self, tmp_path: Path) -> None:
-        path = many(10).sqlite(tmp_path / "a.sqlite")
-        content = path.read_bytes().replace(b'CREATE TABLE "StringIds"', b'CREATE TABBE "StringIds"')
-        path.write_bytes(content)
-        assert "cannot be read" in Loaded(path, db=tmp_path / "a.duckdb").error
-
-    def test_a_locked_file_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite, "LOCK_WAIT_S", 0.05)
-        path = many(10).sqlite(tmp_path / "a.sqlite")
-        with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-            holder.execute("BEGIN EXCLUSIVE")
-            assert "locked" in Loaded(path, db=tmp_path / "a.duckdb").error
-
-    def test_an_unfinished_write_is_one_line(self, tmp_path: Path) -> None:
-        path = many(10).sqlite(tmp_path / "a.sqlite")
-        (tmp_path / "a.sqlite-journal").write_bytes(b"\xd9\xd5\x05\xf9 some pages")
-        assert "unfinished" in Loaded(path, db=tmp_path / "a.duckdb").error
-
-    def test_what_a_write_ahead_log_holds_is_read(self, tmp_path: Path) -> None:
-        path = many(10).sqlite(tmp_path / "live.sqlite")
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
-            connection.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid > 4")
-            connection.commit()
-            for ending in ("", "-wal"):
-                shutil.copy(tmp_path / f"live.sqlite{ending}", tmp_path / f"copy.sqlite{ending}")
-        assert len(Loaded(tmp_path / "copy.sqlite", db=tmp_path / "a.duckdb").rows("kernel_event", "name")) == 4
-
-    def test_nothing_is_written_beside_the_export(self, tmp_path: Path) -> None:
-        folder = tmp_path / "run"
-        folder.mkdir()
-        path = many(10).sqlite(folder / "a #1 100%.sqlite")
-        path.chmod(0o444)
-        assert Loaded(path, db=tmp_path / "a.duckdb").errors == []
-        assert [item.name for item in folder.iterdir()] == [path.name]
-
-
-class TestRecognition:
-    @pytest.mark.parametrize(
-        "tables",
-        [
-            ["dlprof_meta (id)", "kernels (name, start, end)", "ops (id)"],
-            ["rocpd_string (id, string)", "rocpd_kernel_dispatch (id, start, end)"],
-            ["StringIds (id, value)", "notes (text)"],
-            ["CUPTI_ACTIVITY_KIND_KERNEL (start, end)", "StringTable (_id_, value)"],
-            [],
-        ],
-    )
-    def test_other_sqlite_files_are_not_claimed(self, tmp_path: Path, tables: list[str]) -> None:
-        path = change(tmp_path / "a.sqlite", "PRAGMA user_version = 1", *(f"CREATE TABLE {table}" for table in tables))
-        assert claimed(path) == []
-
-    def test_any_name_will_do(self, tmp_path: Path) -> None:
-        path = many(1).sqlite(tmp_path / "export.anything")
-        assert claimed(path) == [(path,)]
-
-    def test_text_and_other_parquet_are_not_claimed(self, tmp_path: Path) -> None:
-        (tmp_path / "a.sqlite").write_text("not a database")
-        folder = many(1).parquet(tmp_path / "other")
-        (folder / "StringIds.parquet").unlink()
-        (folder / "META_DATA_EXPORT.parquet").unlink()
-        assert claimed(tmp_path / "a.sqlite", *folder.iterdir()) == []
-
-    def test_of_several_recordings_one_is_read(self, tmp_path: Path) -> None:
-        made = many(3)
-        made.parquet(tmp_path / "report1_pqtdir")
-        (tmp_path / "report1.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report 1\n")
-        path = made.sqlite(tmp_path / "report1.sqlite")
-        many(4).sqlite(tmp_path / "report2.sqlite")
-        found = Loaded(tmp_path, db=tmp_path / "a.duckdb")
-        assert found.errors == []
-        assert sorted(found.rows("capture", "path")) == [str(path), str(tmp_path / "report2.sqlite")]
-        issue = found.one("ingest_issue WHERE code = 'duplicate_recording'", "count", "detail")
-        assert issue == (2, "of the same capture, left aside: report1_pqtdir, report1.nsys-rep")
-
-    def test_a_parquet_folder_goes_before_a_report(self, tmp_path: Path) -> None:
-        folder = many(1).parquet(tmp_path / "report1_pqtdir")
-        report = tmp_path / "report1.nsys-rep"
-        report.write_bytes(b"NVIDIA Tegra Profiler Report 1\n")
-        (capture,) = ingester.find([report, *folder.iterdir()])
-        assert capture.duplicates == (report,)
-
-    def test_a_damaged_parquet_file_is_one_line(self, tmp_path: Path) -> None:
-        folder = many(100).parquet(tmp_path / "report1_pqtdir")
-        path = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
-        path.write_bytes(path.read_bytes()[:-20])
-        assert "CUPTI_ACTIVITY_KIND_KERNEL.parquet cannot be read" in Loaded(folder, db=tmp_path / "a.duckdb").error
-
-
-class TestB084Incomplete:
-    @pytest.mark.parametrize("name", ["a.nsys-rep", "a.qdrep", "a.sqlite", "a.qdstrm"])
-    def test_an_empty_file_fails_and_others_go_on(self, tmp_path: Path, name: str) -> None:
-        folder = tmp_path / "run"
-        folder.mkdir()
-        (folder / name).touch()
-        many(1).sqlite(folder / "good.sqlite")
-        found = Loaded(folder, db=tmp_path / "a.duckdb")
-        assert "incomplete nsys capture" in found.error
-        assert len(found.rows("kernel_event", "name")) == 1
-
-    def test_a_raw_stream_fails(self, tmp_path: Path) -> None:
-        (tmp_path / "a.qdstrm").write_bytes(b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1")
-        error = Loaded(tmp_path, db=tmp_path / "a.duckdb").error
-        assert "incomplete nsys capture" in error and "importer" in error
-
-    def test_a_finished_recording_beside_it_is_read(self, tmp_path: Path) -> None:
-        (tmp_path / "a.qdstrm").write_bytes(b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1")
-        (tmp_path / "a.nsys-rep").touch()
-        many(1).sqlite(tmp_path / "a.sqlite")
-        found = Loaded(tmp_path, db=tmp_path / "a.duckdb")
-        assert found.errors == []
-        assert found.issues["duplicate_recording"] == 2
 
 
 def test_the_same_bytes_again_change_nothing(tmp_path: Path) -> None:

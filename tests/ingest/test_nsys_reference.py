@@ -61,7 +61,8 @@ instance AS (
 """
 CALLS = """(
     SELECT
-        l.process_id, l.thread_id, k.device_id, l.name AS api, k.name AS kernel, k.duration_ns AS k_ns, l.duration_ns AS a_ns,
+        l.process_id, l.thread_id, k.device_id, l.name AS api, k.name AS kernel,
+        k.duration_ns AS k_ns, l.duration_ns AS a_ns,
         greatest(l.start_ns + l.duration_ns, k.start_ns + k.duration_ns) - l.start_ns AS t_ns,
         CASE WHEN k.start_ns >= l.start_ns + l.duration_ns THEN k.start_ns - l.start_ns - l.duration_ns END AS q_ns
     FROM main.kernel_event AS k
@@ -189,8 +190,8 @@ def is_printed_as(mine: Any, printed: str) -> bool:
     if mine is None or printed == "":
         return mine is None and printed == ""
     if isinstance(mine, str):
-        return mine == printed
+        return bool(mine == printed)
     digits = len(printed.partition(".")[2])
     if not digits:
         return int(mine) == int(printed)
-    return abs(float(mine) - float(printed)) <= 0.5 * 10**-digits + 1e-9 * abs(float(mine))
+    return bool(abs(float(mine) - float(printed)) <= 0.5 * 10**-digits + 1e-9 * abs(float(mine)))

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.nsys_files import Loaded, Nsys
+from ingest.nsys_files import Nsys
+from ingest.nsys_loaded import Loaded
 from tracedb_nsys import report
 from tracedb_nsys.report import cache_folder, programs
 
