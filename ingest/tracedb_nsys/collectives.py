@@ -51,7 +51,7 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
     nesting.enclose(
         connection,
         """SELECT l.launch_id AS call_id, 0 AS lane_a, l.tid AS lane_b, l.start_ns, l.start_ns + l.duration_ns AS end_ns
-        FROM part_launch AS l WHERE l.tid IS NOT NULL AND l.launch_id IN (SELECT launch_id FROM link_launch)""",
+        FROM part_launch AS l WHERE l.tid IS NOT NULL AND l.launch_id IN (SELECT launch_id FROM part_kernel)""",
         crossing=crossing,
     )
     connection.execute(COLLECTIVES)
@@ -99,8 +99,7 @@ WITH size AS (SELECT communicator, max(ranks) AS ranks FROM link_payload GROUP B
 SELECT g.event_id, any_value(p.bytes), any_value(p.name), any_value(p.communicator), any_value(s.ranks)
 FROM call_out AS o
 INNER JOIN link_payload AS p ON o.item_id = p.annotation_id
-INNER JOIN link_launch AS l ON o.call_id = l.launch_id
-INNER JOIN part_kernel AS g ON l.correlation_id = g.correlation_id
+INNER JOIN part_kernel AS g ON o.call_id = g.launch_id
 LEFT JOIN size AS s ON p.communicator = s.communicator
 GROUP BY g.event_id
 """

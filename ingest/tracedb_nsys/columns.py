@@ -6,12 +6,12 @@ from tracedb_nsys.tables import GRAPH, MEMCPY, MEMSET
 
 STAGED = {
     "kernel": """event_id BIGINT, gpid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT, device_id INTEGER,
-        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT, graph_node_id BIGINT,
-        registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, grid_x INTEGER, grid_y INTEGER,
-        grid_z INTEGER, block_x SMALLINT, block_y SMALLINT, block_z SMALLINT""",
+        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, launch_id BIGINT, graph_id BIGINT,
+        graph_node_id BIGINT, registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, grid_x INTEGER,
+        grid_y INTEGER, grid_z INTEGER, block_x SMALLINT, block_y SMALLINT, block_z SMALLINT""",
     "copy": """event_id BIGINT, kind UTINYINT, gpid BIGINT, start_ns BIGINT, duration_ns BIGINT, device_id INTEGER,
-        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, graph_id BIGINT, graph_node_id BIGINT,
-        bytes BIGINT, copy_kind INTEGER""",
+        context_id INTEGER, stream_id INTEGER, correlation_id BIGINT, launch_id BIGINT, graph_id BIGINT,
+        graph_node_id BIGINT, bytes BIGINT, copy_kind INTEGER""",
     "launch": """launch_id BIGINT, gpid BIGINT, tid INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
         correlation_id BIGINT""",
     "nvtx": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, is_elsewhere BOOLEAN, event_type INTEGER, name BIGINT,
@@ -43,7 +43,8 @@ COMMON = """
     TRY_CAST({contextId} AS INTEGER) AS context_id,
     TRY_CAST({streamId} AS INTEGER) AS stream_id,
     $correlation AS correlation_id,
-    nullif({graphNodeId}, 0) AS graph_node_id
+    nullif({graphNodeId}, 0) AS graph_node_id,
+    launch AS launch_id
 """
 SIZES = ", ".join(
     f"TRY_CAST({{{what}{axis.upper()}}} AS {kind}) AS {what}_{axis}"

@@ -14,11 +14,10 @@ from tracedb_nsys.columns import COPY, SET
 PARTS = ("kernel", "copy", "launch", "range")
 GPU = """
 CREATE OR REPLACE TEMP VIEW {0}_gpu AS
-SELECT event_id, true AS is_kernel, gpid, device_id, correlation_id FROM {0}_kernel
+SELECT event_id, gpid, device_id, correlation_id, launch_id FROM {0}_kernel
 UNION ALL
-SELECT event_id, false AS is_kernel, gpid, device_id, correlation_id FROM {0}_copy
+SELECT event_id, gpid, device_id, correlation_id, launch_id FROM {0}_copy
 """
-IS_LAUNCH = "(?i)launch|memcpy|memset"
 # Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
 COPY_KINDS = (
     (0, "Unknown", None),
@@ -72,11 +71,12 @@ def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> 
         return
     for table in ("staged_kernel", "staged_copy"):
         connection.execute(
-            f"""UPDATE {table} SET gpid = c.gpid FROM (
-                SELECT correlation_id, min(gpid) AS gpid FROM staged_launch GROUP BY correlation_id HAVING count(*) = 1
+            f"""UPDATE {table} SET gpid = c.gpid, launch_id = c.launch_id FROM (
+                SELECT correlation_id, min(gpid) AS gpid, min(launch_id) AS launch_id FROM staged_launch
+                GROUP BY correlation_id HAVING count(*) = 1
             ) AS c WHERE {table}.gpid IS NULL AND {table}.correlation_id = c.correlation_id"""
         )
-        connection.execute(f"UPDATE {table} SET correlation_id = NULL WHERE gpid IS NULL")
+        connection.execute(f"UPDATE {table} SET correlation_id = NULL, launch_id = NULL WHERE gpid IS NULL")
     account.noted(
         "process_guessed",
         unknown,
@@ -97,24 +97,6 @@ def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool,
 
 def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> Iterator[Rows]:
     """Yield the event rows of the current process; ``are_sorted``: the kernels stand in the order of their starts."""
-    # Several calls of one id: the one named as a launch, then the earliest.
-    connection.execute(
-        """
-        CREATE OR REPLACE TEMP TABLE link_launch AS
-        SELECT
-            l.correlation_id,
-            coalesce(
-                arg_min(l.launch_id, l.start_ns) FILTER (l.name IN (
-                    SELECT id FROM link_call_name WHERE regexp_matches(value, $pattern)
-                )),
-                arg_min(l.launch_id, l.start_ns)
-            ) AS launch_id
-        FROM part_launch AS l
-        WHERE l.correlation_id IN (SELECT correlation_id FROM part_gpu WHERE correlation_id IS NOT NULL)
-        GROUP BY l.correlation_id
-        """,
-        {"pattern": IS_LAUNCH},
-    )
     collectives.link(connection)
     ((devices,),) = connection.execute("SELECT count(DISTINCT device_id) FROM part_kernel").fetchall()
     order = "" if are_sorted and devices < 2 else "ORDER BY g.device_id, g.start_ns, g.event_id"
@@ -135,12 +117,7 @@ SELECT
     g.registers AS registers_per_thread, g.static_shared::BIGINT AS static_shared_bytes,
     g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes,
     m.bytes, m.collective, m.group_name, m.group_size
-FROM (
-    SELECT g.*, l.launch_id
-    FROM part_kernel AS g
-    LEFT JOIN link_launch AS l ON g.correlation_id = l.correlation_id
-    {order}
-) AS g
+FROM (FROM part_kernel AS g {order}) AS g
 LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_kernel)) AS n ON g.name = n.id
 LEFT JOIN link_collective AS m ON g.event_id = m.event_id
 """
@@ -155,12 +132,7 @@ SELECT
     END AS name,
     g.start_ns, g.duration_ns, g.device_id, g.stream_id::BIGINT AS stream_id, g.context_id::BIGINT AS context_id,
     g.correlation_id, g.launch_id, g.graph_id, g.graph_node_id, g.bytes, c.direction AS copy_kind
-FROM (
-    SELECT g.*, l.launch_id
-    FROM part_copy AS g
-    LEFT JOIN link_launch AS l ON g.correlation_id = l.correlation_id
-    ORDER BY g.device_id, g.start_ns, g.event_id
-) AS g
+FROM (FROM part_copy ORDER BY device_id, start_ns, event_id) AS g
 LEFT JOIN link_copy_kind AS c ON g.copy_kind = c.id
 """
 LAUNCH_SQL = """

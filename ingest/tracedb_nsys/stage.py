@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import duckdb
 
 from tracedb_nsys import columns as made
 from tracedb_nsys.account import Account
+from tracedb_nsys.calls import Calls
 from tracedb_nsys.tables import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, Export, Feed, in_order
 
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
@@ -17,6 +19,7 @@ PAYLOADS = "NVTX_PAYLOAD_SCHEMAS"
 JSON = ("jsonText", "jsonTextId")
 
 
+GPU = ("kernel", "copy")
 NUMBERS = {"copy": "kernel", "nvtx": "annotation", "other": "annotation"}
 """Which staging tables share the numbers of their rows."""
 
@@ -38,6 +41,7 @@ class Stage:
         self._parts = max(cores, 1)
         self._progress = progress
         self._bases: dict[str, int] = {}
+        self._calls = Calls()
         self.events_read = 0
         self.kernels_are_sorted = False
         """Whether kernels stand in the export in the order of their starts, and so in ``staged_kernel``."""
@@ -53,11 +57,12 @@ class Stage:
         }
         read = [KERNEL, *made.COPIES, RUNTIME, DRIVER, NVTX, STRINGS, *others]
         self._total = sum(self._export.about(table) for table in read if table in self._export.tables)
+        for table in (RUNTIME, DRIVER):
+            self._events(table, "launch", made.LAUNCH)
+        self._calls.finish()
         self._events(KERNEL, "kernel", made.KERNELS)
         for table, template in made.COPIES.items():
             self._events(table, "copy", template)
-        for table in (RUNTIME, DRIVER):
-            self._events(table, "launch", made.LAUNCH)
         self._nvtx()
         for table, domain in others.items():
             self._events(table, "other", f"'{domain}' AS domain, {made.OTHER}")
@@ -75,7 +80,7 @@ class Stage:
             self._account.lost("columns_missing", count, f"{table} has no columns start and end")
             return
         valid = "duration_ns IS NOT NULL"
-        if into in ("kernel", "copy"):
+        if into in GPU:
             valid += " AND (start_ns <> 0 OR duration_ns <> 0)"
         rows, kept = self._insert(table, into, template, valid)
         self.events_read += rows
@@ -97,7 +102,10 @@ class Stage:
         base = self._bases.get(numbers, 0)
         query = made.filled(template, names, base)
         used = sorted(names.used.union(set(made.TIMES).intersection(self._export.tables[table])))
-        feeds = [Feed(part, used, self._advance) for part in self._export.batches(table, used, self._parts)]
+        watch = partial(self._calls.add, base=base) if into == "launch" else None
+        launched = self._calls.of if into in GPU else None
+        parts = self._export.batches(table, used, self._parts)
+        feeds = [Feed(part, used, self._advance, watch, launched) for part in parts]
         rows, kept = self._drain(
             feeds, f"INSERT INTO staged_{into} BY NAME SELECT * FROM (SELECT {query} FROM ({{feeds}})) WHERE {valid}"
         )
@@ -109,10 +117,10 @@ class Stage:
     def _drain(self, feeds: Sequence[Feed], query: str) -> tuple[int, int]:
         if not feeds:
             return 0, 0
-        self._connection.execute("SET preserve_insertion_order = true")  # also of what several threads read
         for number, feed in enumerate(feeds):
             self._connection.register(f"feed_{number}", feed.reader)
         union = " UNION ALL ".join(f"SELECT * FROM feed_{number}" for number in range(len(feeds)))
+        self._connection.execute("SET preserve_insertion_order = true")  # also of rows that several threads read
         try:
             ((done,),) = self._connection.execute(query.format(feeds=union)).fetchall()
         except duckdb.Error:
@@ -120,6 +128,7 @@ class Stage:
                 feed.check()
             raise
         finally:
+            self._connection.execute("SET preserve_insertion_order = false")
             for number in range(len(feeds)):
                 self._connection.unregister(f"feed_{number}")
         return sum(feed.rows for feed in feeds), int(done)

@@ -6,7 +6,7 @@ and columns are chosen by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # since 2023.3; from 2022.1; ol
 TEXT = frozenset(("text", "value", "jsonText"))
 """Columns of text among those that are read in bulk; all others are 64-bit integers."""
 START = "start"
+LAUNCH = "launch"
 ROW = "row"
 """The added column that numbers the rows of a table."""
 
@@ -95,27 +96,44 @@ class Feed:
     DuckDB drains it in threads of its own and turns an error into text; ``check`` raises the error itself.
     """
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], progress: Any) -> None:
+    def __init__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        columns: Sequence[str],
+        progress: Callable[[int], None],
+        watch: Callable[[pa.RecordBatch], None] | None = None,
+        launched: Callable[[pa.RecordBatch], pa.Array] | None = None,
+    ) -> None:
+        """``watch`` sees each batch; what ``launched`` makes of it becomes its column ``launch``."""
         self.rows = 0
         self.span: tuple[int, int] | None = (0, 0)
         """First and last start; None if a row starts before the one before it."""
         self._batches = batches
         self._progress = progress
+        self._watch = watch
+        self._launched = launched
         self._error: ReadError | None = None
-        self.reader = pa.RecordBatchReader.from_batches(schema(columns), self._counted())
+        made = schema(columns)
+        if launched is not None:
+            made = made.append(pa.field(LAUNCH, pa.int64()))
+        self.reader = pa.RecordBatchReader.from_batches(made, self._counted())
 
     def _counted(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._batches:
-                self._watch(batch)
+                self._follow(batch)
                 self.rows += batch.num_rows
                 self._progress(batch.num_rows)
+                if self._watch is not None:
+                    self._watch(batch)
+                if self._launched is not None:
+                    batch = batch.append_column(LAUNCH, self._launched(batch))
                 yield batch
         except ReadError as error:
             self._error = error
             raise
 
-    def _watch(self, batch: pa.RecordBatch) -> None:
+    def _follow(self, batch: pa.RecordBatch) -> None:
         if self.span is None or START not in batch.schema.names or not batch.num_rows:
             return
         if batch[START].null_count:

@@ -24,6 +24,8 @@ from tracedb.ingester import Options
 from tracedb_torch.decoding import BlockReader, Decoded
 
 DEPTH = 8  # blocks on their way to the helper: enough that it never waits for this process to find the time
+# Ctrl-C reaches this process too, and ends it without a word: it holds nothing that must be put in order.
+START = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from tracedb_torch.helpers import main; main()"
 PIPE_BYTES = 1 << 20
 FIRST_TEXT = 1 << 40  # the helper numbers its texts from here
 LENGTH = struct.Struct("<Q")
@@ -35,7 +37,7 @@ class Helper:
     def __init__(self, options: Options) -> None:
         flags = [name for name in ("python_stacks", "memory_events") if getattr(options, name)]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from tracedb_torch.helpers import main; main()", *flags],
+            [sys.executable, "-c", START, *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

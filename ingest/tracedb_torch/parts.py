@@ -45,7 +45,7 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
     file is taken; in a file sorted otherwise, the n-th GPU row of an id goes with its n-th launch. Where there are as
     many GPUs as processes, all rows of a GPU go where most of them do.
     """
-    account.warned("several_processes", len(pids), "one file held several processes; each became a capture of its own")
+    account.noted("several_processes", len(pids), "one file held several processes; each became a capture of its own")
     connection.execute(CANDIDATES)
     (clash,) = connection.execute(CLASHES).fetchone() or (0,)
     connection.execute(IN_ORDER if clash else NEAREST)

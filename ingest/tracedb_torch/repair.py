@@ -16,6 +16,8 @@ ESCAPED = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 LONE_BACKSLASH = re.compile(r'\\(?!")')
 BARE_WORD = re.compile(r"(:\s*)(-?[A-Za-z_][\w .:+-]{0,99}?)(?=\s*[,}\]])")
+SHORTENED = re.compile(r"(:\s*)(\[[\d, ]*\.\.\.[\d, ]*\])")
+NO_VALUE = re.compile(r'(":\s*)(?=[,}])')
 DOUBLED_QUOTES = re.compile(r'""([^"\n]+?)""')
 TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 LITERALS = {"true", "false", "null", "NaN", "Infinity"}
@@ -28,6 +30,9 @@ _ANY_KEY = r'"[A-Za-z_][\w .%()/-]*"\s*:'
 TEXT_VALUE = re.compile(
     r"(" + _ANY_KEY + r'\s*")(.*?)("(?=\s*,\s*' + _ANY_KEY + r"|\s*[}\]]\s*(?:[,}\]]|$)))", re.DOTALL
 )
+ARGUMENTS = re.compile(r',\s*"args"\s*:\s*\{')
+ARGUMENT = re.compile(r'"([^"\\]{1,40})"\s*:\s*("[^"\\]*"|-?[1-9]\d{0,18}|0|\[[1-9][\d, \n]*\d\])(?=\s*[,}])')
+PHASE = re.compile(r'"ph"\s*:')
 BARE_QUOTE = re.compile(r'(?<!\\)"')
 SHORT = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
 LONGEST = 4 << 20  # an event longer than this is given up
@@ -45,9 +50,27 @@ def mend(text: bytes) -> dict[str, Any] | None:
             return found
     for attempt in (_quotes, _quotes_and_values) if is_short else (_quotes_in_name,):
         found = _load(attempt(source))
-        # A quote escaped at the wrong place leaves keys at the top that no event has.
-        if found is not None and found.keys() <= TOP_KEYS:
+        if found is not None and _is_plausible(found):
             return found
+    return _without_some_arguments(source) if is_short else None
+
+
+def _is_plausible(event: dict[str, Any]) -> bool:
+    """A quote escaped at the wrong place leaves keys at the top that no event has, or makes the phase too long."""
+    return event.keys() <= TOP_KEYS and len(str(event.get("ph", "X"))) == 1
+
+
+def _without_some_arguments(source: str) -> dict[str, Any] | None:
+    """Read what stands before the arguments as a whole, and of these the ones that can be read one by one."""
+    arguments = ARGUMENTS.search(source)
+    if arguments is None or len(PHASE.findall(source)) != 1:
+        return None
+    head = source[: arguments.start()] + "}"
+    for attempt in (_as_is, _backslashes, _quotes):
+        found = _load(attempt(head))
+        if found is not None and _is_plausible(found):
+            args = (_load(f"{{{match[0]}}}") for match in ARGUMENT.finditer(_values(source[arguments.end() :])))
+            return {**found, "args": {key: value for arg in args if arg for key, value in arg.items()}}
     return None
 
 
@@ -84,8 +107,9 @@ def _backslashes(source: str) -> str:
 
 
 def _values(source: str) -> str:
-    """Quote bare words, undo doubled quotes."""
+    """Quote bare words and shortened lists, undo doubled quotes, put null where nothing stands."""
     source = DOUBLED_QUOTES.sub(r'"\1"', source)
+    source = SHORTENED.sub(r'\1"\2"', NO_VALUE.sub(r"\1null", source))
     return BARE_WORD.sub(lambda m: m[0] if m[2] in LITERALS else f'{m[1]}"{m[2]}"', source)
 
 

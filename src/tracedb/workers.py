@@ -1,8 +1,8 @@
 """Loading several captures at once: worker processes read in parallel and take turns at the database.
 
-A worker is ``python -m tracedb.workers``. Both sides exchange lines of JSON: the parent sends tasks and permission to
-write, the worker sends progress, asks for its turn, and reports outcomes. Rows never pass between processes: each
-worker writes its own captures.
+A worker is a Python that runs ``main`` of this module. Both sides exchange lines of JSON: the parent sends tasks and
+permission to write, the worker sends progress, asks for its turn, and reports outcomes. Rows never pass between
+processes: each worker writes its own captures.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Capture
 from tracedb.loading import load
 from tracedb.tasks import Loaded, Outcome, Request, Task
+
+QUIET_START = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
+"""Runs a module's ``main``; Ctrl-C while it is still importing ends it without a traceback."""
 
 
 def load_all(
@@ -115,7 +118,10 @@ class _Pool:
 
     def _start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tracedb.workers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", QUIET_START.format("tracedb.workers")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         with self._state:
             self._processes.append(process)
@@ -206,6 +212,7 @@ def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
 
 def main() -> None:
     """The worker's side: load the tasks that come in on standard input."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     out, sys.stdout = sys.stdout, sys.stderr  # what an ingester prints must not get among the messages
 
     def say(message: dict[str, Any]) -> None:
@@ -234,7 +241,3 @@ def main() -> None:
         sys.exit(130)
     except TracedbError as error:
         sys.exit(f"tracedb: error: {error}")
-
-
-if __name__ == "__main__":
-    main()

@@ -123,7 +123,7 @@ def _check_part(tables: Tables, capture: dict[str, Any]) -> None:
     for table in ("kernel_event", "launch", "op", "annotation"):
         for row in mine.get(table, []):
             assert row["start_ns"] is not None
-            assert row["name"], f"{table} has a row without a name"
+            assert row["name"] is not None, f"{table} has a row without a name"
             assert row["duration_ns"] is None or row["duration_ns"] >= 0, f"{table} has a negative duration"
     gave = sum(len(mine.get(table, [])) for table in schema.EVENT_TABLES)
     if capture["events_read"] is not None:

@@ -127,7 +127,7 @@ class TestB002Quotes:
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_hopeless_events_are_lost_alone(self, tmp_path: Path, layout: str) -> None:
-        bad = (b'{"ph": "X", "cat": "kernel", "name: 5, ts" 7}', b"garbage", b'{"ph": "X", "args": {"x": 1}', b"}}")
+        bad = (b'{"ph": "X", "cat": "kernel", "name: 5, ts" 7}', b"garbage", b'{"ph": 1 2}', b"}}")
         found = read_around(tmp_path, *bad, layout=layout)
         assert found.kernels() == KERNELS
         assert (found.status, found.faults) == ("repaired", {"event_unreadable": 4})
@@ -271,6 +271,37 @@ class TestB007CollectiveArguments:
         found = read_around(tmp_path, *bad)
         assert found.kernels("occupancy_percent")[3:] == [50.0] * len(values)
         assert found.kernels()[:3] == KERNELS
+
+    @pytest.mark.parametrize("layout", ["native", "compact"])
+    def test_kernels_are_kept_whatever_their_arguments(self, tmp_path: Path, layout: str) -> None:
+        broken = (
+            {"x": Raw('["a", "it"s"]')},
+            {"x": Raw("[float, c10::Half, ]")},
+            {"x": Raw("[1, 2")},
+            {"x": Raw('"f.py(1): "g"; h"')},
+            {"x": Raw("0x7")},
+            {"x": Raw("")},
+            {"Process Group Ranks": Raw("[0, 1, ..., 7]")},
+            {"x": Raw("None"), "y": Raw("True")},
+            {"x": Raw("{")},
+        )
+        bad = [
+            kernel(
+                200 + place,
+                2,
+                "nccl",
+                correlation=9,
+                args={**args, "Collective name": Raw("allreduce"), "grid": [3, 2, 1]},
+            )
+            for place, args in enumerate(broken)
+        ]
+        found = read_around(tmp_path, *bad, layout=layout)
+        assert found.kernels()[:3] == KERNELS
+        columns = ("name", "start_ns", "duration_ns", "stream_id", "correlation_id", "collective", "grid_x", "grid_y")
+        rows = [("nccl", 200_000 + 1000 * i, 2_000, 7, 9, "allreduce", 3, 2) for i in range(len(broken))]
+        assert found.kernels(*columns)[3:] == rows
+        assert found.faults["event_repaired"] == len(broken)
+        assert found.kernels("group_ranks")[9] == "[0, 1, ..., 7]"
 
 
 class TestB009Commas:

@@ -57,7 +57,7 @@ class TestCutFiles:
         events = [kernel(i, 1, f'k "{i}" \\ {{}},{{', args={"x": [{"a": 1}, {"b": [2]}]}) for i in range(4)]
         content = document(events, layout, after={"traceName": "x"})
         first, last = content.index(b"traceEvents"), content.rindex(b"]")
-        for cut in [*range(first + 14, last, len(content) // 16), last]:
+        for cut in [*range(first + 14, last, len(content) // 11), last]:
             path = write(tmp_path / "x.json", content[:cut])
             whole = whole_events(content[:cut])
             if whole == 0:
@@ -179,16 +179,16 @@ class TestPacking:
         assert found.status in ("repaired", "truncated")
         assert found.faults == {"stream_damaged": 1}
 
-    @pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.json.zst", "x.gz", "x", "x.txt"])
-    @pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
-    def test_the_name_does_not_matter(self, tmp_path: Path, name: str, packing: str) -> None:
+    @pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.json.zst", "x"])
+    def test_the_name_does_not_matter(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
-        path.write_bytes(packed(document(list(self.EVENTS), "compact"), packing))
-        assert len(read(path).kernels()) == 300
+        for packing in ("", ".gz", ".zst"):
+            path.write_bytes(packed(document(launched(3), "compact"), packing))
+            assert len(read(path).kernels()) == 3
 
 
 class TestLength:
-    @pytest.mark.parametrize("edge", range(-3, 4))
+    @pytest.mark.parametrize("edge", [-1, 0, 1])
     def test_bad_event_at_the_edge_of_a_block(self, tmp_path: Path, edge: int) -> None:
         """A malformed event slides over the places at which the file is cut into pieces."""
         bad = frame(1, 1, Raw('"a"}, {"b\\q"'))
@@ -275,18 +275,18 @@ class TestBombs:
     def test_refused(self, tmp_path: Path, head: bytes, filling: bytes, expected: str) -> None:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
-            file.writelines(bomb(head, filling, 100))
+            file.writelines(bomb(head, filling, 80))
         assert path.stat().st_size < 2 * MIB
         before = time.perf_counter()
         with pytest.raises(ReadError, match=expected):
             read(path)
         assert time.perf_counter() - before < 30
 
-    @pytest.mark.parametrize("filling", [b" ", b"\0"])
+    @pytest.mark.parametrize("filling", [b"\0"])
     def test_behind_the_events(self, tmp_path: Path, filling: bytes) -> None:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
-            file.writelines(bomb(document([kernel(1), kernel(2)]), filling, 100))
+            file.writelines(bomb(document([kernel(1), kernel(2)]), filling, 80))
         found = read(path)
         assert len(found.kernels()) == 2
 
@@ -317,7 +317,7 @@ print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if
 """
     # The peak of /proc counts from the start of the program; that of getrusage is inherited from the parent.
     peaks = []
-    for size in (2, 8):
+    for size in (1, 5):
         path = tmp_path / f"{size}.json.gz"
         with path.open("wb") as file:
             block = b",".join(event_text(event, "compact") for event in launched(20_000))

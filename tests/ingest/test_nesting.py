@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tracedb import nesting
 
-EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Item(NamedTuple):

@@ -152,6 +152,21 @@ class TestRules:
         assert found.rows("kernel_event", "name", "launch_id IS NULL", order="start_ns")[1] == ("orphan", True)
         assert found.held() == [("forward", 1000)]
 
+    def test_a_call_without_usable_times_launches_nothing(self, tmp_path: Path) -> None:
+        made = Nsys()
+        made.kernel(100, 110, correlation=made.call(20, 10))
+        found = load(tmp_path, made)
+        assert found.rows("kernel_event", "launch_id") == [None]
+        assert found.rows("launch", "name") == []
+
+    def test_of_several_calls_the_first_launched(self, tmp_path: Path) -> None:
+        made = Nsys()
+        made.call(10, 20, "first", correlation=5)
+        made.call(30, 40, "second", correlation=5)
+        made.kernel(100, 110, correlation=5)
+        joined = "kernel_event JOIN main.launch AS l USING (capture_id, launch_id)"
+        assert load(tmp_path, made).rows(joined, "l.name") == ["first"]
+
     @pytest.mark.parametrize("sentinel", [0, -1, None, 0xFFFFFFFF])
     def test_b044_no_correlation_joins_nothing(self, tmp_path: Path, sentinel: int | None) -> None:
         made = Nsys()

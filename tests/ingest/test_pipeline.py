@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -357,12 +358,15 @@ class TestJobs:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
+@cache
+def long_content() -> bytes:
+    head, _, tail = document(launched(10_000), "compact").partition(b'"traceEvents":[')
+    return head + b'"traceEvents":[' + b",".join([tail.rpartition(b"]")[0]] * 10) + b"]}"
+
+
 def long_trace(path: Path) -> Path:
-    """A trace that takes a few seconds to read."""
-    content = document(launched(20_000), "compact")
-    head, _, tail = content.partition(b'"traceEvents":[')
-    events = tail.rpartition(b"]")[0]
-    return write(path, head + b'"traceEvents":[' + b",".join([events] * 5) + b"]}")
+    """A trace that takes a few seconds to read; each with bytes of its own."""
+    return write(path, long_content() + b"\n" * len(path.name))
 
 
 def background(*paths: Path, db: Path, jobs: int) -> subprocess.Popen[str]:

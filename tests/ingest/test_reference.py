@@ -40,7 +40,7 @@ def of(answers: list[dict[str, Any]]) -> pytest.MarkDecorator:
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reference") / "all.duckdb"
     command = [sys.executable, "-m", "tracedb", "-q", "ingest", SHARED / "data" / "torch", SHARED / "data" / "sweeps"]
-    command += ["--db", path, "--labels-from", r"/data/(?P<file>(?:torch|sweeps)/.+)$", "--jobs", "2"]
+    command += ["--db", path, "--labels-from", r"/data/(?P<file>(?P<folder>torch|sweeps)/.+)$", "--jobs", "2"]
     done = subprocess.run([str(item) for item in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return path
@@ -153,7 +153,8 @@ def ranges(db: Path) -> dict[tuple[str, str], dict[str, int]]:
         assert name not in found
         counted = {"instances": row["instances"], "range_total_ns": row["range_total_ns"]}
         found[name] = {**counted, "kernels": 0, "kernel_ns": 0}
-    for row in report(db, "nvtx-kernels", "--by", "file", "--top", "0", "--rule", "thread"):
+    of_torch = ("--where", "folder=torch")  # of the sweeps the answers count ranges only
+    for row in report(db, "nvtx-kernels", "--by", "file", "--top", "0", "--rule", "thread", *of_torch):
         if row["range"] is not None:
             found[row["file"], row["range"]]["kernels"] += row["calls"]
             found[row["file"], row["range"]]["kernel_ns"] += row["total_ns"]

@@ -249,7 +249,8 @@ class TestRangeRules:
     """Ranges of kernels, derived at load: rule thread, rule process, and time where no launches were recorded."""
 
     @pytest.fixture(scope="class")
-    def db(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    @classmethod
+    def db(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = tmp_path_factory.mktemp("rules")
         backward = [
             annotation(0, 100, "step"),
