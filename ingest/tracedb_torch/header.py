@@ -130,9 +130,9 @@ def header_of(trace: Trace, account: Account) -> Header:
     if trace.is_bare_list:
         return Header({})
     tail = bytes(trace.tail)
-    if EVENTS_KEY.search(tail):
+    if b'"traceEvents"' in tail and EVENTS_KEY.search(tail):
         raise ReadError("a second traceEvents array follows the first: two traces were written into one file")
-    if EVENT_START.search(tail):
+    if b'"ph"' in tail and EVENT_START.search(tail):
         raise ReadError("events follow the end of the event array: several processes wrote into this file at once")
     head = trace.head.removeprefix(BOM)
     _check_ranks(head, tail)
@@ -151,7 +151,8 @@ def header_of(trace: Trace, account: Account) -> Header:
 
 def _check_ranks(head: bytes, tail: bytes) -> None:
     """Raise ``ReadError`` where different ranks stand before and after the events."""
-    ranks = {rank for text in (head, tail) for rank in RANK.findall(text)}
+    texts = [text for text in (head, tail) if b'"distributedInfo"' in text]
+    ranks = {rank for text in texts for rank in RANK.findall(text)}
     if len(ranks) > 1:
         named = " and ".join(sorted(rank.decode() for rank in ranks))
         raise ReadError(f"the trace says that it is of rank {named}: several processes wrote into this file at once")
@@ -161,7 +162,8 @@ def _searched(text: str) -> dict[str, Any]:
     decoder = json.JSONDecoder(strict=False)
     found: dict[str, Any] = {}
     for key in READ:
-        place = re.search(r'(?<!\\)"' + re.escape(key) + r'"\s*:\s*', text)
+        # Looked for plainly first: a regular expression takes seconds for a long tail of garbage.
+        place = re.search(r'(?<!\\)"' + re.escape(key) + r'"\s*:\s*', text) if f'"{key}"' in text else None
         if place is None:
             continue
         try:

@@ -201,11 +201,18 @@ def check_counts(ingester: Ingester, path: Path, count: Callable[[Path], dict[st
     ``count`` gives the number of rows by table, of kernel_event also by kind (``kernel``, ``memcpy``, ``memset``), and
     the number of all events as ``events``; what it leaves out is not compared.
     """
-    (tables,) = (read(ingester, capture) for capture in captures(ingester, path))
-    kinds = [row["kind"] for row in tables.get("kernel_event", [])]
-    found = {table: len(tables.get(table, [])) for table in schema.EVENT_TABLES}
-    found |= {kind: kinds.count(kind) for kind in ("kernel", "memcpy", "memset", "graph")}
-    found["events"] = sum(row["events_read"] for row in tables["capture"])
+    found = dict.fromkeys((*schema.EVENT_TABLES, "kernel", "memcpy", "memset", "graph", "events"), 0)
+    (capture,) = captures(ingester, path)
+    with duckdb.connect(":memory:", config={"threads": 1}) as scratch:
+        for rows in ingester.read(capture, scratch, Options()):
+            data = rows.data.to_arrow_table() if isinstance(rows.data, duckdb.DuckDBPyRelation) else rows.data
+            if rows.table in schema.EVENT_TABLES:
+                found[rows.table] += data.num_rows
+            if rows.table == "kernel_event":
+                for kind in data["kind"].to_pylist():
+                    found[kind] += 1
+            if rows.table == "capture":
+                found["events"] += sum(data["events_read"].to_pylist())
     expected = count(path)
     assert {name: found[name] for name in expected} == expected
 

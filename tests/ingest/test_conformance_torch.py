@@ -20,7 +20,7 @@ SHARED = ROOT.parent / "shared" / "data" / "torch"
 SAMPLES = [*sorted(DATA.glob("*.json.gz")), *sorted((ROOT / "examples" / "run").rglob("*.json.gz"))[:1]]
 RECORDED = sorted(SHARED.rglob("*.json.gz"))
 ONE_OF_EACH = [path for path in RECORDED if path.parent.name != "dlrm8" or path.name.startswith("worker0")]
-SMALL = 70 << 10  # bytes of a packed trace up to which it is read several times
+SMALL = 40 << 10  # bytes of a packed trace up to which it is read several times
 
 TABLES = {
     **dict.fromkeys(("kernel", "Kernel"), "kernel"),

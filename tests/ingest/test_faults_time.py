@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ingest.traces import HEADER, LAYOUTS, Event, Raw, annotation, call, document, kernel, memcpy, op, read, write
+from ingest.readings import read
+from ingest.traces import HEADER, LAYOUTS, Event, Raw, annotation, call, document, kernel, memcpy, op, write
 
 NO_BASE = {key: value for key, value in HEADER.items() if key != "baseTimeNanoseconds"}
 DAY_US = 86_400_000_000
