@@ -213,6 +213,18 @@ def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
 def main() -> None:
     """The worker's side: load the tasks that come in on standard input."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _serve_parent()
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(130)
+    except TracedbError as error:
+        sys.exit(f"tracedb: error: {error}")
+    finally:
+        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _serve_parent() -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # what an ingester prints must not get among the messages
 
     def say(message: dict[str, Any]) -> None:
@@ -227,17 +239,12 @@ def main() -> None:
         finally:
             say({"left": True})
 
-    try:
-        setup = json.loads(sys.stdin.readline())
-        request = _request_from_json(setup["request"])
-        known = {int(size): set(digests) for size, digests in setup["known"].items()}
-        while line := sys.stdin.readline():
-            task = _task_from_json(json.loads(line))
-            try:
-                say(_outcome_to_json(load(task, request, known, lambda done: say({"progress": done}), turn)))
-            except DatabaseBusy as error:
-                say({"busy": str(error)})
-    except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)
-    except TracedbError as error:
-        sys.exit(f"tracedb: error: {error}")
+    setup = json.loads(sys.stdin.readline())
+    request = _request_from_json(setup["request"])
+    known = {int(size): set(digests) for size, digests in setup["known"].items()}
+    while line := sys.stdin.readline():
+        task = _task_from_json(json.loads(line))
+        try:
+            say(_outcome_to_json(load(task, request, known, lambda done: say({"progress": done}), turn)))
+        except DatabaseBusy as error:
+            say({"busy": str(error)})
