@@ -1,9 +1,11 @@
 # `make demo` shows the main job on the sample run; `make test` installs what the tests need and runs them.
-# Everything is installed into .venv. PYTHON names another interpreter (3.11 or newer); PYTEST_ARGS goes to pytest.
+# Everything is installed into .venv. PYTHON names another interpreter (3.11 or newer); PYTEST_ARGS goes to pytest,
+# which uses every core (PYTEST_ARGS=-n0: one process, as a debugger wants it).
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_DB ?= demo.duckdb
+PARALLEL := -n auto --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14
@@ -25,11 +27,11 @@ demo: $(VENV)/installed
 	$(BIN)/tracedb report gemm-variance --db $(DEMO_DB) --by channels --top 5
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 check: lint sql-lint
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-branch --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .

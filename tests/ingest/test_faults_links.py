@@ -39,9 +39,9 @@ class TestCorrelation:
         calls = [call(i, 1, sentinel) for i in range(count)]
         kernels = [kernel(count + i, 1, correlation=sentinel) for i in range(count)]
         path = write(tmp_path / "x.json", [*calls, *kernels], "compact")
-        before = time.perf_counter()
+        before = time.process_time()
         found = read(path)
-        assert time.perf_counter() - before < 20
+        assert time.process_time() - before < 20
         assert set(found.kernels("correlation_id", "launch_id")) == {(None, None)}
         assert len(found.kernels()) == len(found.rows("launch", "launch_id")) == count
 

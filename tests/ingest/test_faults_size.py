@@ -109,10 +109,10 @@ class TestBombs:
         with path.open("wb") as file:
             file.writelines(bomb(head, filling, 66))
         assert path.stat().st_size < 2 * MIB
-        before = time.perf_counter()
+        before = time.process_time()
         with pytest.raises(ReadError, match=expected):
             read(path)
-        assert time.perf_counter() - before < 30
+        assert time.process_time() - before < 30
 
     @pytest.mark.parametrize("filling", [b"\0"])
     def test_behind_the_events(self, tmp_path: Path, filling: bytes) -> None:
@@ -126,9 +126,9 @@ class TestBombs:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
             file.writelines(bomb(b" ", b" ", 100, document([kernel(1)])))
-        before = time.perf_counter()
+        before = time.process_time()
         assert list(ingester.find([path])) == []
-        assert time.perf_counter() - before < 5
+        assert time.process_time() - before < 5
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
