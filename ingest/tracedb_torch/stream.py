@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -138,6 +137,7 @@ def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
     """
     ready: queue.Queue[bytes | None] = queue.Queue(depth)
     stopped = threading.Event()
+    faults: list[BaseException] = []
 
     def put(item: bytes | None) -> None:
         while not stopped.is_set():
@@ -153,14 +153,19 @@ def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
                 put(piece)
                 if stopped.is_set():
                     return
+        except BaseException as error:  # noqa: BLE001 - raised again where the pieces are consumed
+            faults.append(error)
         finally:
             put(None)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="tracedb-read") as thread:
-        produced = thread.submit(produce)
-        try:
-            while (item := ready.get()) is not None:
-                yield item
-        finally:
-            stopped.set()
-        produced.result()
+    # A daemon, for Python waits at its end for every other thread: Ctrl-C may come before the consumer closes this.
+    thread = threading.Thread(target=produce, name="tracedb-read", daemon=True)
+    try:
+        thread.start()
+        while (item := ready.get()) is not None:
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
+    if faults:
+        raise faults[0]
