@@ -261,7 +261,7 @@ class TestSampleRun:
 
 
 def test_the_trace_maker_records(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="torch is not installed; it is never installed by default")
+    pytest.importorskip("torch", reason="PyTorch is not installed")
     path = tmp_path / "rank0.json.gz"
     script = str(ROOT / "examples" / "make_trace.py")
     subprocess.run([sys.executable, script, str(path), "--width", "32"], check=True, capture_output=True)

@@ -20,7 +20,7 @@ from tracedb.errors import TracedbError
 
 TABLES = (
     *("annotation", "annotation_kernel", "capture", "counter", "device", "ingest_issue", "kernel_event"),
-    *("kernel_rule", "launch", "memory_event", "op"),
+    *("kernel_rule", "launch", "memory_event", "op", "sample_status"),
 )
 CONTRACT = {
     "capture": """capture_id source path sha256 host pid rank world_size tool_version clock_zero_unix_ns status

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "views": ("tracedb.commands.views:views", "List, show and verify the views."),
     "schema": ("tracedb.commands.schema:schema", "List the tables, or the columns of one."),
     "ingesters": ("tracedb.commands.ingesters:ingesters", "List the installed ingesters."),
+    "sample": ("tracedb.commands.sample:sample", "Time operators over a sweep of shapes on this machine's GPU."),
     "doctor": ("tracedb.commands.doctor:doctor", "Say what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""

@@ -74,7 +74,7 @@ def _load(
             try:
                 with attached(connection, request.database), transaction(connection):
                     connection.execute("SET preserve_insertion_order = true")
-                    _prepare(connection, request.database)
+                    prepare(connection, request.database)
                     digest = hashing.result()
                     seen = connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
                     if seen and seen[0]:
@@ -100,7 +100,8 @@ def _remove_if_empty(database: Path) -> None:
         database.unlink(missing_ok=True)
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Give the attached database its tables and views, where it is new or its views are older than ours."""
     from tracedb import __version__
 
     if not is_ours(connection):

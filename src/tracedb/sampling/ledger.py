@@ -1,0 +1,68 @@
+"""What became of every shape of a sweep: the table main.sample_status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from tracedb import loading
+from tracedb.database import attached, open_read_only, transaction, workbench
+from tracedb.sampling.recording import Outcome
+from tracedb.sampling.sweep import Shape
+from tracedb.tasks import MEMORY_LIMIT
+
+
+@dataclass(frozen=True)
+class Series:
+    """Samples that belong together: one operator with one element type on one device."""
+
+    operator: str
+    dtype: str
+    device: str
+
+
+def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], str]:
+    """Return shape → latest status of what the database holds of a series."""
+    if not database.exists():
+        return {}
+    with open_read_only(database) as connection:
+        rows = connection.execute(
+            """SELECT s.shape, arg_max(s.status, s.sampled_at) FROM main.sample_status AS s
+            WHERE s.operator = ? AND s.dtype = ? AND s.device = ? GROUP BY s.shape""",
+            [series.operator, series.dtype, series.device],
+        ).fetchall()
+    return {key(shape): status for shape, status in rows}
+
+
+def key(shape: Shape) -> tuple[tuple[str, int], ...]:
+    """Return a shape in a form that compares whatever the order of its parameters."""
+    return tuple(sorted(shape.items()))
+
+
+def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_id: int | None) -> None:
+    """Add a row for each shape; the database is made where there is none."""
+    with workbench(MEMORY_LIMIT, 1, database) as connection, attached(connection, database), transaction(connection):
+        loading.prepare(connection, database)
+        for outcome in outcomes:
+            _insert(connection, series, outcome, capture_id if outcome.status == "sampled" else None)
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, series: Series, outcome: Outcome, capture_id: int | None) -> None:
+    connection.execute(
+        """INSERT INTO main.sample_status
+        VALUES ($operator, $dtype, $device, map($names::VARCHAR[], $values::BIGINT[]), $status, $detail, $capture,
+            current_timestamp::TIMESTAMP)""",
+        {
+            "operator": series.operator,
+            "dtype": series.dtype,
+            "device": series.device,
+            "names": list(outcome.shape),
+            "values": list(outcome.shape.values()),
+            "status": outcome.status,
+            "detail": outcome.detail,
+            "capture": capture_id,
+        },
+    )

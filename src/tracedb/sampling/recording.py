@@ -1,0 +1,122 @@
+"""Shapes run under the profiler: a batch of them gives one trace file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracedb.errors import TracedbError
+from tracedb.sampling import device as devices
+from tracedb.sampling.configuration import Configuration
+from tracedb.sampling.operator import Operator, Prepared
+from tracedb.sampling.sweep import Shape, text
+
+if TYPE_CHECKING:
+    import torch
+
+FAULTS = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+"""What an operator may raise at a shape; anything else is a fault of its code and ends the sweep."""
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
+LOST_DEVICE = ("cuda error:", "device-side assert", "unspecified launch failure")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a shape: sampled, invalid, out_of_memory or error."""
+
+    shape: Shape
+    status: str
+    detail: str | None = None
+
+
+class Recorder:
+    """Runs shapes of one operator with one element type on one device."""
+
+    def __init__(
+        self, operator: Operator, configuration: Configuration, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self._operator = operator
+        self._iterations = configuration.active
+        self._warmups = configuration.wait + configuration.warmup
+        self._dtype = dtype
+        self._device = device
+
+    def invalid(self, shape: Shape) -> str | None:
+        """Return why a shape does not exist, or None."""
+        missing = [name for name in self._operator.needs if name not in shape]
+        if missing:
+            return f"{self._operator.name} needs {', '.join(missing)} in columns_name"
+        return self._operator.invalid(shape, self._dtype, self._device)
+
+    def once(self, shape: Shape) -> Outcome:
+        """Run a shape a single time, without the profiler."""
+        return self._guarded(shape, warmups=0, iterations=1)
+
+    def profile(self, shapes: Sequence[Shape], trace: Path) -> list[Outcome]:
+        """Run shapes under the profiler and write its trace."""
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU]
+        if self._device.type == "cuda":
+            activities.append(ProfilerActivity.CUDA)
+        with profile(activities=activities, record_shapes=True) as profiler:
+            outcomes = [self._guarded(shape, self._warmups, self._iterations) for shape in shapes]
+        profiler.export_chrome_trace(str(trace))
+        return outcomes
+
+    def _guarded(self, shape: Shape, warmups: int, iterations: int) -> Outcome:
+        """Run a shape; where memory runs out, once more with all unused memory given back."""
+        for is_last in (False, True):
+            try:
+                self._run(shape, warmups, iterations)
+            except FAULTS as error:
+                words = " ".join(str(error).split())[:300] or type(error).__name__
+                lowered = words.lower()
+                if not isinstance(error, MemoryError) and not any(word in lowered for word in OUT_OF_MEMORY):
+                    if any(word in lowered for word in LOST_DEVICE):
+                        raise TracedbError(
+                            f"{text(self._operator.name, shape)}: {words}; the GPU cannot go on in this process, "
+                            "leave the shape out and run again"
+                        ) from error
+                    return Outcome(shape, "error", f"{type(error).__name__}: {words}")
+            else:
+                return Outcome(shape, "sampled")
+            devices.release(self._device)
+            if is_last:
+                return Outcome(shape, "out_of_memory", words)
+        raise AssertionError("both tries returned")
+
+    def _run(self, shape: Shape, warmups: int, iterations: int) -> None:
+        """Build the inputs, warm the shape up, then run it in annotated iterations."""
+        import torch
+
+        prepared = self._operator.build(shape, self._dtype, self._device)
+        output = prepared.forward()
+        gradient = None if prepared.is_step else torch.ones_like(output)
+        del output
+        for _ in range(warmups):
+            self._iterate(prepared, gradient, None)
+        for _ in range(iterations):
+            self._iterate(prepared, gradient, text(self._operator.name, shape))
+
+    def _iterate(self, prepared: Prepared, gradient: torch.Tensor | None, name: str | None) -> None:
+        """Run both passes once, each in its range, and wait for the device."""
+        from contextlib import nullcontext
+
+        from torch.profiler import record_function
+
+        def within(what: str) -> record_function | nullcontext[None]:
+            return nullcontext() if name is None else record_function(f"{what}|{name}")
+
+        for leaf in prepared.leaves:
+            leaf.grad = None
+        devices.wait_for(self._device)
+        with within("sample"):
+            with within("step" if prepared.is_step else "fwd"):
+                output = prepared.forward()
+            if not prepared.is_step:
+                with within("bwd"):
+                    output.backward(gradient)
+        devices.wait_for(self._device)

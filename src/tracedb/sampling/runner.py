@@ -1,0 +1,205 @@
+"""A sweep from its configuration into the database: batch by batch, and on from where it was left."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracedb import pipeline
+from tracedb.errors import TracedbError
+from tracedb.sampling import device as devices
+from tracedb.sampling import ledger, sweep
+from tracedb.sampling.configuration import Configuration
+from tracedb.sampling.ledger import Series
+from tracedb.sampling.operator import Operator, find
+from tracedb.sampling.recording import Outcome, Recorder
+from tracedb.sampling.sweep import Shape
+
+ITERATIONS_A_TRACE = 400
+"""A trace of that many iterations is read in seconds and holds what a crash would lose."""
+STEPS_A_TRACE = 40
+"""An optimizer's step has thousands of events."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    database: Path
+    precision: str
+    device: str | None = None
+    parts: int = 1
+    part: int = 1
+    random: int | None = None
+    seed: int = 0
+    keep_traces: Path | None = None
+    retry_failed: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is."""
+
+    series: Series
+    done: int
+    total: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rate = self.seconds / max(self.done, 1)
+        left = round(rate * (self.total - self.done))
+        percent = 100 * self.done / max(self.total, 1)
+        return (
+            f"{self.series.operator} {self.series.dtype}: {self.done} of {self.total} shapes ({percent:.1f} %), "
+            f"{rate:.2f} s a shape, {left // 3600} h {left % 3600 // 60} min {left % 60} s left"
+        )
+
+
+@dataclass
+class Account:
+    """What a sweep gave."""
+
+    series: Series
+    outcomes: list[Outcome]
+    known: int
+    captures: list[int]
+
+
+def chosen(configuration: Configuration, request: Request) -> list[Shape]:
+    """Return the shapes of this part of the sweep, in order; the one shape where the mode asks for one."""
+    if configuration.run != "get_all":
+        assert configuration.shape is not None
+        return [configuration.shape]
+    everything = list(sweep.shapes(configuration.axes))
+    if request.random is not None and request.random < len(everything):
+        from random import Random
+
+        places = sorted(Random(request.seed).sample(range(len(everything)), request.random))
+        everything = [everything[place] for place in places]
+    return sweep.share(everything, request.parts, request.part)
+
+
+def run(configuration: Configuration, request: Request, report: Callable[[Progress], None]) -> Account:
+    """Sample a sweep into the database: shapes that it holds already are left out.
+
+    Raises ``TracedbError`` where the operator or the device is not there, or a trace could not be loaded.
+    """
+    operator = _operator(configuration)
+    device = devices.choose(request.device)
+    series = Series(operator.name, request.precision, devices.title(device))
+    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
+    wanted = chosen(configuration, request)
+    known = ledger.known(request.database, series)
+    left = [shape for shape in wanted if not _is_settled(known.get(ledger.key(shape)), request.retry_failed)]
+    account = Account(series, [], len(wanted) - len(left), [])
+    begun = time.monotonic()
+    with _folder(request.keep_traces) as folder:
+        for number, batch in enumerate(_batches(left, recorder, configuration)):
+            trace = folder / _trace_name(series, request, account.known + number, request.keep_traces is not None)
+            outcomes, capture_id = _one(batch, recorder, trace, series, request)
+            account.outcomes += outcomes
+            if capture_id is not None:
+                account.captures.append(capture_id)
+            report(Progress(series, len(account.outcomes), len(left), time.monotonic() - begun))
+    return account
+
+
+def profile_one(configuration: Configuration, request: Request, folder: Path) -> tuple[Path, Outcome]:
+    """Run the configuration's one shape under the profiler and keep the trace; nothing goes into a database."""
+    recorder, series = _single(configuration, request)
+    assert configuration.shape is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    trace = folder / f"{series.operator}_{series.dtype}.json.gz"
+    return trace, recorder.profile([configuration.shape], trace)[0]
+
+
+def run_once(configuration: Configuration, request: Request) -> Outcome:
+    """Run the configuration's one shape a single time, without the profiler."""
+    recorder, _ = _single(configuration, request)
+    assert configuration.shape is not None
+    return recorder.once(configuration.shape)
+
+
+def _single(configuration: Configuration, request: Request) -> tuple[Recorder, Series]:
+    operator = _operator(configuration)
+    device = devices.choose(request.device)
+    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
+    assert configuration.shape is not None
+    if refused := recorder.invalid(configuration.shape):
+        raise TracedbError(f"{configuration.path}: {sweep.text(operator.name, configuration.shape)}: {refused}")
+    return recorder, Series(operator.name, request.precision, devices.title(device))
+
+
+def _operator(configuration: Configuration) -> Operator:
+    devices.require_torch()
+    return find(
+        configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
+    )
+
+
+def _is_settled(status: str | None, retry_failed: bool) -> bool:
+    return status is not None and (status in ("sampled", "invalid") or not retry_failed)
+
+
+def _batches(left: Sequence[Shape], recorder: Recorder, configuration: Configuration) -> Iterator[list[Outcome]]:
+    """Yield the shapes in batches, those that do not exist with their verdict; the others have the status pending."""
+    iterations = configuration.wait + configuration.warmup + configuration.active
+    budget = STEPS_A_TRACE if configuration.operator.endswith("_optimizer") else ITERATIONS_A_TRACE
+    size = max(1, budget // iterations)
+    batch: list[Outcome] = []
+    pending = 0
+    for shape in left:
+        refused = recorder.invalid(shape)
+        batch.append(Outcome(shape, "pending" if refused is None else "invalid", refused))
+        pending += refused is None
+        if pending == size:
+            yield batch
+            batch, pending = [], 0
+    if batch:
+        yield batch
+
+
+def _one(
+    batch: list[Outcome], recorder: Recorder, trace: Path, series: Series, request: Request
+) -> tuple[list[Outcome], int | None]:
+    """Profile a batch, load its trace, and write down what became of each shape."""
+    pending = [outcome.shape for outcome in batch if outcome.status == "pending"]
+    outcomes = [outcome for outcome in batch if outcome.status != "pending"]
+    capture_id = None
+    if pending:
+        sampled = recorder.profile(pending, trace)
+        outcomes += sampled
+        if any(outcome.status == "sampled" for outcome in sampled):
+            capture_id = _load(trace, series, request.database)
+        if request.keep_traces is None:
+            trace.unlink()
+    ledger.write(request.database, series, outcomes, capture_id)
+    return outcomes, capture_id
+
+
+def _load(trace: Path, series: Series, database: Path) -> int:
+    label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device}
+    (outcome,) = pipeline.ingest(trace, db=database, label=label)
+    if outcome.error is not None or not outcome.loaded:
+        raise TracedbError(f"{trace}: the profiler's trace was not loaded: {outcome.error or 'it is known already'}")
+    return outcome.loaded[0].capture_id
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Yield the folder for traces: the user's, or one that goes away."""
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="tracedb-sample-") as folder:
+        yield Path(folder)
+
+
+def _trace_name(series: Series, request: Request, number: int, compressed: bool) -> str:
+    part = f"_part{request.part}of{request.parts}" if request.parts > 1 else ""
+    return f"{series.operator}_{series.dtype}{part}_{number:05d}.json{'.gz' if compressed else ''}"

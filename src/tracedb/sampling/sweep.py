@@ -1,0 +1,44 @@
+"""The shapes of a sweep, in order, and how they are shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from tracedb.sampling.configuration import Axis
+
+Shape = dict[str, int]
+
+
+def values(axis: Axis) -> list[int]:
+    """Return the values of one parameter, its end included where a step meets it.
+
+    Steps are counted in whole numbers; by logarithms of floats some bases lose the last value.
+    """
+    found = []
+    value = axis.start
+    while value <= axis.end:
+        found.append(value)
+        value = value + axis.step if axis.stepping == "add" else value * axis.step
+    return found
+
+
+def shapes(axes: Sequence[Axis]) -> Iterator[Shape]:
+    """Yield every combination in the order of an odometer: the last parameter turns fastest."""
+    names = [axis.name for axis in axes]
+    for combination in product(*(values(axis) for axis in axes)):
+        yield dict(zip(names, combination, strict=True))
+
+
+def share(everything: Sequence[Shape], parts: int, part: int) -> list[Shape]:
+    """Return every ``parts``-th shape, beginning with the ``part``-th (from 1): round robin in the order of the sweep.
+
+    Part 1 has the 1st, (parts+1)-th … shape. In estimate-train-time part 1 has the multiples of ``parts``, part 2 the
+    1st: the same shares under other numbers.
+    """
+    return list(everything[part - 1 :: parts])
+
+
+def text(operator: str, shape: Shape) -> str:
+    """Return how annotations spell a shape: ``linear1|mp=1|b=4|…``."""
+    return "|".join([operator, *(f"{name}={value}" for name, value in shape.items())])
