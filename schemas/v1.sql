@@ -283,23 +283,23 @@ COMMENT ON COLUMN main.memory_event.thread_id IS 'Thread.';
 COMMENT ON COLUMN main.memory_event.start_ns IS 'Time of the event, in ns on the capture''s clock.';
 
 CREATE TABLE main.sample_status (
+    capture_id INTEGER,
     operator VARCHAR NOT NULL,
     dtype VARCHAR NOT NULL,
     device VARCHAR NOT NULL,
     shape MAP(VARCHAR, BIGINT) NOT NULL,
     status VARCHAR NOT NULL CHECK (status IN ('sampled', 'invalid', 'out_of_memory', 'error')),
     detail VARCHAR,
-    capture_id INTEGER,
     sampled_at TIMESTAMP NOT NULL
 );
 COMMENT ON TABLE main.sample_status IS 'What became of one shape of a sweep of tracedb sample.';
+COMMENT ON COLUMN main.sample_status.capture_id IS 'Capture that holds its iterations; NULL where it was not sampled.';
 COMMENT ON COLUMN main.sample_status.operator IS 'Operator name, such as linear1.';
 COMMENT ON COLUMN main.sample_status.dtype IS 'Element type: fp16, bf16 or fp32.';
 COMMENT ON COLUMN main.sample_status.device IS 'Product name of the GPU, or cpu.';
 COMMENT ON COLUMN main.sample_status.shape IS 'Shape parameter to value.';
 COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (a rule says that the shape does not exist); out_of_memory; error.';
 COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled, in words; NULL where it was.';
-COMMENT ON COLUMN main.sample_status.capture_id IS 'Capture that holds its iterations; NULL where it was not sampled.';
 COMMENT ON COLUMN main.sample_status.sampled_at IS 'When it ran, UTC.';
 
 CREATE TABLE main.ingest_issue (

@@ -53,7 +53,7 @@ def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_i
 def _insert(connection: duckdb.DuckDBPyConnection, series: Series, outcome: Outcome, capture_id: int | None) -> None:
     connection.execute(
         """INSERT INTO main.sample_status
-        VALUES ($operator, $dtype, $device, map($names::VARCHAR[], $values::BIGINT[]), $status, $detail, $capture,
+        VALUES ($capture, $operator, $dtype, $device, map($names::VARCHAR[], $values::BIGINT[]), $status, $detail,
             current_timestamp::TIMESTAMP)""",
         {
             "operator": series.operator,
