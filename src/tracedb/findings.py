@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from tracedb import views
-from tracedb.reports import Report
+from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
 if TYPE_CHECKING:
@@ -53,10 +53,25 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
     if report.needs == "gemms":
         return f"no GEMMs were captured{left}: none of the {_many(kernels, 'kernel')} is of class matmul"
+    if report.needs == "overlap":
+        return _no_overlap(connection, scope, left)
     if scope.rule:
         other = "process" if scope.rule == "thread" else "thread"
         return f"no kernel was launched inside a range by rule {scope.rule}{left}; try --rule {other}"
     return f"nothing is left{left}"
+
+
+def _no_overlap(connection: duckdb.DuckDBPyConnection, scope: Scope, left: str) -> str:
+    gemms, collectives = _row(
+        connection,
+        f"""SELECT count(*) FILTER (e.class = 'matmul'), count(*) FILTER (e.class = 'collective')
+            FROM {scope.version}._gpu_event AS e {_SELECTED} WHERE e.kind = 'kernel'""",
+    )
+    if not gemms:
+        return f"no GEMMs were captured{left}: no kernel is of class matmul"
+    if not collectives:
+        return f"no collectives were captured{left}, so nothing ran beside the {_many(gemms, 'GEMM call')}"
+    return f"none of the {_many(gemms, 'GEMM call')} ran beside a collective{left}"
 
 
 def _ranges(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:

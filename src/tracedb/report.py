@@ -14,7 +14,7 @@ from tracedb import conditions, findings, hooks, schema, selection, views
 from tracedb.database import first_words, identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.reports import PLACE, Report
+from tracedb.report_entry import PLACE, Report
 from tracedb.selection import Filters, Scope
 
 _BY_NUMBERS = ("rank", "device", "step")
@@ -183,7 +183,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     answer.shows = _shows(query)
     found = Found(answer)
     if report.summary:
-        found.notes += [str(line) for (line,) in connection.execute(report.summary).fetchall()]
+        found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
     if scope.filters.rule and not scope.rule:
         found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
     if scope.rule and scope.rule != "thread":
@@ -193,6 +193,26 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         if shown < rows:
             found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
     return found
+
+
+def _gist(query: Query, text: str) -> str:
+    """Return the SELECT of a summary with the --by columns in its places (see ``Report.summary``)."""
+    columns = [identifier(name) for name in query.by]
+    words = " || ' ' || ".join(
+        f"{quoted(name + '=')} || coalesce({column}::VARCHAR, '?')"
+        for name, column in zip(query.by, columns, strict=True)
+    )
+    order = [
+        item for name, column in zip(query.by, columns, strict=True) for item in _natural(column, name in _BY_NUMBERS)
+    ]
+    filled = {
+        "{by}": "".join(f"{column}, " for column in columns),
+        "{group}": f"{words} || ': '" if words else "''",
+        "{order}": "".join(f"{item}, " for item in order),
+    }
+    for place, sql in filled.items():
+        text = text.replace(place, sql)
+    return text
 
 
 def _filters(query: Query, top: int) -> dict[str, object]:

@@ -3,43 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 
+from tracedb import rank_reports
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
+from tracedb.report_entry import PLACE, Report
 from tracedb.views import CURRENT
 
-PLACE = Show(("labels", "rank"), kind="place")
-"""Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report. ``order`` is SQL; ``{place}`` in it stands for the labels that vary and the rank."""
-
-    view: str
-    title: str
-    needs: str
-    """What must have been captured: gpu, kernels, gemms, collectives or ranges."""
-    order: tuple[str, ...]
-    names: tuple[str, ...]
-    """Columns that break ties, before all others do."""
-    shows: tuple[Show, ...]
-    has_rule: bool = False
-    is_by_row: bool = False
-    """Whether its rows are single events: millions of them, which are not kept aside."""
-    text: str | None = None
-    """The SELECT with hooks, where the view's own text has none."""
-    answers: str = "count(*) > 0"
-    """Whether its rows answer the question at all, as SQL over them."""
-    summary: str | None = None
-    """A SELECT over ``temp.answer`` that says the gist, a line each."""
-
-    @property
-    def name(self) -> str:
-        """The name on the command line."""
-        return self.view.replace("_", "-")
-
+__all__ = ["PLACE", "REPORTS", "Report", "find", "listing"]
 
 _NAME = Show(("name",), kind="name", floor=24)
 _CLASS = Show(("class",), floor=6)
@@ -271,6 +242,7 @@ REPORTS = (
             Show(("stddev_ns",), "std dev", drop=2),
         ),
     ),
+    *rank_reports.REPORTS,
 )
 
 

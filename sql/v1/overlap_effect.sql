@@ -1,0 +1,119 @@
+-- Does a collective beside it slow a GEMM?
+-- Grain: kernel name × input shapes, class matmul; by configuration with --by. A call is overlapped when a collective
+-- on its device starts before its end and ends after its start (see gemm_variance). The two kinds of calls are
+-- compared by their means, by their medians and by rank: the two-sided Mann-Whitney test, normal approximation with
+-- correction for ties and for continuity. Twice the mean rank of ties is a whole number, so that sums are exact for
+-- every row order. The complementary error function is the Chebyshev fit of Press et al., Numerical Recipes (erfcc),
+-- whose relative error is below 1.2e-7. Below 8 calls on a side the approximation does not hold, and p_value is NULL.
+CREATE VIEW v1.overlap_effect AS
+WITH gemms AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.op_id,
+        e.name,
+        e.start_ns,
+        e.end_ns,
+        e.duration_ns
+    FROM v1._gpu_event AS e /* join e */
+    WHERE e.kind = 'kernel' AND e.class = 'matmul' /* filter e */
+),
+calls AS (
+    SELECT
+        /* by */
+        g.name,
+        o.input_dims,
+        g.duration_ns,
+        coalesce(s.reach_ns > g.start_ns, false) AS is_overlapped
+    FROM gemms AS g
+    LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
+    ASOF LEFT JOIN v1._collective_span AS s
+        ON s.capture_id = g.clock_id AND s.device_id IS NOT DISTINCT FROM g.gpu_id AND s.start_ns < g.end_ns
+),
+ranked AS (
+    SELECT
+        /* by */
+        name,
+        input_dims,
+        duration_ns,
+        is_overlapped,
+        rank() OVER (PARTITION BY /* by */ name, input_dims ORDER BY duration_ns) AS first_place,
+        count(*) OVER (PARTITION BY /* by */ name, input_dims, duration_ns) AS ties
+    FROM calls
+),
+sums AS (
+    SELECT
+        /* by */
+        name,
+        input_dims,
+        count(*) AS calls,
+        sum(duration_ns) AS total_ns,
+        count(*) FILTER (is_overlapped) AS overlapped_calls,
+        count(*) FILTER (NOT is_overlapped) AS alone_calls,
+        sum(duration_ns) FILTER (is_overlapped) / count(*) FILTER (is_overlapped) AS overlapped_mean_ns,
+        sum(duration_ns) FILTER (NOT is_overlapped) / count(*) FILTER (NOT is_overlapped) AS alone_mean_ns,
+        median(duration_ns) FILTER (is_overlapped) AS overlapped_median_ns,
+        median(duration_ns) FILTER (NOT is_overlapped) AS alone_median_ns,
+        (sum(2 * first_place + ties - 1) FILTER (is_overlapped))::HUGEINT AS twice_ranks,
+        sum(ties::HUGEINT * ties - 1) AS tie_cubes
+    FROM ranked
+    GROUP BY /* by */ name, input_dims
+),
+-- How many pairs of an overlapped call and one alone have the overlapped one slower, ties as half: Mann-Whitney's U.
+tests AS (
+    SELECT
+        /* by */
+        name, input_dims, calls, total_ns, overlapped_calls, alone_calls,
+        overlapped_mean_ns, alone_mean_ns, overlapped_median_ns, alone_median_ns,
+        (twice_ranks - overlapped_calls::HUGEINT * (overlapped_calls + 1)) / 2 AS slower_pairs,
+        overlapped_calls::DOUBLE * alone_calls AS pairs,
+        sqrt(pairs / 12 * (calls + 1 - tie_cubes / nullif(calls::DOUBLE * (calls - 1), 0))) AS pairs_stddev
+    FROM sums
+),
+tails AS (
+    SELECT
+        /* by */
+        name, input_dims, calls, total_ns, overlapped_calls, alone_calls,
+        overlapped_mean_ns, alone_mean_ns, overlapped_median_ns, alone_median_ns, slower_pairs, pairs,
+        CASE WHEN pairs_stddev > 0 THEN greatest(abs(slower_pairs - pairs / 2) - 0.5, 0) / pairs_stddev ELSE 0 END
+            / sqrt(2) AS x,
+        2 / (2 + x) AS t
+    FROM tests
+)
+SELECT
+    /* by */
+    name,
+    input_dims,
+    calls,
+    total_ns::BIGINT AS total_ns,
+    overlapped_calls,
+    alone_calls,
+    overlapped_mean_ns,
+    alone_mean_ns,
+    overlapped_median_ns,
+    alone_median_ns,
+    overlapped_mean_ns / nullif(alone_mean_ns, 0) AS slowdown,
+    overlapped_median_ns / nullif(alone_median_ns, 0) AS median_slowdown,
+    100 * slower_pairs / nullif(pairs, 0) AS slower_pairs_percent,
+    CASE WHEN overlapped_calls >= 8 AND alone_calls >= 8 THEN least(1.0, t * exp(
+        -x * x - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806
+        + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277))))))))
+    )) END AS p_value
+FROM tails;
+
+COMMENT ON VIEW v1.overlap_effect IS 'Whether a collective beside it slows a GEMM: calls beside a collective against calls alone. Grain: kernel name × input shapes.';
+COMMENT ON COLUMN v1.overlap_effect.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.overlap_effect.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.overlap_effect.calls IS 'Number of calls.';
+COMMENT ON COLUMN v1.overlap_effect.total_ns IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.overlap_effect.overlapped_calls IS 'Number of calls beside which a collective ran on the same device.';
+COMMENT ON COLUMN v1.overlap_effect.alone_calls IS 'Number of the other calls.';
+COMMENT ON COLUMN v1.overlap_effect.overlapped_mean_ns IS 'Mean duration of overlapped calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.overlap_effect.alone_mean_ns IS 'Mean duration of the other calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.overlap_effect.overlapped_median_ns IS 'Median duration of overlapped calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.overlap_effect.alone_median_ns IS 'Median duration of the other calls; NULL if there are none, in ns.';
+COMMENT ON COLUMN v1.overlap_effect.slowdown IS 'Mean of overlapped calls over mean of the others; NULL unless there are both.';
+COMMENT ON COLUMN v1.overlap_effect.median_slowdown IS 'Median of overlapped calls over median of the others; NULL unless there are both.';
+COMMENT ON COLUMN v1.overlap_effect.slower_pairs_percent IS 'Share of all pairs of an overlapped call and one alone in which the overlapped one is slower, ties as half; 50 where there is no difference, in percent.';
+COMMENT ON COLUMN v1.overlap_effect.p_value IS 'Two-sided p-value of the Mann-Whitney test, corrected for ties and continuity; NULL below 8 calls on a side.';

@@ -1,0 +1,42 @@
+"""What a report is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracedb.output import Show
+
+PLACE = Show(("labels", "rank"), kind="place")
+"""Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report. ``order`` is SQL; ``{place}`` in it stands for the labels that vary and the rank."""
+
+    view: str
+    title: str
+    needs: str
+    """What must have been captured: gpu, kernels, gemms, collectives, overlap or ranges."""
+    order: tuple[str, ...]
+    names: tuple[str, ...]
+    """Columns that break ties, before all others do."""
+    shows: tuple[Show, ...]
+    has_rule: bool = False
+    is_by_row: bool = False
+    """Whether its rows are single events: millions of them, which are not kept aside."""
+    text: str | None = None
+    """The SELECT with hooks, where the view's own text has none."""
+    answers: str = "count(*) > 0"
+    """Whether its rows answer the question at all, as SQL over them."""
+    summary: str | None = None
+    """A SELECT over ``temp.answer`` that says the gist, a line each.
+
+    In it, ``{by}`` stands for the --by columns, a comma after each, ``{group}`` for an expression that says their
+    values in words, ``{order}`` for their order, a comma after each.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return self.view.replace("_", "-")
