@@ -55,6 +55,7 @@ CREATE TABLE main.device (
     vendor VARCHAR,
     name VARCHAR,
     sm_count INTEGER,
+    max_clock_mhz INTEGER,
     memory_bytes BIGINT,
     uuid VARCHAR,
     arch VARCHAR,
@@ -66,6 +67,7 @@ COMMENT ON COLUMN main.device.device_id IS 'Device number as the GPU rows of thi
 COMMENT ON COLUMN main.device.vendor IS 'NVIDIA, AMD or another maker.';
 COMMENT ON COLUMN main.device.name IS 'Product name as recorded; NULL if not captured.';
 COMMENT ON COLUMN main.device.sm_count IS 'Streaming multiprocessors or compute units.';
+COMMENT ON COLUMN main.device.max_clock_mhz IS 'Highest clock of the compute units, in MHz; NULL if not captured.';
 COMMENT ON COLUMN main.device.memory_bytes IS 'Device memory, in bytes.';
 COMMENT ON COLUMN main.device.uuid IS 'Device UUID where recorded.';
 COMMENT ON COLUMN main.device.arch IS 'Architecture, such as sm_90 or gfx94x.';
@@ -107,7 +109,8 @@ CREATE TABLE main.kernel_event (
     group_name VARCHAR,
     group_size INTEGER,
     group_ranks VARCHAR,
-    sequence BIGINT
+    sequence BIGINT,
+    is_counted BOOLEAN
 );
 COMMENT ON TABLE main.kernel_event IS 'One GPU activity: a kernel, a copy, a memset or a graph replay recorded as a whole.';
 COMMENT ON COLUMN main.kernel_event.capture_id IS 'Capture.';
@@ -146,6 +149,8 @@ COMMENT ON COLUMN main.kernel_event.group_name IS 'Process group of the collecti
 COMMENT ON COLUMN main.kernel_event.group_size IS 'Ranks in the process group.';
 COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, JSON text as recorded.';
 COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collective in its group.';
+
+COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were read during this dispatch: its duration is then not that of a plain run. NULL where counters are not known of.';
 
 CREATE TABLE main.launch (
     capture_id INTEGER NOT NULL,

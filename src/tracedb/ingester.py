@@ -41,7 +41,7 @@ class Rows:
 
     ``data`` is an Arrow batch or table, or a DuckDB relation over the scratch connection. ``capture_id`` is left out:
     the pipeline adds it. ``part`` tells the processes apart where one file holds several. The ``capture`` row of a
-    part comes after all its other rows.
+    part comes after all its other rows; it may name a ``source`` other than the ingester's name.
     """
 
     table: str

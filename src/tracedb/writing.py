@@ -82,9 +82,10 @@ class Writer:
     def _capture(self, rows: Rows, capture_id: int) -> None:
         connection, path = self._connection, self._task.capture.files[0]
         incoming = rows.data  # noqa: F841 - DuckDB finds it by name
+        names = rows.data.columns if isinstance(rows.data, duckdb.DuckDBPyRelation) else rows.data.schema.names
+        source = "" if "source" in names else f"'{self._task.source}' AS source, "
         connection.execute(
-            f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, "
-            f"'{self._task.source}' AS source, * FROM incoming"
+            f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, {source}* FROM incoming"
         )
         recorded: int | None = None
         if row := connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchone():

@@ -38,6 +38,7 @@ REFERENCES = {
 """Columns that hold such a number of another row."""
 
 CAPTURE_COLUMNS = {
+    "source": pa.string(),
     "host": pa.string(),
     "pid": pa.int64(),
     "rank": pa.int32(),

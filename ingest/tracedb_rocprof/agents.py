@@ -1,0 +1,130 @@
+"""Agents, which are CPUs and GPUs together, and which GPU of the process each of them is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+DEVICE_TYPES = {
+    "device_id": pa.int32(),
+    "vendor": pa.string(),
+    "name": pa.string(),
+    "sm_count": pa.int32(),
+    "max_clock_mhz": pa.int32(),
+    "memory_bytes": pa.int64(),
+    "uuid": pa.string(),
+    "arch": pa.string(),
+    "is_used": pa.bool_(),
+}
+LABEL = re.compile(r"(?:(agent|gpu|cpu)\s*)?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A CPU or GPU as recorded."""
+
+    is_gpu: bool
+    node_id: int
+    logical_id: int
+    name: str | None = None
+    product: str | None = None
+    vendor: str | None = None
+    cu_count: int | None = None
+    clock_mhz: int | None = None
+    memory_bytes: int | None = None
+    uuid: str | None = None
+    gpu: int | None = None
+    """Place among the GPUs, where recorded."""
+
+
+def agent_of(row: Mapping[str, str]) -> Agent | None:
+    """Return the agent of a row of agent_info; None for a row without a node id."""
+    node = _number(row.get("node_id"))
+    if node is None:
+        return None
+    logical = _number(row.get("logical_node_id"))
+    return Agent(
+        is_gpu=row.get("agent_type", "").upper() == "GPU",
+        node_id=node,
+        logical_id=node if logical is None else logical,
+        name=row.get("name") or None,
+        product=row.get("product_name") or None,
+        vendor=row.get("vendor_name") or None,
+        cu_count=_number(row.get("cu_count")) or None,
+        clock_mhz=_number(row.get("max_engine_clk_fcompute")) or None,
+        memory_bytes=_number(row.get("local_mem_size")) or None,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"\d{1,18}", text) else None
+
+
+def ordinals(agents: Iterable[Agent]) -> dict[int, Agent]:
+    """Return the GPUs by the number that the process knows them under."""
+    gpus = sorted((agent for agent in agents if agent.is_gpu), key=lambda agent: (agent.logical_id, agent.node_id))
+    if all(agent.gpu is not None for agent in gpus):
+        return {int(agent.gpu or 0): agent for agent in gpus}
+    return dict(enumerate(gpus))
+
+
+def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, int], list[str]]:
+    """Return which GPU each label of an agent means, and the labels for which this is a guess by their order.
+
+    ``Agent 4`` is a logical node id, or under ``--agent-index=absolute`` a node id; a bare number is a node id; ``GPU
+    3`` is the place among the GPUs. A label that means a CPU is left out.
+    """
+    found: dict[str, int] = {}
+    open_labels: list[tuple[int, str]] = []
+    known = {id(agent): number for number, agent in ordinals(agents).items()}
+    parts = {label: LABEL.fullmatch(label.strip()) for label in labels if label.strip()}
+    wanted = {int(match[2]) for match in parts.values() if match and (match[1] or "agent").lower() == "agent"}
+    by_logical = {agent.logical_id: agent for agent in agents}
+    by_node = {agent.node_id: agent for agent in agents}
+    for label, match in parts.items():
+        if match is None:
+            open_labels.append((0, label))
+            continue
+        kind, number = (match[1] or "").lower(), int(match[2])
+        if kind == "cpu":
+            continue
+        if kind == "gpu":
+            found[label] = number
+            continue
+        first, second = (by_logical, by_node) if kind else (by_node, by_logical)
+        table = first if wanted <= set(first) else second
+        agent = table.get(number)
+        if agent is None:
+            open_labels.append((number, label))
+        elif id(agent) in known:
+            found[label] = known[id(agent)]
+    free = [number for number in range(len(found) + len(open_labels)) if number not in found.values()]
+    guessed = [label for _, label in sorted(open_labels)]
+    found.update(zip(guessed, free, strict=False))
+    return found, guessed
+
+
+def devices(agents: Iterable[Agent], used: Iterable[int]) -> pa.Table:
+    """Return the rows of ``device``: the GPUs that the process could see, and those that it used."""
+    known = ordinals(agents)
+    busy = set(used)
+    rows = [_device(number, known.get(number), number in busy) for number in sorted({*known, *busy})]
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in DEVICE_TYPES.items()})
+
+
+def _device(number: int, agent: Agent | None, is_used: bool) -> dict[str, Any]:
+    return {
+        "device_id": number,
+        "vendor": "AMD",
+        "name": agent.product if agent else None,
+        "sm_count": agent.cu_count if agent else None,
+        "max_clock_mhz": agent.clock_mhz if agent else None,
+        "memory_bytes": agent.memory_bytes if agent else None,
+        "uuid": agent.uuid if agent else None,
+        "arch": agent.name if agent else None,
+        "is_used": is_used,
+    }

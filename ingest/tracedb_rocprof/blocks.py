@@ -1,0 +1,184 @@
+"""Blocks of a CSV file as columns: by Arrow's parser where quotes stand only where they must, else by ``records``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from tracedb_rocprof.headers import Header
+from tracedb_rocprof.records import Reader, unquoted
+
+BLOCK_BYTES = 4 << 20
+QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
+VALUE = "counter_value"
+LARGEST = 1 << 63
+MOST_LINES_BACK = 1_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """The columns of a block: texts as dictionaries, numbers as 64-bit integers (the counter's value as double)."""
+
+    columns: dict[str, pa.Array]
+    rows: int
+    unreadable: int = 0
+    example: str = ""
+    ends_unreadable: bool = False
+    """Whether its last line is one of them, and has no end."""
+    is_undecided: bool = False
+    """Whether what its texts hold between their quotes is as written, quotes inside included."""
+
+
+class Parser:
+    """Turns bytes that begin and end with a record into columns."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._reader = Reader(header)
+        self._kinds = {name: self._kind(name) for name in header.used}
+        self._options = pa_csv.ConvertOptions(
+            include_columns=list(header.used), column_types=self._kinds, strings_can_be_null=False
+        )
+
+    def _kind(self, column: str) -> pa.DataType:
+        if self._header.is_text(column):
+            return pa.dictionary(pa.int32(), pa.string())
+        return pa.float64() if column == VALUE else pa.int64()
+
+    def is_whole(self, line: bytes) -> bool:
+        """Whether a line is a record by itself."""
+        return self._reader.is_whole(line)
+
+    def parse(self, data: bytes) -> Block:
+        """Return the columns of a block; nothing is raised over what cannot be read."""
+        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        is_plain = self._is_plain(data, lines)
+        if is_plain or _is_clean(data):
+            try:
+                return self._fast(data, lines if is_plain else None)
+            except (pa.ArrowInvalid, pa.ArrowKeyError):
+                pass
+        return self._slow(data)
+
+    def _is_plain(self, data: bytes, lines: int) -> bool:
+        """Whether each line is a record: all hold as many quotes as the first, whose quotes stand round its texts."""
+        returns = data.count(b"\r")
+        if returns and (returns != data.count(b"\r\n") or returns < lines - 1):
+            return False
+        first = data[: data.find(b"\n") + 1 or len(data)]
+        return data.count(b'"') == lines * first.count(b'"') and _is_clean(first)
+
+    def _fast(self, data: bytes, lines: int | None) -> Block:
+        table = pa_csv.read_csv(
+            pa.BufferReader(data),
+            pa_csv.ReadOptions(column_names=self._header.columns, block_size=len(data) + 1, use_threads=False),
+            pa_csv.ParseOptions(newlines_in_values=lines is None),
+            self._options,
+        )
+        if lines is not None and table.num_rows != lines:
+            raise pa.ArrowInvalid("some lines are empty")
+        columns = {name: _whole(table.column(name)) for name in self._header.used}
+        return Block(columns, table.num_rows)
+
+    def _slow(self, data: bytes) -> Block:
+        found = self._reader.read(data)
+        columns = {}
+        for name, values in zip(self._header.used, found.columns, strict=True):
+            texts = [unquoted(value).decode("utf-8", errors="replace") for value in values]
+            if self._header.is_text(name):
+                columns[name] = pa.array(texts, pa.string()).dictionary_encode()
+            elif name == VALUE:
+                columns[name] = pa.array(map(_decimal, texts), pa.float64())
+            else:
+                columns[name] = pa.array(map(_number, texts), pa.int64())
+        rows = len(found.columns[0])
+        example = found.unreadable[0][:80].decode("utf-8", errors="replace").strip() if found.unreadable else ""
+        is_open = bool(found.unreadable) and data.endswith(found.unreadable[-1]) and not data.endswith(b"\n")
+        return Block(columns, rows, len(found.unreadable), example, is_open, is_undecided=True)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
+
+
+def _number(text: str) -> int | None:
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if -LARGEST <= value < LARGEST else None
+
+
+def _decimal(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_clean(data: bytes) -> bool:
+    """Whether every quote opens a field or closes it, in turn."""
+    array = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(array == QUOTE)
+    if not len(places):
+        return True
+    if len(places) % 2:
+        return False
+    before = np.where(places > 0, array[places - 1], NEWLINE)
+    after = np.where(places + 1 < len(array), array[np.minimum(places + 1, len(array) - 1)], NEWLINE)
+    opens = (before == COMMA) | (before == NEWLINE)
+    closes = (after == COMMA) | (after == NEWLINE) | (after == RETURN)
+    in_turn = opens[::2] & ~closes[::2] & closes[1::2] & ~opens[1::2]
+    return bool(in_turn.all())
+
+
+def pieces(file: BinaryIO, parser: Parser) -> Iterator[bytes]:
+    """Yield a file, from where it stands, in pieces that begin and end with a record."""
+    rest = b""
+    wanted = BLOCK_BYTES
+    while more := file.read(wanted):
+        data = rest + more
+        cut = _last_end(data, parser)
+        if cut:
+            yield data[:cut]
+            rest, wanted = data[cut:], BLOCK_BYTES
+        else:
+            rest, wanted = data, max(BLOCK_BYTES, len(data))  # doubled, so that a file of one record is read in time
+    if rest.strip():
+        yield rest
+
+
+def _last_end(data: bytes, parser: Parser) -> int:
+    """Return where the last record that surely ends in the data ends; 0 if none does."""
+    end = data.rfind(b"\n") + 1
+    for _ in range(MOST_LINES_BACK):
+        start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+        if not end or parser.is_whole(data[start:end]):
+            return end
+        end = start
+    return 0
+
+
+def parsed(blocks: Iterator[bytes], parser: Parser, workers: int) -> Iterator[Block]:
+    """Yield the blocks parsed, in order; several threads work ahead of who takes them."""
+    if workers < 2:
+        yield from map(parser.parse, blocks)
+        return
+    with ThreadPoolExecutor(workers, "tracedb-csv") as pool:
+        ahead: list[Future[Block]] = []
+        for data in blocks:
+            ahead.append(pool.submit(parser.parse, data))
+            if len(ahead) > workers:
+                yield ahead.pop(0).result()
+        for future in ahead:
+            yield future.result()

@@ -1,0 +1,45 @@
+"""What a recording says beside its events: agents, processes, the tool's own statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracedb_rocprof.agents import Agent
+
+
+@dataclass
+class Place:
+    """A process on its machine and in its job."""
+
+    pid: int | None = None
+    host: str | None = None
+    rank: int | None = None
+    world_size: int | None = None
+
+
+@dataclass
+class Recording:
+    """What was read from the files of a capture, besides what was staged."""
+
+    source: str = "rocprofv3"
+    tool_version: str | None = None
+    agents: dict[str, list[Agent]] = field(default_factory=dict)
+    """Agents by what tells processes apart; those under the empty text are of all."""
+    places: dict[int, Place] = field(default_factory=dict)
+    """Process by its number."""
+    stats: list[tuple[str, dict[int, tuple[int, int]]]] = field(default_factory=list)
+    """File and what it says of each name (the number of its text): calls and sum of durations."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    is_cut: bool = False
+
+    def agents_of(self, process: str) -> Sequence[Agent]:
+        """Return the agents that a process could see."""
+        return self.agents.get(process) or self.agents.get("", [])
+
+    @property
+    def metadata_text(self) -> str:
+        """The metadata as JSON text."""
+        return json.dumps({key: value for key, value in self.metadata.items() if value is not None})

@@ -1,0 +1,141 @@
+"""Staging tables in the scratch connection: rows as recorded, texts and agents by number, before anything is linked.
+
+Every format fills the same tables. ``proc`` tells processes apart where one recording holds several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tracedb_rocprof.account import Account
+from tracedb_rocprof.texts import Texts
+
+Numbers = npt.NDArray[np.int64]
+NONE = np.iinfo(np.int64).min
+"""Stands for a value that is not there."""
+FAR = 1 << 62  # times beyond are none: sums overflow
+HOUR_NS = 3_600_000_000_000
+
+EVENT = "event_id BIGINT, proc INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT, correlation BIGINT"
+STAGED = {
+    "kernel": f"""{EVENT}, agent INTEGER, queue BIGINT, stream BIGINT, dispatch BIGINT, is_counted BOOLEAN,
+        graph BIGINT, graph_node BIGINT, vgprs BIGINT, static_bytes BIGINT, shared_bytes BIGINT,
+        block_x BIGINT, block_y BIGINT, block_z BIGINT, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT""",
+    "copy": f"{EVENT}, source INTEGER, target INTEGER, queue BIGINT, stream BIGINT, bytes BIGINT",
+    "call": f"{EVENT}, tid BIGINT, pid BIGINT",
+    "marker": f"{EVENT}, tid BIGINT, pid BIGINT, style VARCHAR",
+    "counter": f"""{EVENT}, agent INTEGER, queue BIGINT, dispatch BIGINT, vgprs BIGINT, static_bytes BIGINT,
+        counter BIGINT, value DOUBLE""",
+    "text": "id BIGINT, value VARCHAR",
+}
+"""The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts."""
+GPU = ("kernel", "copy", "counter")
+
+
+@dataclass
+class Order:
+    """Whether events come in the order of their starts on one agent."""
+
+    last_ns: int = NONE
+    agents: set[int] = field(default_factory=set)
+    is_kept: bool = True
+
+    def follow(self, starts: Numbers, agents: Numbers) -> None:
+        """Take the next events."""
+        if not len(starts):
+            return
+        self.agents.update(np.unique(agents).tolist())
+        rises = bool((starts[1:] >= starts[:-1]).all())
+        self.is_kept = self.is_kept and rises and int(starts[0]) >= self.last_ns
+        self.last_ns = int(starts[-1])
+
+
+class Stage:
+    """Takes columns of events, and puts those with usable times into the staging tables."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, account: Account) -> None:
+        self.connection = connection
+        self.account = account
+        self.texts = Texts()
+        self.agents = Texts()
+        """Agents by the label that they were recorded under."""
+        self.processes = Texts()
+        """Processes by what tells them apart; the first has number 1."""
+        self.order = Order()
+        self.events_read = 0
+        self._numbers: dict[str, int] = {}
+        for name, columns in STAGED.items():
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
+
+    def put(self, table: str, rows: int, columns: dict[str, Any], start: Numbers, end: Numbers) -> None:
+        """Stage events. Columns are arrays of Arrow or NumPy, in which ``NONE`` stands for no value."""
+        first = self._numbers.get(table, 0)
+        self._numbers[table] = first + rows
+        self.events_read += rows
+        may_be_untimed = table == "counter"
+        is_usable = self._usable(start, end, table in GPU, may_be_untimed)
+        made = {"event_id": np.arange(first + 1, first + rows + 1, dtype=np.int64), "start_ns": start}
+        with np.errstate(over="ignore"):
+            made["duration_ns"] = end - start
+        made.update(columns)
+        if may_be_untimed:
+            untimed = (start == NONE) | ((start == 0) & (end == 0))
+            made["start_ns"] = np.where(untimed, 0, start)
+            made["duration_ns"] = np.where(untimed, 0, made["duration_ns"])
+        if table == "kernel":
+            agents = made["agent"] if "agent" in made else np.full(rows, NONE)
+            self.order.follow(start[is_usable], agents[is_usable])
+        batch = pa.table({name: _arrow(values) for name, values in made.items()})
+        if not is_usable.all():
+            batch = batch.filter(pa.array(is_usable))
+        self._insert(table, batch)
+
+    def _usable(self, start: Numbers, end: Numbers, is_gpu: bool, may_be_untimed: bool) -> npt.NDArray[np.bool_]:
+        """Return which events have usable times, and account for the others."""
+        is_there = (start > -FAR) & (start < FAR) & (end > -FAR) & (end < FAR)
+        is_zero = is_there & (end == 0) & (start == 0)
+        if is_gpu:
+            is_zero |= is_there & (start == 0) & (end > HOUR_NS)
+        if may_be_untimed:
+            is_there |= (start == NONE) & (end == NONE)
+            is_zero[:] = False
+        is_negative = is_there & ~is_zero & (end < start)
+        self.account.lost("timestamp_unusable", int((~is_there).sum()), "events without times that can be read")
+        self.account.lost("timestamp_zero", int(is_zero.sum()), "events whose times are 0")
+        self.account.lost("duration_negative", int(is_negative.sum()), "events that end before they start")
+        usable: npt.NDArray[np.bool_] = is_there & ~is_zero & ~is_negative
+        return usable
+
+    def _insert(self, table: str, batch: pa.Table) -> None:
+        if batch.num_rows:
+            self.connection.register("feed", batch)
+            self.connection.execute(f"INSERT INTO staged_{table} BY NAME SELECT * FROM feed")
+            self.connection.unregister("feed")
+
+    def finish(self) -> None:
+        """Put the texts down, when all that name them are there."""
+        self._insert("text", self.texts.table())
+
+
+def _arrow(values: Any) -> pa.Array:
+    """Return an array of Arrow in which ``NONE`` is NULL."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if values.dtype != np.int64:
+        return pa.array(values)
+    missing = values == NONE
+    return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+
+
+def numbers(column: pa.Array | None, rows: int) -> Numbers:
+    """Return a column as whole numbers, with ``NONE`` for what is not there."""
+    if column is None:
+        return np.full(rows, NONE, np.int64)
+    found: Numbers = (column.fill_null(NONE) if column.null_count else column).to_numpy()
+    return found

@@ -1,0 +1,79 @@
+"""Texts by number: names stand once, and what their quotes mean is settled when all of a file are known."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tracedb_rocprof.account import Account
+
+ODD_QUOTES = re.compile(r'(?<!")"(?:"")*(?!")')
+
+
+class Texts:
+    """Gives every text a number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._undecided: dict[str, int] = {}
+        self._texts: dict[int, str] = {}
+
+    def number(self, text: str) -> int:
+        """Return the number of a text."""
+        return self._number(self._numbers, text)
+
+    def text(self, number: int) -> str:
+        """Return the text of a number."""
+        return self._texts[number]
+
+    @property
+    def count(self) -> int:
+        """How many texts there are; numbers go from 1 to it."""
+        return len(self._texts)
+
+    def undecided(self, text: str) -> int:
+        """Return the number of a text that stood between quotes and holds others, doubled or not."""
+        return self._number(self._undecided, text)
+
+    def _number(self, known: dict[str, int], text: str) -> int:
+        found = known.get(text)
+        if found is None:
+            found = known[text] = len(self._texts) + 1
+            self._texts[found] = text
+        return found
+
+    def of(self, column: pa.DictionaryArray, is_undecided: bool = False) -> npt.NDArray[np.int64]:
+        """Return the numbers of a column of texts; -1 where there is none."""
+        give = [
+            self.undecided(text) if is_undecided and '"' in text else self.number(text)
+            for text in column.dictionary.to_pylist()
+        ]
+        places = column.indices.fill_null(len(give)).to_numpy()
+        found: npt.NDArray[np.int64] = np.array([*give, -1], np.int64)[places]
+        return found
+
+    def settle(self, account: Account) -> None:
+        """Decide what doubled quotes mean in the texts of the file read last.
+
+        Where a text holds a quote that is not doubled, its writer doubles none, and texts are as they stand.
+        """
+        doubled = [text for text in self._undecided if not ODD_QUOTES.search(text)]
+        if len(doubled) == len(self._undecided):
+            for text in doubled:
+                self._texts[self._undecided[text]] = text.replace('""', '"')
+            account.noted("quotes_doubled", len(doubled), "names with doubled quotes, taken for one quote each")
+        else:
+            found = len(self._undecided)
+            account.noted(
+                "quotes_not_escaped", found, "names with quotes that the tool did not escape; kept as written"
+            )
+        self._undecided = {}
+
+    def table(self) -> pa.Table:
+        """Return the texts with their numbers, id and value."""
+        return pa.table(
+            {"id": pa.array(self._texts.keys(), pa.int64()), "value": pa.array(self._texts.values(), pa.string())}
+        )
