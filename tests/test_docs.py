@@ -21,7 +21,7 @@ import cut_sample
 import generate
 from shipped import PACKAGES
 from shipped import folder as package_folder
-from tracedb import database, labels, reports
+from tracedb import database, labels, nsys_reports, reports
 from tracedb.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,7 +90,13 @@ class TestReadme:
     def test_every_report_is_in_its_table(self) -> None:
         table = README.partition("## Reports")[2].partition("\n## ")[0]
         named = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
-        assert sorted(named) == sorted(report.name for report in reports.REPORTS)
+        of_nsys = {report.name for report in nsys_reports.REPORTS}
+        assert sorted(named) == sorted({report.name for report in reports.REPORTS} - of_nsys)
+
+    def test_every_report_of_nsys_is_in_the_page_about_them(self) -> None:
+        page = (ROOT / "docs" / "from-nsys-stats.md").read_text(encoding="utf-8")
+        named = re.findall(r"^\| `(\w+)` \| `tracedb report ", page, re.MULTILINE)
+        assert sorted(named) == sorted(report.view for report in nsys_reports.REPORTS)
 
     def test_every_command_is_mentioned(self) -> None:
         missing = [name for name in COMMANDS if not re.search(rf"`tracedb {name}\b", README + INGEST)]

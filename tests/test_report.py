@@ -63,7 +63,8 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             for base, view in hooks.BASES.items():
                 there = {column.name for column in schema.columns(connection, "v1", view)}
                 needed = {"capture_id", "source", "rank", "labels", "name"}
-                needed |= {"annotation_id"} if base == "r" else {"event_id", "device_id", "vendor"}
+                own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
+                needed |= own.get(base, {"event_id", "device_id", "vendor"})
                 assert needed <= there
 
     def test_every_filter_hook_has_a_known_base(self) -> None:

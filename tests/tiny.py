@@ -95,7 +95,8 @@ def two_ranks(path: Path) -> Path:
         )
         tiny.add("launch", capture_id=number, launch_id=1, name="cudaLaunchKernel", start_ns=0, duration_ns=5)
         slow = 1_000 * (rank + 1)
-        first = [tiny.kernel(GEMM, 0, 1_000 + slow, op_id=1), tiny.kernel(ADD, 5_000, 500)]
+        tiny.kernel("Memcpy HtoD", 200, 300, kind="memcpy", bytes=64)
+        first = [tiny.kernel(GEMM, 0, 1_000 + slow, op_id=1, launch_id=1), tiny.kernel(ADD, 5_000, 500)]
         second = [
             tiny.kernel(GEMM, 10_000, 2_000 + slow, op_id=1),
             tiny.kernel(NCCL, 10_500, 4_000, stream_id=9),

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from tracedb import hooks
 from tracedb.database import identifier, quoted
 from tracedb.errors import UsageError
-from tracedb.hooks import RANGES
+from tracedb.hooks import CALLS, RANGES
 from tracedb.selection import Filters, Scope, capture_conditions, label, one_of
 
 _ABOUT_EVENTS = ("--device", "--skip-warmup")
@@ -35,6 +35,9 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
             raise UsageError(f"report {report} cannot be grouped by {name}")
+    for name in scope.filters.by:
+        if name not in taken and name in {column.lower() for column in taken}:
+            raise UsageError(f"report {report} has {name} as a column already")
     words = {*taken, *re.findall(r"\w+", re.sub(r"--.*", "", text))}
     return hooks.Edits(
         by=[_by(name, words) for name in scope.filters.by],
@@ -42,6 +45,7 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             base: [text for texts in conditions.values() for text in texts] for base, conditions in filters.items()
         },
         joins={base: _joins(scope, base) for base in sorted(joined)},
+        rule=scope.rule or None,
     )
 
 
@@ -65,9 +69,9 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
         "--source": capture_conditions(Filters(sources=filters.sources), base),
         "--where": capture_conditions(Filters(where=filters.where), base),
     }
-    if filters.devices and base != RANGES:
+    if filters.devices and base not in (RANGES, CALLS):
         found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
-    if filters.skip_warmup:
+    if filters.skip_warmup and base != CALLS:
         found["--skip-warmup"] = [_after_warmup(scope, base)]
     if filters.range is not None:
         found["--range"] = [_inside_range(scope, base)]
@@ -91,6 +95,13 @@ def _inside_range(scope: Scope, base: str) -> str:
     glob = quoted(scope.filters.range or "")
     if base == RANGES:
         return f"{base}.name GLOB {glob}"
+    if base == CALLS:
+        lane = "" if scope.rule == "process" else f" AND q.thread_id = {base}.thread_id"
+        return (
+            f"EXISTS (SELECT 1 FROM {scope.version}._nsys_range AS q WHERE q.capture_id = {base}.capture_id{lane} "
+            f"AND q.start_ns <= {base}.start_ns AND q.start_ns + q.duration_ns >= {base}.start_ns + {base}.duration_ns "
+            f"AND q.name GLOB {glob})"
+        )
     if "range" in scope.filters.by:
         return f"{base}_range.name GLOB {glob}"
     return (
@@ -120,7 +131,7 @@ def _joins(scope: Scope, base: str) -> str:
 def _can_group(name: str, base: str, is_joined: bool) -> bool:
     if name in ("range", "step"):
         return is_joined or (base == RANGES and name == "range")
-    return base != RANGES or name not in _EVENT_COLUMNS
+    return base not in (RANGES, CALLS) or name not in _EVENT_COLUMNS
 
 
 def _by(name: str, taken: Collection[str]) -> hooks.By:

@@ -46,9 +46,15 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return "no ranges (NVTX, roctx, record_function) were captured"
     if not kernels + graphs + others:
         return _no_gpu(connection, scope)
-    if not kernels and report.needs != "gpu":
+    if report.needs == "calls" and not _calls(connection):
+        return "no API calls (CUDA or HIP runtime and driver) were captured"
+    if report.needs == "copies" and not others:
+        return f"no copies or memsets were captured, only {_many(kernels + graphs, 'kernel')}"
+    if not kernels and report.needs not in ("gpu", "calls", "copies"):
         return _no_kernels(connection, graphs, others)
     left = _left_out(scope.filters)
+    if report.needs == "launches" and not _calls(connection):
+        return f"no API calls were captured, so nothing is known of how the {_many(kernels, 'kernel')} were launched"
     if report.needs == "collectives":
         return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
     if report.needs == "gemms":
@@ -72,6 +78,10 @@ def _no_overlap(connection: duckdb.DuckDBPyConnection, scope: Scope, left: str) 
     if not collectives:
         return f"no collectives were captured{left}, so nothing ran beside the {_many(gemms, 'GEMM call')}"
     return f"none of the {_many(gemms, 'GEMM call')} ran beside a collective{left}"
+
+
+def _calls(connection: duckdb.DuckDBPyConnection) -> int:
+    return int(_row(connection, f"SELECT count(*) FROM main.launch AS e {_SELECTED}")[0])
 
 
 def _ranges(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:

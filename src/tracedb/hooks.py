@@ -6,15 +6,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tracedb.database import identifier
+from tracedb.database import identifier, quoted
 
 RANGES = "r"
-BASES = {"e": "_gpu_event", "k": "kernels", RANGES: "_range"}
-"""Alias in a view's text → the view that it stands for. A row is a GPU event, or (``r``) a range."""
+CALLS = "l"
+BASES = {"e": "_gpu_event", "k": "kernels", RANGES: "_range", CALLS: "_launch"}
+"""Alias in a view's text → the view that it stands for. A row is a GPU event, (``r``) a range, or (``l``) a call."""
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
+_RULE = re.compile(r"/\* rule \*/ '\w+'")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
 _LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
 
@@ -34,6 +36,13 @@ class Edits:
     by: Sequence[By] = ()
     filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     joins: Mapping[str, str] = field(default_factory=dict)
+    rule: str | None = None
+    """The rule of range membership, where it is not the one that the text names."""
+
+
+def has_rule(text: str) -> bool:
+    """Return whether a view's text has the hook ``rule``."""
+    return _RULE.search(text) is not None
 
 
 def bases(text: str, hook: str) -> set[str]:
@@ -45,6 +54,7 @@ def bases(text: str, hook: str) -> set[str]:
 def resolve(text: str, edits: Edits) -> str:
     """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
     parts: list[str] = []
     last = 0
     for match in _HOOK.finditer(text):

@@ -82,12 +82,12 @@ class Found:
 def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
     """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` where they do not fit."""
     view = views.find(report.view, version)
-    scope = selection.select(connection, filters, version, report.has_rule)
+    scope = selection.select(connection, filters, version, report.has_rule or hooks.has_rule(view.select))
     own = [column.name for column in schema.columns(connection, version, view.name)]
     inner, where = _around(report, scope, own)
     source = f"{version}.{view.name}"
     by: list[str] = []
-    if not inner.filters.is_bare:
+    if not inner.filters.is_bare or hooks.has_rule(view.select):
         text = (report.text or view.select).replace("{version}", version)
         op = [column.name for column in schema.columns(connection, "main", "op")]  # joined in some texts
         edits = conditions.edits(inner, text, report.name, [*own, *op])
@@ -108,10 +108,12 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
     if report.is_by_row or report.has_rule:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
-    if report.has_rule and "range" in has_already and filters.range is not None:
-        where.append(f'"range" GLOB {quoted(filters.range)}')
+    if report.range_column is not None and filters.range is not None:
+        column, globs = identifier(report.range_column), [filters.range]
+        globs += [f"*:{filters.range}"] if report.has_domain else []
+        where.append(" OR ".join(f"{column} GLOB {quoted(glob)}" for glob in globs))
         filters = replace(filters, range=None)
-    return replace(scope, filters=filters), " AND ".join(where)
+    return replace(scope, filters=filters), " AND ".join(f"({item})" if " OR " in item else item for item in where)
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
@@ -120,11 +122,17 @@ def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[st
     for item in report.order:
         if item == "{place}":
             order += _place_order(scope, columns)
-        elif re.findall(r"\w+", item)[0] in columns:
+        elif _column_of(item) in columns:
             order.append(item)
-    said = {re.findall(r"\w+", item)[0] for item in order} | set(by)
+    said = {_column_of(item) for item in order} | set(by)
     rest = dict.fromkeys((*report.names, *columns))
     return order + [_bare(name) for name in rest if name not in said]
+
+
+def _column_of(item: str) -> str:
+    """Return the column that an item of an order is about: what it quotes, else its first word."""
+    quoted_name = re.match(r'"([^"]+)"', item)
+    return quoted_name[1] if quoted_name else str(re.findall(r"\w+", item)[0])
 
 
 def _natural(column: str, is_number: bool) -> list[str]:

@@ -17,12 +17,17 @@ class Report:
     view: str
     title: str
     needs: str
-    """What must have been captured: gpu, kernels, gemms, collectives, overlap or ranges."""
+    """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap or ranges."""
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""
     shows: tuple[Show, ...]
+    """What eyes see."""
     has_rule: bool = False
+    """Whether rule is a column of it."""
+    range_column: str | None = None
+    """The column that names the range of a row, with its domain before a colon if ``has_domain``."""
+    has_domain: bool = False
     is_by_row: bool = False
     """Whether its rows are single events: millions of them, which are not kept aside."""
     text: str | None = None

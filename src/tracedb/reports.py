@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from tracedb import rank_reports
+from tracedb import nsys_reports, rank_reports
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.report_entry import PLACE, Report
@@ -131,6 +131,7 @@ REPORTS = (
         needs="ranges",
         order=("total_ns DESC",),
         names=("range", "kernel", "domain", "style"),
+        range_column="range",
         shows=(
             PLACE,
             Show(("range",), kind="name"),
@@ -243,6 +244,7 @@ REPORTS = (
         ),
     ),
     *rank_reports.REPORTS,
+    *nsys_reports.REPORTS,
 )
 
 

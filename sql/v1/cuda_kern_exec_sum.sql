@@ -1,0 +1,109 @@
+-- The report cuda_kern_exec_sum of nsys stats, with its columns, units and rounding.
+-- Grain: launching thread × device × API call × kernel name, of kernels whose launch was recorded. v1.launch_latency has
+-- the same for each kernel. The four times of a call become rows of one step, so that their statistics are written once;
+-- the queue time is NULL where the kernel started before the call returned, and its deviation then 0, as there.
+CREATE VIEW v1.cuda_kern_exec_sum AS
+WITH calls AS (
+    SELECT
+        /* by e */
+        l.process_id,
+        l.thread_id,
+        e.device_id AS gpu_id,
+        l.name AS api_name,
+        e.name AS kernel_name,
+        unnest(['T', 'A', 'Q', 'K']) AS part,
+        unnest([
+            greatest(l.start_ns + l.duration_ns, e.end_ns) - l.start_ns,
+            l.duration_ns,
+            CASE WHEN e.start_ns >= l.start_ns + l.duration_ns THEN e.start_ns - l.start_ns - l.duration_ns END,
+            e.duration_ns
+        ]) AS duration_ns
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    WHERE e.kind = 'kernel' /* filter e */
+),
+sums AS (
+    SELECT
+        /* by */
+        process_id, thread_id, gpu_id, api_name, kernel_name, part,
+        count(*) AS instances,
+        count(duration_ns) AS known,
+        sum(duration_ns) AS total,
+        sum(duration_ns::HUGEINT * duration_ns) AS squares,
+        median(duration_ns) AS median,
+        min(duration_ns) AS min_ns,
+        max(duration_ns) AS max_ns
+    FROM calls
+    GROUP BY ALL
+),
+statistics AS (
+    SELECT
+        /* by */
+        process_id, thread_id, gpu_id, api_name, kernel_name, part, instances, known, min_ns, max_ns,
+        (20 * total + known) // nullif(2 * known, 0) / 10 AS avg_ns,
+        round(median, 1) AS median_ns,
+        round(CASE WHEN known <= 1 THEN 0.0 ELSE sqrt((
+            squares - total // known * (total + total % known) - (total % known) ** 2 / known
+        ) / (known - 1)) END, 1) AS stddev_ns
+    FROM sums
+)
+SELECT
+    /* by s */
+    s.process_id AS "PID",
+    s.thread_id AS "TID",
+    s.gpu_id AS "DevId",
+    any_value(s.instances) AS "Count",
+    any_value(s.known) FILTER (s.part = 'Q') AS "QCount",
+    any_value(s.avg_ns) FILTER (s.part = 'T') AS "TAvg (ns)",
+    any_value(s.median_ns) FILTER (s.part = 'T') AS "TMed (ns)",
+    any_value(s.min_ns) FILTER (s.part = 'T') AS "TMin (ns)",
+    any_value(s.max_ns) FILTER (s.part = 'T') AS "TMax (ns)",
+    any_value(s.stddev_ns) FILTER (s.part = 'T') AS "TStdDev (ns)",
+    any_value(s.avg_ns) FILTER (s.part = 'A') AS "AAvg (ns)",
+    any_value(s.median_ns) FILTER (s.part = 'A') AS "AMed (ns)",
+    any_value(s.min_ns) FILTER (s.part = 'A') AS "AMin (ns)",
+    any_value(s.max_ns) FILTER (s.part = 'A') AS "AMax (ns)",
+    any_value(s.stddev_ns) FILTER (s.part = 'A') AS "AStdDev (ns)",
+    any_value(s.avg_ns) FILTER (s.part = 'Q') AS "QAvg (ns)",
+    any_value(s.median_ns) FILTER (s.part = 'Q') AS "QMed (ns)",
+    any_value(s.min_ns) FILTER (s.part = 'Q') AS "QMin (ns)",
+    any_value(s.max_ns) FILTER (s.part = 'Q') AS "QMax (ns)",
+    any_value(s.stddev_ns) FILTER (s.part = 'Q') AS "QStdDev (ns)",
+    any_value(s.avg_ns) FILTER (s.part = 'K') AS "KAvg (ns)",
+    any_value(s.median_ns) FILTER (s.part = 'K') AS "KMed (ns)",
+    any_value(s.min_ns) FILTER (s.part = 'K') AS "KMin (ns)",
+    any_value(s.max_ns) FILTER (s.part = 'K') AS "KMax (ns)",
+    any_value(s.stddev_ns) FILTER (s.part = 'K') AS "KStdDev (ns)",
+    s.api_name AS "API Name",
+    s.kernel_name AS "Kernel Name"
+FROM statistics AS s
+GROUP BY /* by s */ s.process_id, s.thread_id, s.gpu_id, s.api_name, s.kernel_name;
+
+COMMENT ON VIEW v1.cuda_kern_exec_sum IS 'Launches and kernels by API call and kernel name: call, queue and kernel times, as nsys stats prints them. Grain: launching thread × device × API call × kernel name.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."PID" IS 'Process that launched.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TID" IS 'Thread that launched.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."DevId" IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."Count" IS 'Number of calls.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QCount" IS 'Number of calls whose kernel started after the call had returned.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TAvg (ns)" IS 'Mean time from the start of the call to the end of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TMed (ns)" IS 'Median time from the start of the call to the end of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TMin (ns)" IS 'Least time from the start of the call to the end of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TMax (ns)" IS 'Greatest time from the start of the call to the end of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."TStdDev (ns)" IS 'Sample standard deviation of the time from the start of the call to the end of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."AAvg (ns)" IS 'Mean time of the API call, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."AMed (ns)" IS 'Median time of the API call, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."AMin (ns)" IS 'Least time of the API call, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."AMax (ns)" IS 'Greatest time of the API call, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."AStdDev (ns)" IS 'Sample standard deviation of the time of the API call, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QAvg (ns)" IS 'Mean time from the end of the call to the start of the kernel, where that comes later, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QMed (ns)" IS 'Median time from the end of the call to the start of the kernel, where that comes later, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QMin (ns)" IS 'Least time from the end of the call to the start of the kernel, where that comes later, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QMax (ns)" IS 'Greatest time from the end of the call to the start of the kernel, where that comes later, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."QStdDev (ns)" IS 'Sample standard deviation of the time from the end of the call to the start of the kernel, where that comes later, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."KAvg (ns)" IS 'Mean time of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."KMed (ns)" IS 'Median time of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."KMin (ns)" IS 'Least time of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."KMax (ns)" IS 'Greatest time of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."KStdDev (ns)" IS 'Sample standard deviation of the time of the kernel, in ns.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."API Name" IS 'API call that launched it.';
+COMMENT ON COLUMN v1.cuda_kern_exec_sum."Kernel Name" IS 'Kernel name as recorded.';

@@ -1,0 +1,95 @@
+-- The report nvtx_gpu_proj_sum of nsys stats, with its columns, units and rounding.
+-- Grain: range × style, of instances that launch GPU work. The projection of an instance reaches from the first start to
+-- the last end of it, graph replays recorded as a whole left out. GPU operations are counted by correlation id, as there:
+-- one launch is one operation, however many kernels it starts.
+CREATE VIEW v1.nvtx_gpu_proj_sum AS
+WITH instances AS (
+    SELECT
+        /* by r */
+        r.capture_id AS clock_id,
+        r.annotation_id,
+        r.nsys_name,
+        r.nsys_style,
+        r.duration_ns AS range_ns,
+        r.depth
+    FROM v1._nsys_range AS r /* join r */
+    WHERE true /* filter r */
+),
+members AS (
+    SELECT DISTINCT m.capture_id, m.event_id, c.ancestor_id AS annotation_id
+    FROM main.annotation_kernel AS m
+    INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
+    WHERE m.rule = /* rule */ 'thread'
+),
+projections AS (
+    SELECT
+        m.capture_id,
+        m.annotation_id,
+        max(e.end_ns) - min(e.start_ns) AS duration_ns,
+        count(DISTINCT coalesce(e.correlation_id, -e.event_id)) AS gpu_ops
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN members AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    WHERE e.kind <> 'graph' /* filter e */
+    GROUP BY m.capture_id, m.annotation_id
+),
+children AS (
+    SELECT r.capture_id, r.parent_id, count(*) AS amount
+    FROM projections AS p
+    INNER JOIN v1._nsys_range AS r ON r.capture_id = p.capture_id AND r.annotation_id = p.annotation_id
+    GROUP BY r.capture_id, r.parent_id
+),
+sums AS (
+    SELECT
+        /* by i */
+        i.nsys_name,
+        i.nsys_style,
+        sum(i.range_ns) AS range_total,
+        sum(p.gpu_ops) AS gpu_ops,
+        sum(i.depth) AS depths,
+        sum(c.amount) AS child_amount,
+        count(*) AS instances,
+        sum(p.duration_ns) AS total,
+        sum(p.duration_ns::HUGEINT * p.duration_ns) AS squares,
+        median(p.duration_ns) AS median,
+        min(p.duration_ns) AS least_ns,
+        max(p.duration_ns) AS most_ns
+    FROM instances AS i
+    INNER JOIN projections AS p ON p.capture_id = i.clock_id AND p.annotation_id = i.annotation_id
+    LEFT JOIN children AS c ON c.capture_id = i.clock_id AND c.parent_id = i.annotation_id
+    GROUP BY /* by i */ i.nsys_name, i.nsys_style
+)
+SELECT
+    /* by */
+    nsys_name AS "Range",
+    nsys_style AS "Style",
+    total::BIGINT AS "Total Proj Time (ns)",
+    range_total::BIGINT AS "Total Range Time (ns)",
+    instances AS "Range Instances",
+    (20 * total + instances) // (2 * instances) / 10 AS "Proj Avg (ns)",
+    round(median, 1) AS "Proj Med (ns)",
+    least_ns AS "Proj Min (ns)",
+    most_ns AS "Proj Max (ns)",
+    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
+        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
+    ) / (instances - 1)) END, 1) AS "Proj StdDev (ns)",
+    gpu_ops::BIGINT AS "Total GPU Ops",
+    (20 * gpu_ops + instances) // (2 * instances) / 10 AS "Avg GPU Ops",
+    (20 * depths + instances) // (2 * instances) / 10 AS "Avg Range Lvl",
+    (20 * coalesce(child_amount, 0) + instances) // (2 * instances) / 10 AS "Avg Num Child"
+FROM sums;
+
+COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from its first start to its last end, as nsys stats prints it. Grain: range × style.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Range" IS 'Domain and text of the range, with a colon between them; the text alone in the default domain.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total Proj Time (ns)" IS 'Sum of projections, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total Range Time (ns)" IS 'Sum of durations of these instances on the CPU, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Range Instances" IS 'Number of instances with GPU work.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj Avg (ns)" IS 'Mean projection, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj Med (ns)" IS 'Median projection, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj Min (ns)" IS 'Shortest projection, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj Max (ns)" IS 'Longest projection, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj StdDev (ns)" IS 'Sample standard deviation of projections, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total GPU Ops" IS 'Launches of GPU work inside all instances, by correlation id.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg GPU Ops" IS 'The same per instance, rounded to 0.1.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg Range Lvl" IS 'Mean number of ranges around an instance, rounded to 0.1.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg Num Child" IS 'Mean number of ranges with GPU work directly inside an instance, rounded to 0.1.';

@@ -1,0 +1,90 @@
+-- The report nvtx_kern_sum of nsys stats, with its columns, units and rounding.
+-- Grain: range × launching thread × kernel name. A kernel counts in every range around its launch; kernels in none stand
+-- under the range NULL, of files that hold ranges at all. v1.nvtx_kernels has the same numbers for every rule.
+CREATE VIEW v1.nvtx_kern_sum AS
+WITH ranges AS (
+    SELECT
+        r.capture_id, r.annotation_id, r.nsys_name, r.nsys_style,
+        dense_rank() OVER (ORDER BY r.nsys_name, r.nsys_style) AS range_no,
+        row_number() OVER (ORDER BY r.capture_id, r.annotation_id) AS instance_no
+    FROM v1._nsys_range AS r
+),
+annotated AS (
+    SELECT DISTINCT c.source, c.path
+    FROM main.capture AS c
+    INNER JOIN main.annotation AS a ON a.capture_id = c.capture_id
+),
+kernel_names AS (
+    SELECT n.name, row_number() OVER (ORDER BY n.name) AS kernel_no
+    FROM v1._kernel_class AS n
+),
+members AS (
+    SELECT DISTINCT m.capture_id, m.event_id, r.range_no, r.instance_no
+    FROM main.annotation_kernel AS m
+    INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
+    INNER JOIN ranges AS r ON r.capture_id = c.capture_id AND r.annotation_id = c.ancestor_id
+    WHERE m.rule = /* rule */ 'thread'
+),
+sums AS (
+    SELECT
+        /* by e */
+        m.range_no,
+        l.process_id,
+        l.thread_id,
+        n.kernel_no,
+        count(DISTINCT m.instance_no) AS range_instances,
+        count(*) AS instances,
+        sum(e.duration_ns) AS total,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        median(e.duration_ns) AS median,
+        min(e.duration_ns) AS least_ns,
+        max(e.duration_ns) AS most_ns
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN kernel_names AS n ON n.name = e.name
+    INNER JOIN main.capture AS c ON c.capture_id = e.capture_id
+    LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    LEFT JOIN members AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    WHERE
+        e.kind = 'kernel'
+        AND EXISTS (SELECT 1 FROM annotated AS a WHERE a.source = c.source AND a.path IS NOT DISTINCT FROM c.path) /* filter e */
+    GROUP BY /* by e */ m.range_no, l.process_id, l.thread_id, n.kernel_no
+),
+range_texts AS (
+    SELECT DISTINCT range_no, nsys_name, nsys_style
+    FROM ranges
+)
+SELECT
+    /* by */
+    t.nsys_name AS "NVTX Range",
+    t.nsys_style AS "Style",
+    s.process_id AS "PID",
+    s.thread_id AS "TID",
+    s.range_instances AS "NVTX Inst",
+    s.instances AS "Kern Inst",
+    s.total::BIGINT AS "Total Time (ns)",
+    (20 * total + instances) // (2 * instances) / 10 AS "Avg (ns)",
+    round(median, 1) AS "Med (ns)",
+    least_ns AS "Min (ns)",
+    most_ns AS "Max (ns)",
+    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
+        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
+    ) / (instances - 1)) END, 1) AS "StdDev (ns)",
+    n.name AS "Kernel Name"
+FROM sums AS s
+INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
+LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
+
+COMMENT ON VIEW v1.nvtx_kern_sum IS 'Kernels of each range, as nsys stats prints them. Grain: range × launching thread × kernel name.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Range" IS 'Domain and text of the range; NULL for kernels launched in none.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
+COMMENT ON COLUMN v1.nvtx_kern_sum."PID" IS 'Process that launched.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."TID" IS 'Thread that launched.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Inst" IS 'Instances of the range that hold this kernel; 0 where the range is NULL.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Kern Inst" IS 'Number of calls.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Min (ns)" IS 'Shortest duration, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Max (ns)" IS 'Longest duration, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Kernel Name" IS 'Kernel name as recorded.';

@@ -1,0 +1,42 @@
+-- The report nvtx_pushpop_sum of nsys stats, with its columns, units and rounding.
+-- Grain: range. Ranges still open count until the last time that ranges tell, as there.
+CREATE VIEW v1.nvtx_pushpop_sum AS
+WITH sums AS (
+    SELECT
+        /* by r */
+        r.nsys_name,
+        count(*) AS instances,
+        sum(r.duration_ns) AS total,
+        sum(r.duration_ns::HUGEINT * r.duration_ns) AS squares,
+        median(r.duration_ns) AS median,
+        min(r.duration_ns) AS least_ns,
+        max(r.duration_ns) AS most_ns
+    FROM v1._nsys_range AS r /* join r */
+    WHERE r.nsys_style <> 'StartEnd' /* filter r */
+    GROUP BY /* by r */ r.nsys_name
+)
+SELECT
+    /* by */
+    round(100.0 * total / nullif(sum(total) OVER (/* partition */), 0), 1) AS "Time (%)",
+    total::BIGINT AS "Total Time (ns)",
+    instances AS "Instances",
+    (20 * total + instances) // (2 * instances) / 10 AS "Avg (ns)",
+    round(median, 1) AS "Med (ns)",
+    least_ns AS "Min (ns)",
+    most_ns AS "Max (ns)",
+    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
+        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
+    ) / (instances - 1)) END, 1) AS "StdDev (ns)",
+    nsys_name AS "Range"
+FROM sums;
+
+COMMENT ON VIEW v1.nvtx_pushpop_sum IS 'Time of push/pop ranges on the CPU by name, as nsys stats prints it. Grain: range.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1, in percent.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Instances" IS 'Number of instances.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Min (ns)" IS 'Shortest duration, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Max (ns)" IS 'Longest duration, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Range" IS 'Domain and text of the range, with a colon between them; the text alone in the default domain.';
