@@ -71,7 +71,8 @@ class SetReader:
         """Read a file of events in blocks."""
         parser = Parser(header)
         unreadable, example, is_last = 0, "", False
-        with opened(path, self._progress) as file:
+        damages: list[str] = []
+        with opened(path, self._progress, damages) as file:
             file.readline(LONGEST_HEADER)
             for block in parsed(pieces(file, parser), parser, self._cores):
                 if header.domain in LEFT_ASIDE:
@@ -82,6 +83,8 @@ class SetReader:
                 example = example or block.example
                 is_last = block.ends_unreadable
         self._stage.texts.settle(self._stage.account)
+        self._stage.damaged(damages)
+        self.found.is_cut = self.found.is_cut or bool(damages)
         self._stage.events_read += unreadable
         if is_last:
             self.found.is_cut = True

@@ -1,4 +1,4 @@
-"""Files that may be compressed, opened as if they were not."""
+"""Files that may be compressed, opened as if they were not. A damaged stream ends where the damage begins."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from tracedb.errors import ReadError
-
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BUFFER = 1 << 20
+PIECE = 1 << 16
 
 
 class _Counted(io.RawIOBase):
@@ -25,46 +24,61 @@ class _Counted(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: object) -> int:
-        count = self._file.readinto(buffer)  # type: ignore[attr-defined]
-        self._progress(count)
-        return int(count)
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._progress(len(data))
+        return len(data)
+
+
+class _Unpacked(io.RawIOBase):
+    """A decompressed stream, which ends where it is damaged, and then says so."""
+
+    def __init__(self, stream: BinaryIO, errors: tuple[type[Exception], ...], damages: list[str]) -> None:
+        self._stream = stream
+        self._errors = errors
+        self._damages = damages
+        self._is_over = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = b"" if self._is_over else self._stream.read(min(len(buffer), PIECE))
+        except self._errors as error:
+            self._damages.append(str(error) or "it ends too early")
+            self._is_over, data = True, b""
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
-def opened(path: Path, progress: Callable[[int], None] = lambda done: None) -> Iterator[BinaryIO]:
-    """Open a plain, gzip or zstd file for reading. Raises ``ReadError`` where its stream is damaged."""
+def opened(
+    path: Path, progress: Callable[[int], None] = lambda done: None, damages: list[str] | None = None
+) -> Iterator[BinaryIO]:
+    """Open a plain, gzip or zstd file for reading; what is wrong with its stream is added to ``damages``."""
     with path.open("rb", buffering=0) as raw:
         magic = raw.read(4)
         raw.seek(0)
         counted = cast(BinaryIO, io.BufferedReader(_Counted(cast(BinaryIO, raw), progress), BUFFER))
-        try:
-            yield _unpacked(counted, magic)
-        except _damages(magic) as error:
-            raise ReadError(f"the compressed stream is cut or damaged ({error}); copy the file again") from error
+        yield _unpacked(counted, magic, [] if damages is None else damages)
 
 
-def _damages(magic: bytes) -> tuple[type[Exception], ...]:
-    """Return what is raised over a damaged stream."""
+def _unpacked(file: BinaryIO, magic: bytes, damages: list[str]) -> BinaryIO:
+    stream: Any
+    errors: tuple[type[Exception], ...]
     if magic.startswith(GZIP):
-        from isal import isal_zlib
+        from isal import igzip, isal_zlib
 
-        return (EOFError, zlib.error, cast(type[Exception], isal_zlib.error))
-    if magic == ZSTD:
+        opener: Any = igzip
+        stream = opener.GzipFile(fileobj=file)
+        errors = (EOFError, OSError, zlib.error, cast(type[Exception], isal_zlib.error))
+    elif magic == ZSTD:
         import zstandard
 
-        return (EOFError, zstandard.ZstdError)
-    return (EOFError,)
-
-
-def _unpacked(file: BinaryIO, magic: bytes) -> BinaryIO:
-    if magic.startswith(GZIP):
-        from isal import igzip
-
-        unpacked: Any = igzip
-        return cast(BinaryIO, io.BufferedReader(unpacked.GzipFile(fileobj=file), BUFFER))
-    if magic == ZSTD:
-        import zstandard
-
-        return cast(BinaryIO, io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file), BUFFER))
-    return file
+        stream = zstandard.ZstdDecompressor().stream_reader(file)
+        errors = (EOFError, zstandard.ZstdError)
+    else:
+        return file
+    return cast(BinaryIO, io.BufferedReader(_Unpacked(stream, errors, damages), BUFFER))

@@ -9,10 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracedb.errors import ReadError
 from tracedb.ingester import Capture
 from tracedb_rocprof import headers
-from tracedb_rocprof.packed import GZIP, ZSTD, opened
+from tracedb_rocprof.packed import opened
 
 ROCPD, JSON, CSV, LEGACY_CSV, RPD, LEGACY_DB = "rocpd", "json", "csv", "legacy csv", "rpd", "legacy db"
 STATS, EMPTY = "stats", "empty"
@@ -75,15 +74,8 @@ def kind_of(path: Path) -> str | None:
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        head = file.read(HEAD)
-    if not head.startswith((GZIP, ZSTD)):
-        return head
-    try:
-        with opened(path) as unpacked:
-            return unpacked.read(HEAD)
-    except (ReadError, OSError):
-        return b""
+    with opened(path) as file:
+        return file.read(HEAD)
 
 
 def kind_of_database(path: Path) -> str | None:

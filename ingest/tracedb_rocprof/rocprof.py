@@ -16,6 +16,7 @@ from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csvset import SetReader
 from tracedb_rocprof.recording import Recording
+from tracedb_rocprof.sdkjson import JsonReader
 from tracedb_rocprof.stage import Stage
 
 SEVERAL = "one recording held several processes; each became a capture of its own"
@@ -67,6 +68,8 @@ def _fill(stage: Stage, capture: Capture, options: Options) -> Recording:
     kind = recordings.kind_of(path)
     if kind in (recordings.CSV, recordings.LEGACY_CSV, recordings.EMPTY, recordings.STATS):
         return SetReader(stage, options.cores, options.progress).read(capture.files)
+    if kind == recordings.JSON:
+        return JsonReader(stage, options.progress).read(path)
     raise ReadError(REFUSED)
 
 

@@ -118,6 +118,11 @@ class Stage:
             self.connection.execute(f"INSERT INTO staged_{table} BY NAME SELECT * FROM feed")
             self.connection.unregister("feed")
 
+    def damaged(self, damages: list[str]) -> None:
+        """Account for a compressed stream that is cut or damaged."""
+        for damage in damages:
+            self.account.warned("stream_damaged", 1, f"{damage}; what comes before is loaded")
+
     def finish(self) -> None:
         """Put the texts down, when all that name them are there."""
         self._insert("text", self.texts.table())

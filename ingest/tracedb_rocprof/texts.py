@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ class Texts:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._undecided: dict[str, int] = {}
+        self._reserved: dict[Hashable, int] = {}
         self._texts: dict[int, str] = {}
 
     def number(self, text: str) -> int:
@@ -37,6 +39,18 @@ class Texts:
     def undecided(self, text: str) -> int:
         """Return the number of a text that stood between quotes and holds others, doubled or not."""
         return self._number(self._undecided, text)
+
+    def reserved(self, key: Hashable) -> int:
+        """Return the number of a text that is to come under this key."""
+        found = self._reserved.get(key)
+        if found is None:
+            found = self._reserved[key] = len(self._texts) + 1
+            self._texts[found] = f"({key})"
+        return found
+
+    def define(self, key: Hashable, text: str) -> None:
+        """Say what the text under a key is, before or after it is asked for."""
+        self._texts[self.reserved(key)] = text
 
     def _number(self, known: dict[str, int], text: str) -> int:
         found = known.get(text)

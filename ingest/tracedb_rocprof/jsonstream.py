@@ -1,0 +1,161 @@
+"""A JSON document read forward in bounded memory: what is wanted is decoded, large arrays of objects in batches.
+
+Values are found by their braces, and batches end where the next object of an array begins as the first one does; that
+a guess is wrong shows when the batch is decoded, and then its objects are told apart one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from tracedb.errors import ReadError
+
+CHUNK = 1 << 20
+SPACE = b" \t\r\n"
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+SCALAR = re.compile(rb"[^\s,\]}]+")
+FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*+")\s*:')
+LONGEST = 256 << 20
+"""A value longer than this is none of a trace."""
+
+T = TypeVar("T")
+
+
+class CutShort(Exception):
+    """The document ends before it is complete."""
+
+
+class JsonStream:
+    """A position in a document."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._data = b""
+        self._at = 0
+
+    def _more(self) -> None:
+        """Read on; what lies behind is dropped. Raises ``CutShort`` at the end of the file."""
+        kept = self._data[self._at :]
+        if len(kept) > LONGEST:
+            raise ReadError(f"one value of the JSON document is longer than {LONGEST:,} bytes; it is no trace")
+        chunk = self._file.read(max(CHUNK, len(kept)))
+        if not chunk:
+            raise CutShort
+        self._data, self._at = kept + chunk, 0
+
+    def peek(self) -> bytes:
+        """Return the next character that is no space."""
+        while True:
+            while self._at < len(self._data) and self._data[self._at] in SPACE:
+                self._at += 1
+            if self._at < len(self._data):
+                return self._data[self._at : self._at + 1]
+            self._more()
+
+    def take(self, wanted: bytes) -> None:
+        """Step over a character. Raises ``ReadError`` where another stands."""
+        found = self.peek()
+        if found != wanted:
+            raise ReadError(f"not valid JSON: {found.decode(errors='replace')!r} where {wanted.decode()!r} is expected")
+        self._at += 1
+
+    def members(self) -> Iterator[str]:
+        """Yield the keys of the object that begins here; each value must be read before the next key is asked for."""
+        self.take(b"{")
+        while self.peek() != b"}":
+            key: str = msgspec.json.decode(self.value())
+            self.take(b":")
+            self.peek()
+            yield key
+            if self.peek() == b",":
+                self._at += 1
+        self.take(b"}")
+
+    def items(self) -> Iterator[None]:
+        """Step to each item of the array that begins here; each must be read before the next is asked for."""
+        self.take(b"[")
+        while self.peek() != b"]":
+            yield None
+            if self.peek() == b",":
+                self._at += 1
+        self.take(b"]")
+
+    def value(self) -> bytes:
+        """Return the text of the value that begins here, and step over it."""
+        end = self._end()
+        text = self._data[self._at : end]
+        self._at = end
+        return text
+
+    def decoded(self, kind: type[T]) -> T:
+        """Return the value that begins here. Raises ``ReadError`` where it is another kind of thing."""
+        return _decoded(self.value(), kind)
+
+    def skip(self) -> None:
+        """Step over the value that begins here, in bounded memory if it is an array of objects."""
+        if self.peek() == b"[":
+            for _ in self.batches(msgspec.Raw):
+                pass
+        else:
+            self._at = self._end()
+
+    def _end(self) -> int:
+        """Return where the value that begins here ends."""
+        first = self.peek()
+        if first not in b'{["':
+            while (match := SCALAR.match(self._data, self._at)) is None or match.end() == len(self._data):
+                self._more()
+            return match.end()
+        depth, place = 0, self._at
+        while True:
+            for match in TOKEN.finditer(self._data, place):
+                token = match[0]
+                depth += (token in b"{[") - (token in b"}]") if len(token) == 1 else 0
+                place = match.end()
+                if depth == 0:
+                    return place
+            done = place - self._at
+            self._more()
+            place = self._at + done
+
+    def batches(self, kind: type[T]) -> Iterator[list[T]]:
+        """Yield the items of the array that begins here, decoded, in batches."""
+        self.take(b"[")
+        separator: re.Pattern[bytes] | None = None
+        while self.peek() != b"]":
+            end = self._end()  # of the first item that is still to come
+            if separator is None:
+                key = FIRST_KEY.match(self._data, self._at)
+                separator = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(key[1]) + rb"\s*:)") if key else None
+            yield self._batch(kind, separator, end)
+            if self.peek() == b",":
+                self._at += 1
+        self.take(b"]")
+
+    def _batch(self, kind: type[T], separator: re.Pattern[bytes] | None, end: int) -> list[T]:
+        """Decode the items up to the last separator that was read, or the one that ends at ``end``."""
+        places = separator.finditer(self._data, self._at) if separator is not None else ()
+        last = next(iter(deque(places, maxlen=1)), None)
+        if last is not None and last.start() + 1 > end:
+            text = self._data[self._at : last.start() + 1]
+            try:
+                found: list[T] = msgspec.json.decode(b"[" + text + b"]", type=list[kind])  # type: ignore[valid-type]
+                self._at = last.start() + 1
+                return found
+            except msgspec.DecodeError:
+                pass
+        item = _decoded(self._data[self._at : end], kind)
+        self._at = end
+        return [item]
+
+
+def _decoded(text: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise ReadError(f"not the JSON that rocprofv3 writes: {error}") from error

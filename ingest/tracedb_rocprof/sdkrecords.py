@@ -1,0 +1,161 @@
+"""The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Handle(msgspec.Struct):
+    """A number in an object of its own."""
+
+    handle: int = 0
+
+
+class Correlation(msgspec.Struct):
+    """The id that joins calls to what they caused."""
+
+    internal: int = 0
+
+
+class Size(msgspec.Struct):
+    """A size along three axes."""
+
+    x: int = 0
+    y: int = 0
+    z: int = 0
+
+
+class Info(msgspec.Struct):
+    """What was dispatched."""
+
+    agent_id: Handle = msgspec.field(default_factory=Handle)
+    queue_id: Handle = msgspec.field(default_factory=Handle)
+    kernel_id: int = 0
+    dispatch_id: int = 0
+    group_segment_size: int = 0
+    workgroup_size: Size = msgspec.field(default_factory=Size)
+    grid_size: Size = msgspec.field(default_factory=Size)
+
+
+class Dispatch(msgspec.Struct):
+    """One kernel dispatch."""
+
+    start_timestamp: int = 0
+    end_timestamp: int = 0
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    dispatch_info: Info = msgspec.field(default_factory=Info)
+    stream_id: Handle | None = None
+    graph_exec_id: int | None = None
+    graph_node_id: int | None = None
+
+
+class Count(msgspec.Struct):
+    """A counter's value, of one part of the device."""
+
+    counter_id: Handle = msgspec.field(default_factory=Handle)
+    value: float = 0.0
+
+
+class Counted(msgspec.Struct):
+    """The counters of one dispatch."""
+
+    dispatch_data: Dispatch = msgspec.field(default_factory=Dispatch)
+    records: list[Count] = msgspec.field(default_factory=list)
+
+
+class Call(msgspec.Struct):
+    """One API call or roctx range."""
+
+    kind: int = 0
+    operation: int = 0
+    thread_id: int = 0
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    start_timestamp: int = 0
+    end_timestamp: int = 0
+
+
+class Copy(msgspec.Struct):
+    """One memory copy."""
+
+    kind: int = 0
+    operation: int = 0
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    start_timestamp: int = 0
+    end_timestamp: int = 0
+    src_agent_id: Handle = msgspec.field(default_factory=Handle)
+    dst_agent_id: Handle = msgspec.field(default_factory=Handle)
+    stream_id: Handle | None = None
+    bytes: int | None = None
+
+
+class Symbol(msgspec.Struct):
+    """A kernel's symbol."""
+
+    kernel_id: int = 0
+    kernel_name: str = ""
+    formatted_kernel_name: str = ""
+    demangled_kernel_name: str = ""
+    group_segment_size: int = 0
+    arch_vgpr_count: int = 0
+
+
+class Counter(msgspec.Struct):
+    """A counter's definition."""
+
+    id: Handle = msgspec.field(default_factory=Handle)
+    name: str = ""
+
+
+class Bank(msgspec.Struct):
+    """A bank of memory."""
+
+    size_in_bytes: int = 0
+
+
+class JsonAgent(msgspec.Struct):
+    """A CPU or GPU."""
+
+    id: Handle = msgspec.field(default_factory=Handle)
+    type: int = 0
+    node_id: int = 0
+    logical_node_id: int = -1
+    logical_node_type_id: int | None = None
+    name: str = ""
+    product_name: str = ""
+    cu_count: int = 0
+    max_engine_clk_fcompute: int = 0
+    mem_banks: list[Bank] = msgspec.field(default_factory=list)
+
+
+class Node(msgspec.Struct):
+    """The machine."""
+
+    hostname: str | None = None
+
+
+class Metadata(msgspec.Struct):
+    """Of the header only what is kept."""
+
+    pid: int | None = None
+    node: Node = msgspec.field(default_factory=Node)
+
+
+class Kind(msgspec.Struct):
+    """The name of a kind of record, and of its operations."""
+
+    kind: str = ""
+    operations: list[str] = msgspec.field(default_factory=list)
+
+
+class Message(msgspec.Struct):
+    """The text of a roctx range, by its correlation id."""
+
+    key: int = 0
+    value: str = ""
+
+
+class Strings(msgspec.Struct):
+    """The texts of a process."""
+
+    buffer_records: list[Kind] = msgspec.field(default_factory=list)
+    marker_api: list[Message] = msgspec.field(default_factory=list)
