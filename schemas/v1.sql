@@ -307,6 +307,28 @@ COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (a rule says th
 COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled, in words; NULL where it was.';
 COMMENT ON COLUMN main.sample_status.sampled_at IS 'When it ran, UTC.';
 
+CREATE TABLE main.operator_sample (
+    capture_id INTEGER NOT NULL,
+    sample_id BIGINT NOT NULL,
+    gpu VARCHAR,
+    operator VARCHAR NOT NULL,
+    pass VARCHAR NOT NULL,
+    dtype VARCHAR,
+    shape MAP(VARCHAR, BIGINT) NOT NULL,
+    statistic VARCHAR NOT NULL,
+    time_ns BIGINT NOT NULL
+);
+COMMENT ON TABLE main.operator_sample IS 'One time of a sampled operator that was summed up elsewhere, without its events. Samples recorded as ranges are in annotation.';
+COMMENT ON COLUMN main.operator_sample.capture_id IS 'Capture.';
+COMMENT ON COLUMN main.operator_sample.sample_id IS 'Number of the sample within the capture.';
+COMMENT ON COLUMN main.operator_sample.gpu IS 'GPU name as recorded.';
+COMMENT ON COLUMN main.operator_sample.operator IS 'Operator name, such as linear1 or allreduce.';
+COMMENT ON COLUMN main.operator_sample.pass IS 'fwd, bwd, step (an optimizer''s) or comm (a collective).';
+COMMENT ON COLUMN main.operator_sample.dtype IS 'Element type: fp16, bf16, fp32, fp64.';
+COMMENT ON COLUMN main.operator_sample.shape IS 'Parameter name to value.';
+COMMENT ON COLUMN main.operator_sample.statistic IS 'What the time is, such as span_trimmed_mean.';
+COMMENT ON COLUMN main.operator_sample.time_ns IS 'The time, rounded to whole ns.';
+
 CREATE TABLE main.ingest_issue (
     capture_id INTEGER,
     code VARCHAR NOT NULL,

@@ -20,7 +20,7 @@ from tracedb.errors import TracedbError
 
 TABLES = (
     *("annotation", "annotation_kernel", "capture", "counter", "device", "ingest_issue", "kernel_event"),
-    *("kernel_rule", "launch", "memory_event", "op", "sample_status"),
+    *("kernel_rule", "launch", "memory_event", "op", "operator_sample", "sample_status"),
 )
 CONTRACT = {
     "capture": """capture_id source path sha256 host pid rank world_size tool_version clock_zero_unix_ns status
@@ -38,6 +38,7 @@ CONTRACT = {
     "annotation_kernel": "capture_id annotation_id event_id rule",
     "counter": "capture_id event_id name value",
     "ingest_issue": "capture_id code count detail",
+    "operator_sample": "capture_id sample_id gpu operator pass dtype shape statistic time_ns",
     "kernel_rule": "priority pattern class",
 }
 """Columns that people's queries may rely on."""

@@ -23,7 +23,7 @@ INTEGER_NAMES = re.compile(
     r".*_ns$|.*_calls$|calls$|.*instances$|gpu_ops$|.*bytes$|.*_id$|(grid|block)_[xyz]$|rank$|step$"
 )
 DOUBLE_NAMES = re.compile(r".*(percent|_mean_ns|_avg_ns|_median_ns|_stddev_ns|gbps|_per_step)$|slowdown$|p_value$")
-DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p50|p95|p99)_ns$")
+DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p50|p95|p99|target)_ns$")
 UNITS = re.compile(r"\bin (ns|percent|bytes|GB/s|blocks|threads)\b")
 
 
@@ -141,7 +141,7 @@ def test_numbers_have_the_types_that_readers_expect(shipped: duckdb.DuckDBPyConn
             elif DOUBLE_TIMES.fullmatch(name) or DOUBLE_NAMES.fullmatch(name):
                 if type_ != "DOUBLE":
                     faults.append(where)
-            elif INTEGER_NAMES.fullmatch(name) and type_ not in ("BIGINT", "INTEGER"):
+            elif INTEGER_NAMES.fullmatch(name) and type_ not in ("BIGINT", "INTEGER", "BIGINT[]"):
                 faults.append(where)
     assert not faults, "\n".join(faults)
 

@@ -29,7 +29,9 @@ class Tiny:
 
     def add(self, table: str, **values: Any) -> None:
         names = ", ".join(values)
-        marks = ", ".join("?::MAP(VARCHAR, VARCHAR)" if name == "labels" else "?" for name in values)
+        marks = ", ".join(
+            {"labels": "?::MAP(VARCHAR, VARCHAR)", "shape": "?::MAP(VARCHAR, BIGINT)"}.get(name, "?") for name in values
+        )
         self.connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(values.values()))
 
     def capture(self, rank: int | None = None, labels: dict[str, str] | None = None, **values: Any) -> int:
@@ -102,6 +104,8 @@ def two_ranks(path: Path) -> Path:
             tiny.kernel(NCCL, 10_500, 4_000, stream_id=9),
             tiny.kernel(GEMM, 20_000, 1_000, op_id=1),
         ]
+        given = {"operator": "mm", "pass": "fwd", "shape": {"b": 8}, "statistic": "mean", "time_ns": 1500}
+        tiny.add("operator_sample", capture_id=number, sample_id=1, gpu="H100", **given)
         tiny.range(1, "ProfilerStep#5", 0, 8_000)
         tiny.range(2, "forward", 0, 7_000, tuple(first), parent_id=1)
         tiny.range(3, "ProfilerStep#6", 9_000, 30_000, tuple(second))

@@ -36,6 +36,11 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
     """Return in words why a report has no answer."""
     if not scope.captures:
         return f"{path}: holds no captures; load some with `tracedb ingest PATH --db {path}`"
+    if report.needs == "samples":
+        return (
+            "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
+            "`tracedb sample` records some"
+        )
     kernels, graphs, others = _row(
         connection,
         f"""SELECT count(*) FILTER (e.kind = 'kernel'), count(*) FILTER (e.kind = 'graph'),
@@ -109,7 +114,8 @@ def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
         )
     ops = int(_row(connection, f"SELECT count(*) FROM main.op AS e {_SELECTED}")[0])
     ranges = int(_row(connection, f"SELECT count(*) FROM main.annotation AS e {_SELECTED}")[0])
-    held = [(ops, "operator"), (launches, "API call"), (ranges, "range")]
+    samples = int(_row(connection, f"SELECT count(*) FROM main.operator_sample AS e {_SELECTED}")[0])
+    held = [(ops, "operator"), (launches, "API call"), (ranges, "range"), (samples, "operator sample")]
     what = ", ".join(_many(count, noun) for count, noun in held if count) or "no events"
     return (
         f"no GPU activity was captured: {_many(scope.captures, 'capture')} of the CPU only ({what}); "

@@ -13,7 +13,7 @@ from tracedb.database import SCHEMA_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event")
+EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event", "operator_sample")
 """Tables whose rows come from events of the trace, one event one row."""
 
 

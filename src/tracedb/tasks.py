@@ -62,6 +62,8 @@ class Loaded:
     rows_written: int
     kernels: int
     issues: list[tuple[str, str, int, str]]
+    samples: int = 0
+    """Operator samples that came as one number each, without events."""
 
 
 @dataclass

@@ -137,7 +137,8 @@ class Writer:
         row = self._connection.execute(
             """SELECT rank, status, labels, coalesce(events_read, 0), coalesce(events_skipped, 0),
                 coalesce(rows_written, 0),
-                (SELECT count(*) FROM main.kernel_event AS k WHERE k.capture_id = c.capture_id AND k.kind = 'kernel')
+                (SELECT count(*) FROM main.kernel_event AS k WHERE k.capture_id = c.capture_id AND k.kind = 'kernel'),
+                (SELECT count(*) FROM main.operator_sample AS o WHERE o.capture_id = c.capture_id)
             FROM main.capture AS c WHERE capture_id = ?""",
             [capture_id],
         ).fetchone()
@@ -147,5 +148,5 @@ class Writer:
             WHERE capture_id = ? ORDER BY code""",
             [capture_id],
         ).fetchall()
-        rank, status, found, read, skipped, written, kernels = row
-        return Loaded(capture_id, rank, status, dict(found), read, skipped, written, kernels, issues)
+        rank, status, found, read, skipped, written, kernels, samples = row
+        return Loaded(capture_id, rank, status, dict(found), read, skipped, written, kernels, issues, samples)

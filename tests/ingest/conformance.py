@@ -27,6 +27,7 @@ KEYS = {
     "op": "op_id",
     "annotation": "annotation_id",
     "memory_event": "memory_event_id",
+    "operator_sample": "sample_id",
 }
 """The column that numbers the rows of a table, within a capture."""
 
@@ -131,7 +132,7 @@ def _check_part(tables: Tables, capture: dict[str, Any]) -> None:
         assert capture["rows_written"] == gave, "rows_written is not the number of rows"
         skipped = sum(row["skipped"] for row in mine.get("ingest_issue", []))
         assert capture["events_skipped"] == skipped, "events_skipped is not the sum over ingest_issue"
-    has_gpu = bool(mine.get("kernel_event"))
+    has_gpu = bool(mine.get("kernel_event") or mine.get("operator_sample"))
     assert capture["status"] in ("complete", "truncated", "repaired", "no_gpu_activity")
     assert has_gpu or capture["status"] != "complete", "complete, though without GPU rows"
 

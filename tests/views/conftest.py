@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Rows = list[tuple[Any, ...]]
 
+MAPS = {"labels": "?::MAP(VARCHAR, VARCHAR)", "shape": "?::MAP(VARCHAR, BIGINT)"}
+"""Columns whose values an empty dict could also mean otherwise."""
+
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the tables and views of version 1 from their files."""
@@ -47,7 +50,7 @@ def insert(db: duckdb.DuckDBPyConnection) -> Callable[..., None]:
 
     def put(table: str, columns: str, *rows: tuple[Any, ...], **shared: Any) -> None:
         names = [*columns.split(), *shared]
-        marks = ", ".join("?::MAP(VARCHAR, VARCHAR)" if name == "labels" else "?" for name in names)
+        marks = ", ".join(MAPS.get(name, "?") for name in names)
         for row in rows:
             db.execute(f"INSERT INTO main.{table} ({', '.join(names)}) VALUES ({marks})", [*row, *shared.values()])
 

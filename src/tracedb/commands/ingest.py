@@ -185,7 +185,7 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
                     warn(f"{outcome.path}: {code} ({count}): {text}")
                 else:
                     detail(f"{outcome.path}: {code} ({count}): {text}")
-            if item.kernels == 0:
+            if item.kernels == 0 and not item.samples:
                 reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
                 warn(f"{outcome.path}: no kernels were captured ({reason})")
     loaded = sum(len(outcome.loaded) for outcome in outcomes)
@@ -203,4 +203,6 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
     if strict and faulty:
         raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")
     if loaded:
-        note(f"next: tracedb report gemm-variance --db {db}, or tracedb report --list")
+        is_sampled = any(item.samples for outcome in outcomes for item in outcome.loaded)
+        first = "operator-samples" if is_sampled else "gemm-variance"
+        note(f"next: tracedb report {first} --db {db}, or tracedb report --list")

@@ -1,0 +1,7 @@
+"""Operator and NCCL sampling files of estimate-train-time: CSV with a time for each shape."""
+
+from tracedb_samples.samples import SamplesIngester
+
+ingester = SamplesIngester()
+
+__all__ = ["SamplesIngester", "ingester"]

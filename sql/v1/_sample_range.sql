@@ -1,0 +1,34 @@
+-- Which ranges are samples of an operator, and what does their text say?
+-- Grain: range named PASS|OPERATOR|key=value|…, where PASS is fwd, bwd, step or comm. A key dtype (precision) says the
+-- element type; every other key with a whole number is a parameter of the shape. A name that a key comes twice in is
+-- none of ours. Names are taken apart once each: a sweep repeats every name for every iteration.
+CREATE VIEW v1._sample_range AS
+WITH names AS (
+    SELECT DISTINCT a.name
+    FROM main.annotation AS a
+    WHERE regexp_full_match(a.name, '(fwd|bwd|step|comm)[|][^|=]+([|][^|=]+=[^|=]*)+')
+),
+pairs AS (
+    SELECT
+        n.name,
+        split_part(n.name, '|', 1) AS pass,
+        split_part(n.name, '|', 2) AS operator,
+        [split_part(p, '=', 1) FOR p IN string_split(n.name, '|')[3:]] AS keys,
+        [split_part(p, '=', 2) FOR p IN string_split(n.name, '|')[3:]] AS texts
+    FROM names AS n
+),
+known AS (
+    SELECT
+        p.name, p.pass, p.operator,
+        list_zip(p.keys, [TRY_CAST(t AS BIGINT) FOR t IN p.texts]) AS entries,
+        p.texts[coalesce(list_position(p.keys, 'dtype'), list_position(p.keys, 'precision'))] AS dtype
+    FROM pairs AS p
+    WHERE len(list_distinct(p.keys)) = len(p.keys)
+)
+SELECT
+    a.capture_id, a.annotation_id, a.start_ns,
+    k.name, k.pass, k.operator, k.dtype,
+    map_from_entries([e FOR e IN k.entries IF e[2] IS NOT NULL]) AS shape
+FROM known AS k
+INNER JOIN main.annotation AS a ON a.name = k.name
+WHERE a.style NOT IN ('mark', 'gpu_projection', 'python_function');

@@ -1,0 +1,158 @@
+-- How long does an operator take at this shape? The training table of `tracedb fit`, with all that it was made of.
+-- Grain: sampled shape × pass of a capture and device: all iterations of a range PASS|OPERATOR|key=value|…, or one
+-- row of main.operator_sample. Every iteration is kept in a list, so that another statistic is one expression away;
+-- target_ns is the one that fit learns. Repeats are rows of one GPU, operator, element type, pass and shape.
+CREATE VIEW v1.operator_samples AS
+WITH devices AS (
+    SELECT d.capture_id, d.device_id, min(d.name) AS gpu, min(d.sm_count) AS sm_count
+    FROM main.device AS d
+    GROUP BY d.capture_id, d.device_id
+),
+iterations AS (
+    SELECT
+        /* by r */ /* grain */ r.capture_id, r.source, r.rank, r.labels, r.device_id, /* end grain */
+        d.gpu, d.sm_count,
+        r.rule, r.operator, r.pass, r.dtype, r.shape,
+        r.start_ns, r.capture_id AS clock_id, r.annotation_id, r.busy_ns, r.span_ns, r.kernel_sum_ns
+    FROM v1._operator_iteration AS r /* join r */
+    LEFT JOIN devices AS d ON d.capture_id = r.capture_id AND d.device_id = r.device_id
+    WHERE true /* filter r */
+),
+sampled AS (
+    SELECT
+        /* by */
+        /* grain */
+        i.capture_id,
+        any_value(i.source) AS source,
+        any_value(i.rank) AS rank,
+        any_value(i.labels) AS labels,
+        min(i.device_id) AS device_id,
+        /* end grain */
+        min(i.gpu) AS gpu,
+        min(i.sm_count) AS sm_count,
+        i.operator, i.pass, i.dtype, i.shape,
+        min(i.rule) AS rule,
+        count(i.busy_ns) AS n,
+        count(*) AS iterations,
+        median(i.span_ns) AS span_median_ns,
+        median(i.busy_ns) AS busy_median_ns,
+        median(i.kernel_sum_ns) AS kernel_sum_median_ns,
+        sum(i.busy_ns) / count(i.busy_ns) AS busy_mean_ns,
+        CASE WHEN count(i.busy_ns) = 1 THEN 0.0 ELSE stddev_samp(i.busy_ns) END AS busy_stddev_ns,
+        min(i.busy_ns) AS busy_min_ns,
+        max(i.busy_ns) AS busy_max_ns,
+        list(i.busy_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS busy_iterations_ns,
+        list(i.span_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS span_iterations_ns,
+        list(i.kernel_sum_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS kernel_sum_iterations_ns
+    FROM iterations AS i
+    GROUP BY /* by */ /* grain */ i.capture_id, /* end grain */ i.operator, i.pass, i.dtype, i.shape
+),
+measured AS (
+    SELECT
+        /* by r */ /* grain */ r.capture_id, r.source, r.rank, r.labels, /* end grain */
+        r.gpu, r.operator, r.pass, r.dtype, r.shape, r.statistic, r.time_ns
+    FROM v1._measured_sample AS r /* join r */
+    WHERE true /* filter r */
+),
+samples AS (
+    SELECT
+        /* by s */ /* grain */ s.capture_id, s.source, s.rank, s.labels, s.device_id, /* end grain */
+        s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape, list_sort(map_entries(s.shape)) AS shape_key,
+        CASE WHEN s.n = 0 THEN 'no_gpu_activity' ELSE 'measured' END AS status,
+        s.busy_median_ns AS target_ns,
+        CASE WHEN s.n > 0 THEN 'busy_median' END AS statistic,
+        s.rule, s.n, s.iterations,
+        s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
+        s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
+        CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.span_iterations_ns)[3:7]) END AS span_trimmed_mean_ns,
+        CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.busy_iterations_ns)[3:7]) END AS busy_trimmed_mean_ns,
+        s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns
+    FROM sampled AS s
+    UNION ALL BY NAME
+    SELECT
+        /* by m */ /* grain */ m.capture_id, m.source, m.rank, m.labels, /* end grain */
+        m.gpu, m.operator, m.pass, m.dtype, m.shape, list_sort(map_entries(m.shape)) AS shape_key,
+        'measured' AS status,
+        m.time_ns AS target_ns,
+        m.statistic,
+        CASE WHEN m.statistic = 'span_trimmed_mean' THEN m.time_ns END AS span_trimmed_mean_ns
+    FROM measured AS m
+),
+keyed AS (
+    SELECT
+        /* by s */ /* grain */ s.capture_id, s.source, s.rank, s.labels, s.device_id, /* end grain */
+        s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape,
+        s.status, s.target_ns, s.statistic, s.rule, s.n, s.iterations,
+        s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
+        s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
+        s.busy_trimmed_mean_ns, s.span_trimmed_mean_ns,
+        s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
+        count(s.target_ns) OVER same_shape AS repeats,
+        100.0 * (max(s.target_ns) OVER same_shape - min(s.target_ns) OVER same_shape)
+        / nullif(avg(s.target_ns) OVER same_shape, 0) AS spread_percent,
+        median(s.target_ns) FILTER (s.pass = 'fwd') OVER both_passes AS forward_ns,
+        median(s.target_ns) FILTER (s.pass = 'bwd') OVER both_passes AS backward_ns
+    FROM samples AS s
+    WINDOW
+        same_shape AS (PARTITION BY /* by s */ s.gpu, s.operator, s.dtype, s.pass, s.shape_key),
+        both_passes AS (
+            PARTITION BY
+                /* by s */ /* grain */ s.capture_id, /* end grain */ s.gpu, s.operator, s.dtype, s.shape_key
+        )
+)
+SELECT
+    /* by q */ /* grain */ q.capture_id, q.source, q.rank, q.labels, q.device_id, /* end grain */
+    q.gpu, q.sm_count, q.operator, q.pass, q.dtype, q.shape,
+    q.status, q.target_ns, q.statistic, q.rule, q.n, q.iterations,
+    q.span_median_ns, q.busy_median_ns, q.kernel_sum_median_ns,
+    q.busy_mean_ns, q.busy_stddev_ns, q.busy_min_ns, q.busy_max_ns,
+    q.busy_trimmed_mean_ns, q.span_trimmed_mean_ns,
+    q.busy_iterations_ns, q.span_iterations_ns, q.kernel_sum_iterations_ns,
+    q.repeats,
+    CASE WHEN q.repeats > 1 THEN q.spread_percent END AS repeat_spread_percent,
+    [f FOR f IN [
+        CASE WHEN q.status <> 'measured' THEN q.status END,
+        CASE WHEN q.n < 3 AND q.status = 'measured' THEN 'few_iterations' END,
+        CASE
+            WHEN q.busy_max_ns > 1.2 * q.busy_median_ns OR q.busy_min_ns < q.busy_median_ns / 1.2
+                THEN 'outlying_iteration'
+        END,
+        CASE WHEN q.pass = 'bwd' AND q.backward_ns < q.forward_ns THEN 'backward_shorter_than_forward' END,
+        CASE WHEN q.pass = 'bwd' AND q.backward_ns = q.forward_ns THEN 'backward_equals_forward' END,
+        CASE WHEN q.repeats > 1 AND q.spread_percent > 5 THEN 'repeats_differ' END
+    ] IF f IS NOT NULL] AS flags
+FROM keyed AS q;
+
+COMMENT ON VIEW v1.operator_samples IS 'Sampled operators with every iteration, and the time that tracedb fit learns. Grain: sampled shape × pass of a capture and device.';
+COMMENT ON COLUMN v1.operator_samples.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.operator_samples.source IS 'Which ingester read it: torch and others for recorded events, samples for times summed up elsewhere.';
+COMMENT ON COLUMN v1.operator_samples.rank IS 'Rank of the capture; NULL where unknown.';
+COMMENT ON COLUMN v1.operator_samples.labels IS 'Labels of the capture.';
+COMMENT ON COLUMN v1.operator_samples.device_id IS 'Device that the work ran on; NULL where only a summary was recorded.';
+COMMENT ON COLUMN v1.operator_samples.gpu IS 'GPU name as recorded.';
+COMMENT ON COLUMN v1.operator_samples.sm_count IS 'Streaming multiprocessors or compute units of the GPU; NULL where not recorded.';
+COMMENT ON COLUMN v1.operator_samples.operator IS 'Operator name, such as linear1 or flash_atten.';
+COMMENT ON COLUMN v1.operator_samples.pass IS 'fwd, bwd, step (an optimizer''s) or comm (a collective).';
+COMMENT ON COLUMN v1.operator_samples.dtype IS 'Element type (fp16, bf16, fp32, fp64): as the range''s dtype key or sample_status says it, else of the first floating input or kernel argument of what was launched.';
+COMMENT ON COLUMN v1.operator_samples.shape IS 'Parameter name to value, as the range''s text says it.';
+COMMENT ON COLUMN v1.operator_samples.status IS 'measured, or no_gpu_activity: the ranges launched nothing. What became of shapes that could not be sampled is in sample_status.';
+COMMENT ON COLUMN v1.operator_samples.target_ns IS 'What tracedb fit learns: busy_median_ns, or the one time that was recorded, in ns.';
+COMMENT ON COLUMN v1.operator_samples.statistic IS 'What target_ns is: busy_median, or span_trimmed_mean (estimate-train-time''s mean of the 3rd to 7th smallest of ten spans).';
+COMMENT ON COLUMN v1.operator_samples.rule IS 'process: the GPU work was launched inside the range by any thread; time: it started inside (launches not recorded); NULL where no events were recorded.';
+COMMENT ON COLUMN v1.operator_samples.n IS 'Iterations that did GPU work; NULL where not recorded.';
+COMMENT ON COLUMN v1.operator_samples.iterations IS 'Iterations of the range; NULL where not recorded.';
+COMMENT ON COLUMN v1.operator_samples.span_median_ns IS 'Median over iterations of the time from the first start to the last end of the GPU work, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_median_ns IS 'Median over iterations of the union of the GPU work''s intervals (kernels, copies, memsets), in ns.';
+COMMENT ON COLUMN v1.operator_samples.kernel_sum_median_ns IS 'Median over iterations of the sum of the GPU work''s durations, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_mean_ns IS 'Mean over iterations of the union, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_stddev_ns IS 'Sample standard deviation over iterations of the union, 0 for one, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_min_ns IS 'Smallest union of an iteration, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_max_ns IS 'Largest union of an iteration, in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_trimmed_mean_ns IS 'Mean of the 3rd to 7th smallest union (estimate-train-time''s statistic); NULL below 7 iterations; in ns.';
+COMMENT ON COLUMN v1.operator_samples.span_trimmed_mean_ns IS 'Mean of the 3rd to 7th smallest span (estimate-train-time''s statistic); NULL below 7 iterations; in ns.';
+COMMENT ON COLUMN v1.operator_samples.busy_iterations_ns IS 'Union of each iteration in the order of time, in ns.';
+COMMENT ON COLUMN v1.operator_samples.span_iterations_ns IS 'Span of each iteration in the order of time, in ns.';
+COMMENT ON COLUMN v1.operator_samples.kernel_sum_iterations_ns IS 'Sum of durations of each iteration in the order of time, in ns.';
+COMMENT ON COLUMN v1.operator_samples.repeats IS 'Measured rows of the same GPU, operator, element type, pass and shape, this one included.';
+COMMENT ON COLUMN v1.operator_samples.repeat_spread_percent IS 'Largest less smallest target_ns of these, over their mean: a floor of noise that no model gets below; NULL for one; in percent.';
+COMMENT ON COLUMN v1.operator_samples.flags IS 'What to mind: no_gpu_activity; few_iterations (fewer than 3); outlying_iteration (one is 20 % off the median: cold, or another clock); backward_shorter_than_forward; backward_equals_forward (a copy, no measurement); repeats_differ (by more than 5 %).';
