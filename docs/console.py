@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+NOT_FOUND = 127  # the shell's exit status for a program that is not there
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SIZE = re.compile(r"\b[\d.,]+ MB\b")
 
@@ -87,7 +88,8 @@ def refreshed(text: str) -> str:
 
 
 def _again(command: Command, folder: Path) -> str:
-    said, _ = run(command.line, folder)
-    kept = comparable(said) == comparable(command.shown)
+    said, code = run(command.line, folder)
+    missing = code == NOT_FOUND  # not installed here, as the DuckDB shell may be; what is shown stays
+    kept = missing or comparable(said) == comparable(command.shown)
     shown = command.shown.strip("\n") if kept else "\n".join(line.rstrip() for line in said.strip("\n").split("\n"))
     return f"$ {command.line}\n{shown}\n" if shown else f"$ {command.line}\n"
