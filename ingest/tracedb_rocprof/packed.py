@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,6 +65,21 @@ def opened(
         raw.seek(0)
         counted = cast(BinaryIO, io.BufferedReader(_Counted(cast(BinaryIO, raw), progress), BUFFER))
         yield _unpacked(counted, magic, [] if damages is None else damages)
+
+
+@contextmanager
+def on_disk(path: Path) -> Iterator[Path]:
+    """Give a file that can be opened by its path: of a compressed one, an unpacked copy that is removed again."""
+    with path.open("rb") as file:
+        is_packed = file.read(4).startswith((GZIP, ZSTD))
+    if not is_packed:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="tracedb-") as folder:
+        copy = Path(folder) / path.stem
+        with opened(path) as packed, copy.open("wb") as out:
+            shutil.copyfileobj(packed, out, BUFFER)
+        yield copy
 
 
 def _unpacked(file: BinaryIO, magic: bytes, damages: list[str]) -> BinaryIO:

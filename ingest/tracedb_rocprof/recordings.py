@@ -64,7 +64,7 @@ def kind_of(path: Path) -> str | None:
         return EMPTY if NAME.fullmatch(path.name) else None
     head = _head(path)
     if head.startswith(SQLITE_MAGIC):
-        return kind_of_database(path)
+        return _kind_of_database(path, head)
     if JSON_MARK in head[:JSON_HEAD]:
         return JSON
     header = headers.header_of(head.partition(b"\n")[0])
@@ -78,17 +78,13 @@ def _head(path: Path) -> bytes:
         return file.read(HEAD)
 
 
-def kind_of_database(path: Path) -> str | None:
-    """Return what an SQLite file is by its tables; of a damaged one, by names in its first bytes."""
-    if not _head_is_plain(path):
-        return RPD if ".rpd" in path.name else None
+def _kind_of_database(path: Path, head: bytes) -> str | None:
+    """Return what an SQLite file is by its tables; of a damaged or compressed one, by names in its first bytes."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     except sqlite3.Error:
-        with path.open("rb") as file:
-            start = file.read(1 << 20).decode("latin-1")
-        names = re.findall(r"rocpd_[a-z_]+", start)
+        names = re.findall(r"rocpd_[a-z_]+", head.decode("latin-1"))
     return kind_of_tables(names)
 
 
@@ -99,11 +95,6 @@ def kind_of_tables(names: Sequence[str]) -> str | None:
     if {"rocpd_op", "rocpd_api"}.issubset(names):
         return RPD
     return LEGACY_DB if {"HIP", "OPS"}.issubset(names) or {"KERN", "COPY"}.issubset(names) else None
-
-
-def _head_is_plain(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def captures(files: Sequence[Path]) -> Iterator[Capture]:

@@ -15,7 +15,10 @@ from tracedb_rocprof import checks, link, recordings
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csvset import SetReader
+from tracedb_rocprof.packed import on_disk
 from tracedb_rocprof.recording import Recording
+from tracedb_rocprof.rocpd import RocpdReader
+from tracedb_rocprof.rpd import RpdReader
 from tracedb_rocprof.sdkjson import JsonReader
 from tracedb_rocprof.stage import Stage
 
@@ -70,6 +73,12 @@ def _fill(stage: Stage, capture: Capture, options: Options) -> Recording:
         return SetReader(stage, options.cores, options.progress).read(capture.files)
     if kind == recordings.JSON:
         return JsonReader(stage, options.progress).read(path)
+    if kind in (recordings.ROCPD, recordings.RPD):
+        reader = RocpdReader if kind == recordings.ROCPD else RpdReader
+        with on_disk(path) as database:
+            found = reader(stage).read(database)
+        options.progress(path.stat().st_size)
+        return found
     raise ReadError(REFUSED)
 
 
