@@ -6,9 +6,9 @@ import configparser
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -18,15 +18,20 @@ from pathlib import Path
 
 import pytest
 
+import build_native
 from shipped import INGESTERS, PACKAGES, folder
 
 ROOT = Path(__file__).resolve().parents[1]
-SITE_PACKAGES = sysconfig.get_path("purelib")
+SITE_PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 ROOMS = re.compile(
     r"tracedb/sql/(README\.md|RELEASED|derive/\w+\.sql|v\d+/(ORDER|\w+\.sql))"
     r"|tracedb/schemas/(README\.md|RELEASED|v\d+(_to_v\d+)?\.sql)"
 )
-MODULES = re.compile(rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)")
+MODULES = re.compile(
+    rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
+    r"|tracedb_torch/native/([a-z]+\.[ch]|libtracedb_scan\.so)"
+)
+HAS_COMPILER = build_native.compiler() is not None
 CORE = {"duckdb", "pyarrow", "numpy", "click", "rich", "sqlglot", "msgspec", "isal", "zstandard"}
 
 
@@ -88,7 +93,8 @@ def test_the_wheel_holds_every_file_of_the_checkout(wheel: zipfile.ZipFile) -> N
     for target, source in sources.items():
         for path in source.rglob("*"):
             name = path.relative_to(source).as_posix()
-            if path.is_file() and not re.search(r"(^|/)(\.|__pycache__)", name):
+            is_built = name.endswith(".so") and not HAS_COMPILER
+            if path.is_file() and not is_built and not re.search(r"(^|/)(\.|__pycache__)", name):
                 wanted[f"{target}/{name}"] = path.read_bytes()
     assert sorted(there) == sorted(wanted)
     assert there == wanted
@@ -101,6 +107,33 @@ def test_the_wheel_is_the_same_without_the_detour_over_the_sdist(wheel: zipfile.
     assert [(item.filename, item.CRC) for item in direct.infolist()] == [
         (item.filename, item.CRC) for item in wheel.infolist()
     ]
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
+def test_the_wheel_holds_the_compiled_reader_and_says_for_which_platform(built: Path, wheel: zipfile.ZipFile) -> None:
+    (path,) = built.glob("*.whl")
+    assert path.name.endswith(f"-py3-none-{build_native.platform_tag()}.whl")
+    assert f"Tag: py3-none-{build_native.platform_tag()}" in info(wheel, "WHEEL")
+    assert "Root-Is-Purelib: false" in info(wheel, "WHEEL")
+    assert "tracedb_torch/native/libtracedb_scan.so" in wheel.namelist()
+
+
+def test_without_a_compiler_the_wheel_is_pure_and_says_why(tmp_path: Path) -> None:
+    """In a copy, since the build takes the library of a checkout away where it cannot make one."""
+    copy = tmp_path / "checkout"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "tests", "docs", "*.so", "*.duckdb"))
+    command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, copy)
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "CC": "/no/such/compiler"},
+    )
+    (path,) = tmp_path.glob("*.whl")
+    assert path.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(path).namelist() if name.endswith(".so")]
+    assert (done.stdout + done.stderr).count("the C compiler /no/such/compiler does not run") == 1
 
 
 def test_each_package_is_typed(wheel: zipfile.ZipFile) -> None:
@@ -137,7 +170,8 @@ def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
         assert name in names
     for name in ("schemas/v1.sql", "sql/v1/ORDER", "tests/test_packaging.py", "examples/shell.sql", "docs/generate.py"):
         assert name in names
-    assert not [name for name in names if "__pycache__" in name or name.endswith((".duckdb", ".pyc"))]
+    assert {"ingest/build_native.py", "ingest/tracedb_torch/native/scan.c"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".duckdb", ".pyc", ".so"))]
     assert sum(name.startswith("examples/run/") and name.endswith(".json.gz") for name in names) == 8
 
 
@@ -155,7 +189,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "install")
     run(*pip, "--no-deps", "--no-index", wheel)
     (library,) = (home / "lib").glob("python*/site-packages")
-    (library / "borrowed.pth").write_text(f"{SITE_PACKAGES}\n")
+    (library / "borrowed.pth").write_text("".join(f"{path}\n" for path in SITE_PACKAGES))
     return bin_folder
 
 
@@ -173,6 +207,8 @@ def test_an_installed_wheel_works(installed: Path, tmp_path: Path, sample: Path)
     answer = json.loads(run(installed / "tracedb", "report", "top-kernels", "--db", db, "--format", "json"))
     assert sum(row["calls"] for row in answer["rows"]) == 300
     assert "torch" in run(installed / "tracedb", "ingesters", "--format", "csv")
+    doctor = json.loads(run(installed / "tracedb", "doctor", "--db", db, "--format", "json"))
+    assert (doctor["installation"]["torch reader"] == "compiled") == HAS_COMPILER
 
 
 def test_the_module_runs_as_the_command_does(installed: Path) -> None:

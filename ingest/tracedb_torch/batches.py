@@ -30,6 +30,8 @@ KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_me
 NO_CORRELATION = frozenset((0, -1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
 LATEST_NS = (1 << 63) - 1
 STEP = "ProfilerStep#"
+MEMORY_EVENTS = "allocator events; --memory-events stores them"
+PYTHON_FUNCTIONS = "Python frames; --python-stacks stores them"
 
 
 class Batches:
@@ -49,6 +51,15 @@ class Batches:
     def left_aside(self, code: str, count: int, detail: str) -> None:
         """Count events that give no row by design."""
         self._counts.append((False, code, count, detail))
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether an event of the current block gave no row for a fault."""
+        return any(is_fault for is_fault, _, _, _ in self._counts)
+
+    def has_count(self, code: str) -> bool:
+        """Whether events of the current block were counted under ``code``."""
+        return any(counted == code for _, counted, _, _ in self._counts)
 
     def discard(self) -> None:
         """Forget the current block."""
@@ -70,10 +81,10 @@ class Batches:
     def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
         """Make the batches of events of one category; see ``nanoseconds`` for the flags."""
         if shape.kind == ev.MEMORY and not self._options.memory_events:
-            self.left_aside("memory_events", len(members), "allocator events; --memory-events stores them")
+            self.left_aside("memory_events", len(members), MEMORY_EVENTS)
             return
         if shape.kind == ev.PYTHON and not self._options.python_stacks:
-            self.left_aside("python_functions", len(members), "Python frames; --python-stacks stores them")
+            self.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
             return
         start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
         self.has_fractions = self.has_fractions or fractional

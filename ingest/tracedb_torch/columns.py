@@ -130,7 +130,7 @@ def text_of(raw: Raw) -> str | None:
     source = bytes(raw)
     if not source or source == b"null":
         return None
-    text = _one_spelling(source)
+    text = one_spelling(source)
     return clean(json.loads(source) if source.startswith(b'"') else text)
 
 
@@ -182,7 +182,7 @@ class Texts:
             self._numbers[source] = NO_TEXT
             return NO_TEXT
         code = self._numbers.get(source)
-        return self._number(source, _one_spelling(source)) if code is None else code
+        return self._number(source, one_spelling(source)) if code is None else code
 
     def _number(self, key: str | bytes, text: str) -> int:
         code = self._numbers.get(key)
@@ -198,7 +198,8 @@ class Texts:
         return code
 
 
-def _one_spelling(source: bytes) -> str:
+def one_spelling(source: bytes) -> str:
+    """Return a raw JSON value as text, spelt as ``json.dumps`` does."""
     try:
         return json.dumps(json.loads(source), ensure_ascii=False)
     except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets: as they are

@@ -15,8 +15,9 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb_torch import events as ev
+from tracedb_torch import native, scanned
 from tracedb_torch.account import Account
-from tracedb_torch.batches import Batches, Ordinals
+from tracedb_torch.batches import MEMORY_EVENTS, PYTHON_FUNCTIONS, Batches, Ordinals
 from tracedb_torch.columns import NeedsExactTimes
 
 LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?(?:\d{13,}\.\d|\d+(?:\.\d+)?[eE]\+?\d\d)')
@@ -36,6 +37,12 @@ PHASES = {
     "I": ("instant_events", "marks of the profiler"),
     "C": ("counter_events", "counter samples"),
 }
+DETAILS = {
+    **dict([*LEFT_ASIDE.values(), *PHASES.values()]),
+    "python_functions": PYTHON_FUNCTIONS,
+    "memory_events": MEMORY_EVENTS,
+}
+FIRST_OWN_TEXT = 1 << 42  # where the scanner of this process numbers texts from
 LEGACY = ("CUDA functions", "CPU functions")
 
 
@@ -54,6 +61,8 @@ class BlockReader:
     """Reads blocks; learns categories and whether times need decimals as it goes."""
 
     def __init__(self, options: Options, first_text: int = 0) -> None:
+        self._scanner = scanned.scanner(options, FIRST_OWN_TEXT)
+        self._texts: list[native.Text] = []
         self._batches = Batches(options, first_text)
         self._exact = False
         self._decoders = {False: ev.Decoders(exact=False)}
@@ -67,6 +76,57 @@ class BlockReader:
 
     def read(self, text: bytes) -> Decoded | None:
         """Read a block of sound events; None where it does not decode as a whole."""
+        return self._decode(text) if self._scanner is None else self.complete(text, scanned.scan(self._scanner, text))
+
+    def keep_texts(self, block: scanned.Block) -> None:
+        """Remember the texts of a scanned block that is itself of no use: later ones may name them."""
+        self._texts += block.scan.texts
+
+    def complete(self, text: bytes, block: scanned.Block) -> Decoded | None:
+        """Make of a scanned block what ``read`` would: decode the events that were left over, or all of them."""
+        self.keep_texts(block)
+        if block.scan.status == native.LIST_ENDED:
+            return None
+        if block.scan.status == native.SOUND:
+            if self._add_odd(text, block.scan):
+                return self._completed(block)
+            self._batches.discard()
+        return self._decode(text)
+
+    def _add_odd(self, text: bytes, scan: native.Scan) -> bool:
+        """Decode the events that the scanner left over; False where they need the whole block around them."""
+        typed = [odd for odd in scan.odd if not odd.is_bare]
+        bare = [odd for odd in scan.odd if odd.is_bare]
+        if (scan.has_large or bare) and not self._exact:
+            self._exact = scan.has_long_fraction or (scan.has_odd_times and LARGE_FRACTION.search(text) is not None)
+        if not scan.odd:
+            return True
+        try:
+            events = self.decoders.block(b"[" + b",".join(text[odd.start : odd.end] for odd in typed) + b"]")
+            events += [self.decoders.event(text[odd.start : odd.end]) for odd in bare]
+            if len(events) != len(scan.odd) or any(event.ph is None for event in events):
+                return False
+            self._sort(events, np.array([odd.ordinal for odd in typed + bare], np.int64))
+        except (*ev.NOT_SOUND, NeedsExactTimes):
+            return False
+        # Which of several details a fault is told with depends on all events of the block.
+        counted = scan.counts[native.MEMORY_EVENTS] > 0
+        return not self._batches.has_faults and not (counted and self._batches.has_count("memory_events"))
+
+    def _completed(self, block: scanned.Block) -> Decoded:
+        account = Account()
+        for number, count in enumerate(block.scan.counts):
+            account.left_aside(scanned.COUNTED[number], count, DETAILS[scanned.COUNTED[number]])
+        batches = block.batches + self._batches.commit(account)
+        if self._texts:
+            batches.append(("text", scanned.texts(self._texts)))
+            self._texts = []
+        processes, self._batches.processes = self._batches.processes, {}
+        processes.update((number, number) for number in block.scan.processes)
+        self._batches.has_fractions = self._batches.has_fractions or block.scan.has_fractions
+        return Decoded(block.scan.events, batches, account, self._batches.has_fractions, processes)
+
+    def _decode(self, text: bytes) -> Decoded | None:
         try:
             events = self.decoders.block(b"[" + text + b"]")
             return self.sort(text, events)
@@ -97,7 +157,8 @@ class BlockReader:
         processes, self._batches.processes = self._batches.processes, {}
         return Decoded(len(events), batches, account, self._batches.has_fractions, processes)
 
-    def _sort(self, events: Sequence[Any], trust_large: bool = False) -> None:
+    def _sort(self, events: Sequence[Any], ordinals: Ordinals | None = None, trust_large: bool = False) -> None:
+        """Take events by category; ``ordinals`` are their numbers where they are not all of the block."""
         kinds = list(map(type, events))
         present = dict.fromkeys(kinds)
         numbers = dict(zip(present, range(len(present)), strict=True))
@@ -114,7 +175,7 @@ class BlockReader:
             if shape.kind == ev.LEFT:
                 self._leave_bare(members)
             else:
-                self._take(shape, chosen, members, trust_large)
+                self._take(shape, chosen if ordinals is None else ordinals[chosen], members, trust_large)
 
     def _shape(self, kind: type) -> ev.Shape | None:
         for decoders in self._decoders.values():

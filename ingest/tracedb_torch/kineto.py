@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_torch import parts
+from tracedb_torch import native, parts
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import BOM, EVENTS_KEY
 from tracedb_torch.header import Header, header_of
@@ -35,6 +35,10 @@ class TorchIngester:
     """Reads torch.profiler traces of every era."""
 
     name = "torch"
+
+    def describe(self) -> dict[str, str]:
+        """Say which reader is in use."""
+        return {"reader": native.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim files that begin like a Kineto trace; of one trace packed and unpacked, the unpacked."""

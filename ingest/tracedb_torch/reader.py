@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from tracedb.ingester import Options
+from tracedb_torch import native, scanned
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
@@ -16,6 +19,8 @@ from tracedb_torch.helpers import Helper
 from tracedb_torch.salvage import ARRAY_END, Salvage
 from tracedb_torch.stage import Stage
 
+DEPTH = 3  # blocks scanned ahead
+FIRST_TEXT_AHEAD = 1 << 43  # where the scanner ahead numbers texts from
 IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
 
 
@@ -32,6 +37,7 @@ class Reader:
         self._options = options
         self._helpers = helpers
         self._own = BlockReader(options)
+        self._scanner = scanned.scanner(options, FIRST_TEXT_AHEAD) if options.cores > 1 else None
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
         self._carried: tuple[bytes, int] | None = None  # what a block ended in, and its place in the file
@@ -40,7 +46,9 @@ class Reader:
     def read(self, pieces: Iterable[bytes]) -> None:
         """Read everything. Raises ``ReadError`` where the bytes are no trace, or two traces."""
         with _without_collector():
-            if self._helpers:
+            if self._scanner is not None:
+                self._read_ahead(self._scanner, pieces)
+            elif self._helpers:
                 self._read_with_helper(pieces)
             else:
                 for text, offset, last in blocks(pieces, self.trace):
@@ -56,6 +64,31 @@ class Reader:
         self._stage.add("process", batch)
         self._stage.finish()
 
+    def _read_ahead(self, scanner: native.Scanner, pieces: Iterable[bytes]) -> None:
+        """Scan blocks in another thread, ahead of this one, which takes what is found in the order of the file."""
+        waiting: deque[tuple[bytes, int, bool, Future[scanned.Block]]] = deque()
+        with ThreadPoolExecutor(1, thread_name_prefix="tracedb-scan") as thread:
+            for text, offset, last in blocks(pieces, self.trace):
+                waiting.append((text, offset, last, thread.submit(scanned.scan, scanner, text)))
+                while waiting and (len(waiting) > DEPTH or last or waiting[0][3].done()):
+                    self._take_scanned(*waiting.popleft())
+                    if self.trace.ended:
+                        self._leave((text, last) for text, _, last, _ in waiting)
+                        waiting.clear()
+
+    def _leave(self, waiting: Iterable[tuple[bytes, bool]]) -> None:
+        """Put to the tail what was cut into blocks before the end of the events was seen; then comes the rest."""
+        for text, last in waiting:
+            self.trace.add_tail(text if last else text + b",")
+
+    def _take_scanned(self, text: bytes, offset: int, last: bool, scanning: Future[scanned.Block]) -> None:
+        block = scanning.result()
+        if self._carried:
+            self._own.keep_texts(block)
+            self._finish(text, offset, last, None)
+        else:
+            self._finish(text, offset, last, self._own.complete(text, block))
+
     def _read_with_helper(self, pieces: Iterable[bytes]) -> None:
         """Share the blocks between this process and a helper; results are taken in the order of the file."""
         with Helper(self._options) as helper:
@@ -68,14 +101,11 @@ class Reader:
                     helper.send(number, text)
                 else:
                     own[number] = self._own.read(text)
-                while waiting and (taken in own or helper.is_ready(taken)):
+                while waiting and (last or taken in own or helper.is_ready(taken)):
                     taken = self._take_next(helper, own, waiting, taken)
                     if self.trace.ended:
-                        break
-            while waiting and not self.trace.ended:
-                taken = self._take_next(helper, own, waiting, taken)
-            for text, _, _ in waiting:  # cut off ahead of the end of the events: these belong to the tail
-                self.trace.add_tail(text)
+                        self._leave((text, last) for text, _, last in waiting)
+                        waiting.clear()
 
     def _take_next(
         self, helper: Helper, own: dict[int, Decoded | None], waiting: list[tuple[bytes, int, bool]], number: int

@@ -208,7 +208,7 @@ def _coerce(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     event: dict[str, Any] = {}
     for key in ("ph", "cat", "name"):
         if value.get(key) is not None:
-            event[key] = clean(value[key] if isinstance(value[key], str) else json.dumps(value[key]))
+            event[key] = clean(value[key] if isinstance(value[key], str) else json.dumps(value[key], default=float))
     for key in ("pid", "tid"):
         number = _integer(value.get(key))
         if number is not None and not isinstance(value[key], str):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tracedb
-from tracedb import catalogue
+from tracedb import catalogue, ingester
 from tracedb.database import open_read_only
 from tracedb.errors import DatabaseBusy
 from tracedb.output import Answer, Column, Show, from_rows, from_sql
@@ -146,6 +146,7 @@ def installation() -> dict[str, str | None]:
     """Return the versions of what tracedb stands on; None for what is not installed."""
     found: dict[str, str | None] = {"tracedb": tracedb.__version__, "python": platform.python_version()}
     found |= {package: _version(package) for package in PACKAGES}
+    found |= {f"{name} {fact}": value for name, facts in ingester.descriptions() for fact, value in facts.items()}
     return found | {"duckdb shell": _shell()}
 
 

@@ -81,6 +81,15 @@ class Ingester(Protocol):
         ...
 
 
+@runtime_checkable
+class Described(Protocol):
+    """An ingester that has something to say about how it is installed; ``tracedb doctor`` prints it."""
+
+    def describe(self) -> dict[str, str]:
+        """Return facts by a word or two."""
+        ...
+
+
 @dataclass(frozen=True)
 class Registered:
     """An installed ingester, known by name without importing it."""
@@ -128,3 +137,8 @@ def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
                 raise UsageError(reason) from error
             print(f"tracedb: warning: {reason}", file=sys.stderr)
     return loaded
+
+
+def descriptions() -> list[tuple[str, dict[str, str]]]:
+    """Return what installed ingesters say about themselves, by name."""
+    return [(item.name, source.describe()) for item, source in load() if isinstance(source, Described)]

@@ -1,0 +1,91 @@
+"""Builds the compiled reader of torch traces with the system's C compiler; hatchling runs this for wheels.
+
+Without a compiler the wheel holds Python only, and traces are read by the Python reader with the same result. An
+editable install finds the library beside its sources.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FOLDER = "ingest/tracedb_torch/native"
+LIBRARY = "libtracedb_scan.so"
+FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+COMPILERS = ("cc", "gcc", "clang")
+
+
+class NativeReader(BuildHookInterface[Any]):
+    """Adds the library to a wheel, and marks the wheel as made for this platform."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile; go on without the library where that fails."""
+        if self.target_name != "wheel":
+            return
+        fault = build(Path(self.root) / FOLDER)
+        if fault:
+            self.app.display_warning(
+                f"tracedb: {fault}; torch traces will be read by the Python reader, some four times slower. Install a "
+                "C compiler (Debian: apt-get install gcc libc6-dev) and install tracedb again for the compiled one."
+            )
+            return
+        build_data["artifacts"].append(f"{FOLDER}/{LIBRARY}")
+        if version != "editable":
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform_tag()}"
+
+
+def build(folder: Path) -> str | None:
+    """Compile the library of ``folder`` in place; return why that could not be done, None where it was.
+
+    A library that is in use is replaced, never written to; one that cannot be made anew is taken away.
+    """
+    library, fresh = folder / LIBRARY, folder / f"{LIBRARY}.{os.getpid()}"
+    fault = _compile(folder, fresh)
+    if fault is None:
+        fresh.replace(library)
+    else:
+        fresh.unlink(missing_ok=True)
+        library.unlink(missing_ok=True)
+    return fault
+
+
+def _compile(folder: Path, target: Path) -> str | None:
+    command = compiler()
+    if command is None:
+        return "no C compiler was found"
+    sources = sorted(path.name for path in folder.glob("*.c"))
+    try:
+        done = subprocess.run(
+            [*command, *FLAGS, "-o", target.name, *sources], cwd=folder, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        return f"the C compiler {command[0]} does not run ({error.strerror})"
+    if done.returncode == 0:
+        return None
+    first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+    return f"the C compiler {command[0]} failed ({first})"
+
+
+def compiler() -> list[str] | None:
+    """Return the command of the compiler: ``CC`` of the environment, else the first that there is."""
+    if chosen := os.environ.get("CC"):
+        return shlex.split(chosen)
+    return next(([name] for name in COMPILERS if shutil.which(name)), None)
+
+
+def platform_tag() -> str:
+    """Return the platform as wheels name it."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+if __name__ == "__main__":  # in a checkout: python ingest/build_native.py
+    sys.exit(build(Path(__file__).parents[1] / FOLDER))

@@ -1,0 +1,229 @@
+"""The compiled reader: a small library in C that scans blocks of events, where one was built.
+
+``native/scan.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
+Without a library, or with TRACEDB_READER=python in the environment, blocks are decoded in Python with the same result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tracedb.ingester import Options
+
+LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
+INTERFACE = 1
+CHOICE = "TRACEDB_READER"
+TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
+SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY = range(4)
+WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2
+TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering starts anew
+IS_RAW = 1
+MEMORY_EVENTS = 5  # place in counts
+_int64, _pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = (
+        ("count", _int64),
+        ("room", _int64),
+        ("columns", _int64),
+        ("values", _pointer * MOST_COLUMNS),
+        ("valid", _pointer * MOST_COLUMNS),
+        ("nulls", _int64 * MOST_COLUMNS),
+    )
+
+
+class _Odd(ctypes.Structure):
+    _fields_ = (("start", _int64), ("end", _int64), ("ordinal", _int64), ("is_bare", _int64))
+
+
+class _Text(ctypes.Structure):
+    _fields_ = (
+        ("hash", ctypes.c_uint64),
+        ("start", ctypes.c_uint64),
+        ("length", ctypes.c_uint64),
+        ("number", _int64),
+        ("kind", _int64),
+    )
+
+
+class _Texts(ctypes.Structure):
+    _fields_ = (
+        ("entries", ctypes.POINTER(_Text)),
+        ("count", ctypes.c_size_t),
+        ("room", ctypes.c_size_t),
+        ("slots", _pointer),
+        ("slot_count", ctypes.c_size_t),
+        ("bytes", _pointer),
+        ("used", ctypes.c_size_t),
+        ("size", ctypes.c_size_t),
+        ("told", ctypes.c_size_t),
+        ("next", _int64),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+class _Scanner(ctypes.Structure):
+    _fields_ = (
+        ("tables", _Rows * TABLES),
+        ("counts", _int64 * COUNTS),
+        ("events", _int64),
+        ("odd", ctypes.POINTER(_Odd)),
+        ("odd_count", _int64),
+        ("odd_room", _int64),
+        ("processes", _int64 * MOST_PROCESSES),
+        ("process_count", _int64),
+        ("has_fractions", _int64),
+        ("has_large", _int64),
+        ("has_long_fraction", _int64),
+        ("has_odd_times", _int64),
+        ("texts", _Texts),
+        ("flags", _int64),
+    )
+
+
+class Column(NamedTuple):
+    """One column: 64-bit values, and a bitmap of those that are there; None where all are."""
+
+    values: bytes
+    valid: bytes | None
+
+
+class Odd(NamedTuple):
+    """An event left to the other reader: where it begins and ends, its number, whether it has no category."""
+
+    start: int
+    end: int
+    ordinal: int
+    is_bare: bool
+
+
+class Text(NamedTuple):
+    """A text met for the first time: a name, or a value as raw JSON."""
+
+    number: int
+    is_raw: bool
+    source: bytes
+
+
+@dataclass
+class Scan:
+    """What the library made of a block."""
+
+    status: int
+    events: int
+    tables: list[tuple[int, list[Column]]]
+    """Per table of the library, number of rows and columns."""
+    counts: list[int]
+    odd: list[Odd]
+    processes: list[int]
+    texts: list[Text]
+    """Later blocks may name them, so keep them also where the block is refused."""
+    has_fractions: bool
+    has_large: bool
+    has_long_fraction: bool
+    has_odd_times: bool
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the library; None where there is none that fits, or the environment asks for the reader in Python."""
+    return None if os.environ.get(CHOICE) == "python" else _load(LIBRARY)
+
+
+def state() -> str:
+    """Say in words which reader is in use, and why."""
+    if library() is not None:
+        return "compiled"
+    if os.environ.get(CHOICE) == "python":
+        return f"Python ({CHOICE}=python)"
+    if LIBRARY.exists():
+        return "Python (the compiled one does not fit this machine or this tracedb; install tracedb again)"
+    return "Python (the compiled one was not built; install tracedb again where there is a C compiler)"
+
+
+@cache
+def _load(path: Path) -> ctypes.CDLL | None:
+    if not path.exists():
+        return None
+    try:
+        found = ctypes.CDLL(str(path))
+        if found.tracedb_interface() != INTERFACE:
+            return None
+    except (OSError, AttributeError):  # built for another machine, or something else of this name
+        return None
+    found.tracedb_open.restype = ctypes.POINTER(_Scanner)
+    found.tracedb_open.argtypes = (ctypes.c_uint64, _int64, _int64)
+    found.tracedb_close.restype = None
+    found.tracedb_close.argtypes = (ctypes.POINTER(_Scanner),)
+    found.tracedb_forget.restype = None
+    found.tracedb_forget.argtypes = (ctypes.POINTER(_Scanner),)
+    found.tracedb_scan.restype = ctypes.c_int
+    found.tracedb_scan.argtypes = (ctypes.POINTER(_Scanner), ctypes.c_char_p, _int64)
+    return found
+
+
+class Scanner:
+    """A scanner of the library, for one thread at a time. Scanning releases the interpreter lock."""
+
+    def __init__(self, found: ctypes.CDLL, options: Options, first_text: int) -> None:
+        flags = options.python_stacks * WITH_PYTHON_STACKS | options.memory_events * WITH_MEMORY_EVENTS
+        self._library = found
+        self._scanner = found.tracedb_open(int.from_bytes(os.urandom(8)), first_text, flags)
+        if not self._scanner:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        self._library.tracedb_close(self._scanner)
+
+    def scan(self, text: bytes) -> Scan:
+        """Scan events with commas between."""
+        if self._scanner.contents.texts.used > TEXTS_LIMIT:
+            self._library.tracedb_forget(self._scanner)
+        status = self._library.tracedb_scan(self._scanner, text, len(text))
+        if status == NO_MEMORY:
+            raise MemoryError
+        found = self._scanner.contents
+        is_sound = status == SOUND
+        return Scan(
+            status,
+            found.events,
+            [_columns(table) for table in found.tables] if is_sound else [],
+            list(found.counts),
+            [Odd(o.start, o.end, o.ordinal, bool(o.is_bare)) for o in found.odd[: found.odd_count]] if is_sound else [],
+            found.processes[: found.process_count] if is_sound else [],
+            _new_texts(found.texts),
+            bool(found.has_fractions),
+            bool(found.has_large),
+            bool(found.has_long_fraction),
+            bool(found.has_odd_times),
+        )
+
+
+def _columns(table: _Rows) -> tuple[int, list[Column]]:
+    rows = table.count
+    if not rows:
+        return 0, []
+    columns = []
+    for values, valid, nulls in zip(
+        table.values[: table.columns], table.valid[: table.columns], table.nulls[: table.columns], strict=True
+    ):
+        bitmap = ctypes.string_at(valid, (rows + 7) // 8) if nulls else None
+        columns.append(Column(ctypes.string_at(values, rows * 8), bitmap))
+    return rows, columns
+
+
+def _new_texts(texts: _Texts) -> list[Text]:
+    """Return the entries made since the last call, of refused blocks too: later blocks find them in the table."""
+    entries = texts.entries
+    new = []
+    for place in range(texts.told, texts.count):
+        entry = entries[place]
+        source = ctypes.string_at(texts.bytes + entry.start, entry.length)
+        new.append(Text(entry.number, entry.kind == IS_RAW, source))
+    texts.told = texts.count
+    return new

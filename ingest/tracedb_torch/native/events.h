@@ -1,0 +1,130 @@
+/* What the scanner knows of trace events: categories, and per kind the arguments that become columns. */
+#ifndef TRACEDB_EVENTS_H
+#define TRACEDB_EVENTS_H
+
+#include "json.h"
+#include "rows.h"
+
+typedef enum { UNKNOWN, GPU, LAUNCH, OP, USER, PROJECTION, PYTHON, MEMORY, LEFT } event_kind;
+
+typedef struct {
+    const char *name;
+    size_t length;
+    event_kind kind;
+    int code; /* of a GPU row: kernel, memcpy, memset; of one left aside: what is counted */
+} category;
+
+#define NAMED(text) text, sizeof(text) - 1
+
+enum { FLOW_EVENTS, PROFILER_SPANS, OVERHEAD_EVENTS, SYNCHRONIZATION_EVENTS, PYTHON_FUNCTIONS, MEMORY_EVENTS, COUNTS };
+
+static const category CATEGORIES[] = {
+    {NAMED("ac2g"), LEFT, FLOW_EVENTS},
+    {NAMED("cpu_op"), OP, 0},
+    {NAMED("cuda_runtime"), LAUNCH, 0},
+    {NAMED("kernel"), GPU, 0},
+    {NAMED("python_function"), PYTHON, 0},
+    {NAMED("fwdbwd"), LEFT, FLOW_EVENTS},
+    {NAMED("overhead"), LEFT, OVERHEAD_EVENTS},
+    {NAMED("user_annotation"), USER, 0},
+    {NAMED("gpu_user_annotation"), PROJECTION, 0},
+    {NAMED("cuda_driver"), LAUNCH, 0},
+    {NAMED("gpu_memcpy"), GPU, 1},
+    {NAMED("gpu_memset"), GPU, 2},
+    {NAMED("cpu_instant_event"), MEMORY, 0},
+    {NAMED("cuda_sync"), LEFT, SYNCHRONIZATION_EVENTS},
+    {NAMED("Kernel"), GPU, 0},
+    {NAMED("Memcpy"), GPU, 1},
+    {NAMED("Memset"), GPU, 2},
+    {NAMED("Runtime"), LAUNCH, 0},
+    {NAMED("Operator"), OP, 1},
+    {NAMED("async"), LEFT, FLOW_EVENTS},
+    {NAMED("Python"), PYTHON, 0},
+    {NAMED("async_cpu_to_gpu"), LEFT, FLOW_EVENTS},
+    {NAMED("async_gpu"), LEFT, FLOW_EVENTS},
+    {NAMED("Trace"), LEFT, PROFILER_SPANS},
+    {NAMED("xpu_runtime"), LAUNCH, 0},
+    {NAMED("xpu_driver"), LAUNCH, 0},
+    {NAMED("mtia_runtime"), LAUNCH, 0},
+    {NAMED("privateuse1_runtime"), LAUNCH, 0},
+    {NAMED("privateuse1_driver"), LAUNCH, 0},
+};
+static const category NO_CATEGORY = {"", 0, UNKNOWN, 0};
+enum { CATEGORY_COUNT = sizeof CATEGORIES / sizeof CATEGORIES[0] };
+
+typedef enum { INTEGER, SIZES, DECIMAL, RAW, ODD } argument_type;
+
+typedef struct {
+    const char *name;
+    size_t length;
+    argument_type type;
+    int column;
+} argument;
+
+enum { OLD_EXTERNAL = MOST_COLUMNS, OLD_DIMS, CHECKED_ONLY, ODD_ARGUMENT, ARGUMENT_COLUMNS };
+
+/* In the order in which the profiler writes them. */
+static const argument GPU_ARGUMENTS[] = {
+    {NAMED("External id"), INTEGER, GPU_EXTERNAL},
+    {NAMED("device"), INTEGER, GPU_DEVICE},
+    {NAMED("context"), INTEGER, GPU_CONTEXT},
+    {NAMED("stream"), INTEGER, GPU_STREAM},
+    {NAMED("correlation"), INTEGER, GPU_CORRELATION},
+    {NAMED("external id"), INTEGER, OLD_EXTERNAL},
+    {NAMED("registers per thread"), INTEGER, GPU_REGISTERS},
+    {NAMED("shared memory"), INTEGER, GPU_SHARED},
+    {NAMED("grid"), SIZES, GPU_GRID},
+    {NAMED("block"), SIZES, GPU_BLOCK},
+    {NAMED("est. achieved occupancy %"), DECIMAL, GPU_OCCUPANCY},
+    {NAMED("bytes"), INTEGER, GPU_BYTES},
+    {NAMED("graph id"), INTEGER, GPU_GRAPH},
+    {NAMED("graph node id"), INTEGER, GPU_NODE},
+    {NAMED("Collective name"), ODD, ODD_ARGUMENT},
+};
+static const argument LAUNCH_ARGUMENTS[] = {
+    {NAMED("External id"), INTEGER, LAUNCH_EXTERNAL},
+    {NAMED("correlation"), INTEGER, LAUNCH_CORRELATION},
+    {NAMED("external id"), INTEGER, OLD_EXTERNAL},
+};
+static const argument OP_ARGUMENTS[] = {
+    {NAMED("External id"), INTEGER, OP_EXTERNAL},
+    {NAMED("Sequence number"), INTEGER, OP_SEQUENCE},
+    {NAMED("Fwd thread id"), INTEGER, OP_FORWARD},
+    {NAMED("Concrete Inputs"), RAW, OP_CONCRETE},
+    {NAMED("Input type"), RAW, OP_TYPES},
+    {NAMED("Input Strides"), RAW, OP_STRIDES},
+    {NAMED("Input Dims"), RAW, OP_DIMS},
+    {NAMED("Input dims"), RAW, OLD_DIMS},
+    {NAMED("Collective name"), ODD, ODD_ARGUMENT},
+};
+/* Of ranges no argument is stored, yet their types decide whether the event is sound. */
+static const argument RANGE_ARGUMENTS[] = {
+    {NAMED("External id"), INTEGER, CHECKED_ONLY},
+    {NAMED("Sequence number"), INTEGER, CHECKED_ONLY},
+    {NAMED("Fwd thread id"), INTEGER, CHECKED_ONLY},
+};
+
+static const argument MEMORY_ARGUMENTS[] = {
+    {NAMED("Total Reserved"), INTEGER, CHECKED_ONLY}, {NAMED("Total Allocated"), INTEGER, CHECKED_ONLY},
+    {NAMED("Bytes"), INTEGER, CHECKED_ONLY},          {NAMED("Device Id"), INTEGER, CHECKED_ONLY},
+    {NAMED("Device Type"), INTEGER, CHECKED_ONLY},    {NAMED("Addr"), INTEGER, CHECKED_ONLY},
+};
+
+typedef struct {
+    const argument *known;
+    size_t count;
+} argument_list;
+
+static inline argument_list arguments_of(event_kind kind) {
+    switch (kind) {
+        case GPU: return (argument_list){GPU_ARGUMENTS, sizeof GPU_ARGUMENTS / sizeof GPU_ARGUMENTS[0]};
+        case LAUNCH: return (argument_list){LAUNCH_ARGUMENTS, sizeof LAUNCH_ARGUMENTS / sizeof LAUNCH_ARGUMENTS[0]};
+        case OP: return (argument_list){OP_ARGUMENTS, sizeof OP_ARGUMENTS / sizeof OP_ARGUMENTS[0]};
+        case USER:
+        case PROJECTION: return (argument_list){RANGE_ARGUMENTS, sizeof RANGE_ARGUMENTS / sizeof RANGE_ARGUMENTS[0]};
+        case MEMORY: return (argument_list){MEMORY_ARGUMENTS, sizeof MEMORY_ARGUMENTS / sizeof MEMORY_ARGUMENTS[0]};
+        default: return (argument_list){NULL, 0};
+    }
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* Strict walking over JSON text with every read checked against the end.
+ *
+ * A cursor never accepts what is no JSON. What is JSON, but not plain (escapes, characters outside ASCII, numbers of
+ * another form than expected), sets `odd`: the event then goes to the other reader, which decides what to make of it.
+ */
+#ifndef TRACEDB_JSON_H
+#define TRACEDB_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { DEEPEST = 48, MOST_DIGITS = 18 };
+
+typedef struct {
+    const uint8_t *at, *end;
+    bool odd;          /* the event is not plain */
+    bool nested_ts;    /* a key "ts" stands inside a value */
+} cursor;
+
+typedef struct {
+    const uint8_t *at;
+    size_t length;
+} span;
+
+static inline bool is_digit(const cursor *c) { return c->at < c->end && (uint8_t)(*c->at - '0') < 10; }
+
+static inline void skip_blanks(cursor *c) {
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\r' || *c->at == '\t')) c->at++;
+}
+
+/* Whether the next character that is no blank is `wanted`; it is passed over then. */
+static inline bool take(cursor *c, uint8_t wanted) {
+    skip_blanks(c);
+    if (c->at >= c->end || *c->at != wanted) return false;
+    c->at++;
+    return true;
+}
+
+/* Length of the run of bytes that need no look: printable ASCII but quotes and backslashes. */
+static inline size_t plain_run(const uint8_t *at, size_t most) {
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+    size_t done = 0;
+    for (; done + 8 <= most; done += 8) {
+        uint64_t word, quote, backslash, delete_;
+        memcpy(&word, at + done, 8);
+        quote = word ^ (ones * '"');
+        backslash = word ^ (ones * '\\');
+        delete_ = word ^ (ones * 0x7f);
+        if (((word | (word - ones * 0x20) | (quote - ones) | (backslash - ones) | (delete_ - ones)) & highs) != 0) break;
+    }
+    while (done < most && at[done] >= 0x20 && at[done] < 0x7f && at[done] != '"' && at[done] != '\\') done++;
+    return done;
+}
+
+/* Reads a string from its opening quote; false where it does not end. */
+static inline bool read_string(cursor *c, span *found) {
+    if (c->at >= c->end || *c->at != '"') return false;
+    found->at = ++c->at;
+    for (;;) {
+        c->at += plain_run(c->at, (size_t)(c->end - c->at));
+        if (c->at >= c->end) return false;
+        if (*c->at == '"') break;
+        c->odd = true;
+        if (*c->at == '\\' && ++c->at >= c->end) return false;
+        c->at++;
+    }
+    found->length = (size_t)(c->at++ - found->at);
+    return true;
+}
+
+static inline bool skip_digits(cursor *c) {
+    if (!is_digit(c)) return false;
+    while (is_digit(c)) c->at++;
+    return true;
+}
+
+static inline bool skip_number(cursor *c) {
+    if (c->at < c->end && *c->at == '-') c->at++;
+    if (c->at < c->end && *c->at == '0')
+        c->at++;
+    else if (!skip_digits(c))
+        return false;
+    if (c->at < c->end && *c->at == '.') {
+        c->at++;
+        if (!skip_digits(c)) return false;
+    }
+    if (c->at < c->end && (*c->at | 0x20) == 'e') {
+        c->at++;
+        if (c->at < c->end && (*c->at == '+' || *c->at == '-')) c->at++;
+        if (!skip_digits(c)) return false;
+    }
+    return true;
+}
+
+static inline bool skip_word(cursor *c, const char *word, size_t length) {
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0) return false;
+    c->at += length;
+    return true;
+}
+
+static inline bool is_key(span key, const char *name, size_t length) {
+    return key.length == length && memcmp(key.at, name, length) == 0;
+}
+
+static bool skip_value(cursor *c, int depth);
+
+static inline bool skip_list(cursor *c, int depth) {
+    c->at++;
+    if (take(c, ']')) return true;
+    do {
+        skip_blanks(c);
+        if (!skip_value(c, depth + 1)) return false;
+    } while (take(c, ','));
+    return take(c, ']');
+}
+
+static inline bool skip_object(cursor *c, int depth) {
+    c->at++;
+    if (take(c, '}')) return true;
+    do {
+        span key;
+        skip_blanks(c);
+        if (!read_string(c, &key) || !take(c, ':')) return false;
+        if (is_key(key, "ts", 2)) c->nested_ts = true;
+        skip_blanks(c);
+        if (!skip_value(c, depth + 1)) return false;
+    } while (take(c, ','));
+    return take(c, '}');
+}
+
+/* Passes over one value; false where it is no JSON or nests too deep to be followed here. */
+static bool skip_value(cursor *c, int depth) {
+    span text;
+    if (c->at >= c->end || depth > DEEPEST) return false;
+    switch (*c->at) {
+        case '"': return read_string(c, &text);
+        case '[': return skip_list(c, depth);
+        case '{': return skip_object(c, depth);
+        case 't': return skip_word(c, "true", 4);
+        case 'f': return skip_word(c, "false", 5);
+        case 'n': return skip_word(c, "null", 4);
+        default: return skip_number(c);
+    }
+}
+
+/* Reads a run of digits without a zero in front of others; false for none, or for more than 18. */
+static inline bool read_digits(cursor *c, int64_t *found, int *digits) {
+    const uint8_t *start = c->at;
+    int64_t number = 0;
+    while (is_digit(c) && c->at - start < MOST_DIGITS) number = number * 10 + (*c->at++ - '0');
+    *digits = (int)(c->at - start);
+    *found = number;
+    return *digits > 0 && !is_digit(c) && (*digits == 1 || *start != '0');
+}
+
+static inline bool goes_on(const cursor *c) {
+    return c->at < c->end && (*c->at == '.' || (*c->at | 0x20) == 'e' || (uint8_t)(*c->at - '0') < 10);
+}
+
+/* Reads an integer; any other value is passed over and makes the event odd. False where it is no JSON. */
+static inline bool read_integer(cursor *c, int64_t *found) {
+    const uint8_t *start = c->at;
+    int digits;
+    bool negative = c->at < c->end && *c->at == '-';
+    if (negative) c->at++;
+    if (read_digits(c, found, &digits) && !goes_on(c) && !(negative && *found == 0)) {
+        if (negative) *found = -*found;
+        return true;
+    }
+    c->odd = true;
+    c->at = start;
+    return skip_value(c, 0);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* Rows of the staging tables, column by column. */
+#ifndef TRACEDB_ROWS_H
+#define TRACEDB_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NOTHING INT64_MIN /* NULL; no number of 18 digits is this one */
+
+enum { GPU_ROWS, LAUNCH_ROWS, OP_ROWS, ANNOTATION_ROWS, TABLES };
+enum { MOST_COLUMNS = 24 };
+
+/* Columns as in stage.py; a kind and a style are codes, an occupancy the bits of a double. */
+enum { GPU_ID, GPU_PID, GPU_TID, GPU_KIND, GPU_NAME, GPU_START, GPU_DURATION, GPU_EXTERNAL, GPU_DEVICE, GPU_CONTEXT,
+       GPU_STREAM, GPU_CORRELATION, GPU_REGISTERS, GPU_SHARED, GPU_GRID, GPU_BLOCK = GPU_GRID + 3,
+       GPU_OCCUPANCY = GPU_BLOCK + 3, GPU_BYTES, GPU_GRAPH, GPU_NODE, GPU_COLUMNS };
+enum { LAUNCH_EXTERNAL = 6, LAUNCH_CORRELATION, LAUNCH_COLUMNS };
+enum { OP_EXTERNAL = 6, OP_SEQUENCE, OP_FORWARD, OP_DIMS, OP_TYPES, OP_STRIDES, OP_CONCRETE, OP_COLUMNS };
+enum { ANNOTATION_STYLE = 4, ANNOTATION_DEVICE = 7, ANNOTATION_STREAM, ANNOTATION_COLUMNS };
+
+typedef struct {
+    int64_t count, room, columns;
+    int64_t *values[MOST_COLUMNS];
+    uint8_t *valid[MOST_COLUMNS]; /* bits, written by rows_close; meaningless where nothing is NULL */
+    int64_t nulls[MOST_COLUMNS];
+} rows;
+
+bool rows_add(rows *table, const int64_t *row);
+void rows_close(rows *table);
+void rows_free(rows *table);
+
+#endif
