@@ -191,7 +191,7 @@ class TestMetadata:
         assert json.loads(found.capture["metadata"])["pg_config"] == groups
         assert found.tables["device"] == [
             {"device_id": 0, "vendor": "NVIDIA", "is_used": True, "part": 0}
-            | dict.fromkeys(("name", "sm_count", "memory_bytes", "uuid", "arch"))
+            | dict.fromkeys(("name", "sm_count", "max_clock_mhz", "memory_bytes", "uuid", "arch"))
         ]
 
     @pytest.mark.parametrize(
