@@ -114,13 +114,14 @@ class BlockReader:
         return not self._batches.has_faults and not (counted and self._batches.has_count("memory_events"))
 
     def _completed(self, block: scanned.Block) -> Decoded:
-        account = Account()
-        for number, count in enumerate(block.scan.counts):
-            account.left_aside(scanned.COUNTED[number], count, DETAILS[scanned.COUNTED[number]])
-        batches = block.batches + self._batches.commit(account)
+        batches = list(block.batches)
         if self._texts:
             batches.append(("text", scanned.texts(self._texts)))
             self._texts = []
+        account = Account()
+        batches += self._batches.commit(account)
+        for code, count in zip(scanned.COUNTED, block.scan.counts, strict=True):
+            account.left_aside(code, count, DETAILS[code])
         processes, self._batches.processes = self._batches.processes, {}
         processes.update((number, number) for number in block.scan.processes)
         self._batches.has_fractions = self._batches.has_fractions or block.scan.has_fractions
