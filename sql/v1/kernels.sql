@@ -36,7 +36,7 @@ COMMENT ON COLUMN v1.kernels.start_ns IS 'Start on the device, on the capture''s
 COMMENT ON COLUMN v1.kernels.duration_ns IS 'Duration as recorded, in ns.';
 COMMENT ON COLUMN v1.kernels.end_ns IS 'End on the device, on the capture''s clock, in ns.';
 COMMENT ON COLUMN v1.kernels.clipped_duration_ns IS 'Duration cut at the next start on the same queue (AMD only, elsewhere as recorded), in ns.';
-COMMENT ON COLUMN v1.kernels.overlaps_prev IS 'Whether it starts before an earlier kernel of its stream has ended.';
+COMMENT ON COLUMN v1.kernels.overlaps_prev IS 'Whether it starts before an earlier kernel of its stream (AMD: of its hardware queue) has ended.';
 COMMENT ON COLUMN v1.kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
 COMMENT ON COLUMN v1.kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if shapes were not recorded.';
 COMMENT ON COLUMN v1.kernels.collective IS 'Collective as recorded with the event; NULL if not recorded.';

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.commands.ingest:ingest", "Load traces: files or folders, of any profiler."),
     "report": ("tracedb.commands.report:report", "Print one view, filtered, grouped, ordered."),
     "sql": ("tracedb.commands.sql:sql", "Run one SELECT, read-only."),
+    "export": ("tracedb.commands.export:export", "Write files for other tools, such as input files of rocprofv3."),
     "shell": ("tracedb.commands.shell:shell", "Open a read-only SQL prompt on the database."),
     "views": ("tracedb.commands.views:views", "List, show and verify the views."),
     "schema": ("tracedb.commands.schema:schema", "List the tables, or the columns of one."),

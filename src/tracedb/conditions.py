@@ -31,6 +31,8 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
     for option in _given(scope.filters):
         if not any(option in conditions for conditions in filters.values()):
             raise UsageError(f"report {report} cannot be filtered by {option}")
+    if scope.filters.counted and not hooks.is_plain(text):
+        raise UsageError(f"report {report} has no use for --counted")
     grouped, joined = hooks.bases(text, "by"), hooks.bases(text, "join")
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
@@ -45,6 +47,7 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             base: [text for texts in conditions.values() for text in texts] for base, conditions in filters.items()
         },
         joins={base: _joins(scope, base) for base in sorted(joined)},
+        is_counted=scope.filters.counted,
         rule=scope.rule or None,
     )
 

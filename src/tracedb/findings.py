@@ -41,12 +41,20 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
             "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
             "`tracedb sample` records some"
         )
-    kernels, graphs, others = _row(
+    kernels, graphs, others, counted = _row(
         connection,
-        f"""SELECT count(*) FILTER (e.kind = 'kernel'), count(*) FILTER (e.kind = 'graph'),
-                   count(*) FILTER (e.kind NOT IN ('kernel', 'graph'))
+        f"""SELECT count(*) FILTER (e.kind = 'kernel' AND (e.is_counted IS NOT TRUE OR {scope.filters.counted})),
+                   count(*) FILTER (e.kind = 'graph'), count(*) FILTER (e.kind NOT IN ('kernel', 'graph')),
+                   count(*) FILTER (e.is_counted)
             FROM main.kernel_event AS e {_SELECTED}""",
     )
+    if report.needs == "counters":
+        return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
+    if counted and not kernels and report.needs not in ("ranges", "calls", "copies"):
+        return (
+            f"nothing but dispatches measured while hardware counters were read ({counted}), which is no plain run; "
+            "--counted takes them in"
+        )
     if report.needs == "ranges" and not _ranges(connection, scope):
         return "no ranges (NVTX, roctx, record_function) were captured"
     if not kernels + graphs + others:
@@ -137,7 +145,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said = _outdated(connection) + _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
     if "capture_id" not in columns:
         said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
-    said += _clipped(connection, scope) + _without_gpu(connection, scope)
+    said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if scope.rule:
         said += _without_rule(connection, scope)
     if scope.filters.skip_warmup:
@@ -239,6 +247,20 @@ def _clipped(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     return [
         f"ROCm durations run into the next kernel of their queue: {percent} % of the recorded sum; "
         "clipped_duration_ns in kernels has them cut"
+    ]
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
+    if report.needs == "counters":
+        return []
+    count = int(_row(connection, f"SELECT count(*) FROM main.kernel_event AS e {_SELECTED} WHERE e.is_counted")[0])
+    if not count:
+        return []
+    which = f"{_many(count, 'dispatch').replace('dispatchs', 'dispatches')} measured while hardware counters were read"
+    return [
+        f"{which} are taken in: their durations are not those of a plain run"
+        if scope.filters.counted
+        else f"{which} are left out; --counted takes them in"
     ]
 
 

@@ -16,6 +16,7 @@ BASES = {"e": "_gpu_event", "k": "kernels", RANGES: "_range", CALLS: "_launch"}
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
+_PLAIN = re.compile(r"(v\d+)\._gpu_event AS")
 _RULE = re.compile(r"/\* rule \*/ '\w+'")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
 _LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
@@ -36,6 +37,8 @@ class Edits:
     by: Sequence[By] = ()
     filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     joins: Mapping[str, str] = field(default_factory=dict)
+    is_counted: bool = False
+    """Whether dispatches measured while hardware counters were read are taken in."""
     rule: str | None = None
     """The rule of range membership, where it is not the one that the text names."""
 
@@ -43,6 +46,11 @@ class Edits:
 def has_rule(text: str) -> bool:
     """Return whether a view's text has the hook ``rule``."""
     return _RULE.search(text) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a view's text leaves out dispatches measured while hardware counters were read."""
+    return _PLAIN.search(text) is not None
 
 
 def bases(text: str, hook: str) -> set[str]:
@@ -54,6 +62,7 @@ def bases(text: str, hook: str) -> set[str]:
 def resolve(text: str, edits: Edits) -> str:
     """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    text = _PLAIN.sub(r"\1._recorded_event AS", text) if edits.is_counted else text
     text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
     parts: list[str] = []
     last = 0

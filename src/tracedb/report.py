@@ -12,12 +12,14 @@ import duckdb
 
 from tracedb import conditions, findings, hooks, schema, selection, views
 from tracedb.database import first_words, identifier, quoted
-from tracedb.errors import NotCaptured, TracedbError
+from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.report_entry import PLACE, Report
 from tracedb.selection import Filters, Scope
 
 _BY_NUMBERS = ("rank", "device", "step")
+_KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
+"""Columns that name kernels, of which a report has one at most."""
 _BY_TEXTS = {
     "rank": "Rank of the captures.",
     "device": "Device number within the capture.",
@@ -223,6 +225,25 @@ def _gist(query: Query, text: str) -> str:
     return text
 
 
+def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) -> list[str]:
+    """Return the kernels of a report's first rows, of each capture where it has captures, each kernel once.
+
+    Raises ``UsageError`` where its rows name no kernels.
+    """
+    column = next((name for name in _KERNEL_COLUMNS if name in query.columns), None)
+    is_other = query.report.needs in ("ranges", "calls", "samples") and column != "kernel"
+    if column is None or is_other:
+        raise UsageError(f"report {query.report.name} names no kernels")
+    order = ", ".join(query.order)
+    where = f"WHERE {query.where}" if query.where else ""
+    captures = "PARTITION BY capture_id" if "capture_id" in query.columns else ""
+    rows = connection.execute(
+        f"""SELECT {identifier(column)} FROM {query.source} {where}
+            QUALIFY row_number() OVER ({captures} ORDER BY {order}) <= {top} ORDER BY {order}"""
+    ).fetchall()
+    return list(dict.fromkeys(str(name) for (name,) in rows if name is not None))
+
+
 def _filters(query: Query, top: int) -> dict[str, object]:
     filters = query.scope.filters
     said: dict[str, object] = {
@@ -233,6 +254,7 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "range": filters.range,
         "rule": query.scope.rule or None,
         "skip_warmup": filters.skip_warmup,
+        "counted": filters.counted or None,
         "by": query.by,
         "top": top,
     }

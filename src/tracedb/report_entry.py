@@ -17,8 +17,8 @@ class Report:
     view: str
     title: str
     needs: str
-    """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges or
-    samples."""
+    """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges,
+    counters or samples."""
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""

@@ -26,12 +26,14 @@ class Filters:
     range: str | None = None
     rule: str | None = None
     skip_warmup: int = 0
+    counted: bool = False
+    """Whether dispatches measured while hardware counters were read are taken in."""
     by: tuple[str, ...] = ()
 
     @property
     def is_bare(self) -> bool:
         """Whether the view is asked for as it is."""
-        return not (self.on_captures or self.on_events or self.by)
+        return not (self.on_captures or self.on_events or self.counted or self.by)
 
     @property
     def on_captures(self) -> bool:

@@ -9,9 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from ingest.loading import ask
+from ingest.loading import ask, ingest
 from ingest.rocprof_loaded import captures, read, read_capture
-from tracedb import pipeline
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "rocprof"
 
@@ -26,7 +25,7 @@ LINK = ("correlation_id", "launch_id")
 
 def loaded(folder: Path, name: str) -> Path:
     db = folder / f"{name.replace('/', '_')}.duckdb"
-    assert [outcome.error for outcome in pipeline.ingest(SHARED / name, db=db)] == [None]
+    assert ingest(SHARED / name, db=db).exit_code == 0
     return db
 
 

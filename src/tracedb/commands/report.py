@@ -63,6 +63,11 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     help="Leave out the first N marked steps of each capture, and whatever is in no step.",
 )
 @click.option(
+    "--counted",
+    is_flag=True,
+    help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain run.",
+)
+@click.option(
     "--by",
     multiple=True,
     callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),

@@ -1,0 +1,76 @@
+-- What do the hardware counters say of each kernel?
+-- Grain: kernel name. Durations are those of its dispatches that have counters, each once. A counter's sum and mean are
+-- over the dispatches that it was read for, which differ where several runs read different counters.
+CREATE VIEW v1.counter_summary AS
+WITH dispatches AS (
+    SELECT
+        /* by e */
+        e.name,
+        e.class,
+        CASE WHEN e.start_ns <> 0 OR e.duration_ns <> 0 THEN e.duration_ns END AS duration_ns,
+        c.sq_busy_cu_cycles,
+        c.available_cu_cycles,
+        c.counters
+    FROM v1._recorded_event AS e /* join e */
+    INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
+    WHERE true /* filter e */
+),
+kernels AS (
+    SELECT
+        /* by */
+        name,
+        class,
+        count(*) AS calls,
+        sum(duration_ns) AS total_ns,
+        avg(duration_ns) AS avg_ns,
+        100.0 * sum(sq_busy_cu_cycles) FILTER (available_cu_cycles IS NOT NULL) / sum(available_cu_cycles) AS cu_busy_percent
+    FROM dispatches
+    GROUP BY /* by */ name, class
+),
+entries AS (
+    SELECT /* by */ name, class, unnest(map_entries(counters)) AS entry
+    FROM dispatches
+),
+sums AS (
+    SELECT
+        /* by */
+        name,
+        class,
+        entry.key AS counter,
+        sum(entry.value) AS counter_sum,
+        avg(entry.value) AS counter_mean
+    FROM entries
+    GROUP BY /* by */ name, class, entry.key
+),
+maps AS (
+    SELECT
+        /* by */
+        name,
+        class,
+        map_from_entries(list((counter, counter_mean) ORDER BY counter)) AS counter_means,
+        map_from_entries(list((counter, counter_sum) ORDER BY counter)) AS counter_sums
+    FROM sums
+    GROUP BY /* by */ name, class
+)
+SELECT
+    /* by s */
+    s.name,
+    s.class,
+    s.calls,
+    s.total_ns::BIGINT AS total_ns,
+    s.avg_ns,
+    s.cu_busy_percent,
+    m.counter_means,
+    m.counter_sums
+FROM kernels AS s
+INNER JOIN maps AS m ON m.name = s.name AND m.class = s.class /* using s m */;
+
+COMMENT ON VIEW v1.counter_summary IS 'Hardware counters by kernel name, with the time of the dispatches that they were read for. Grain: kernel name.';
+COMMENT ON COLUMN v1.counter_summary.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.counter_summary.class IS 'Class of the kernel: matmul, collective, elementwise …';
+COMMENT ON COLUMN v1.counter_summary.calls IS 'Number of dispatches that have counters.';
+COMMENT ON COLUMN v1.counter_summary.total_ns IS 'Sum of their durations while counters were read, each once; NULL if not recorded, in ns.';
+COMMENT ON COLUMN v1.counter_summary.avg_ns IS 'Mean of these durations, in ns.';
+COMMENT ON COLUMN v1.counter_summary.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES over compute units times highest clock times duration; a lower bound where the clock was lower. NULL where one of them is not captured, in percent.';
+COMMENT ON COLUMN v1.counter_summary.counter_means IS 'Mean per dispatch of each counter by name, in the counter''s own unit.';
+COMMENT ON COLUMN v1.counter_summary.counter_sums IS 'Sum over dispatches of each counter by name, in the counter''s own unit.';

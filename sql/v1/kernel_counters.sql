@@ -1,0 +1,41 @@
+-- Which hardware counters did each dispatch have?
+-- Grain: dispatch that has counters, so that durations count once, however many counters there are. The counters that
+-- the tool's guide begins with are columns; all of them are in one map, since a view cannot have a column for each
+-- name that may come.
+CREATE VIEW v1.kernel_counters AS
+SELECT
+    e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,
+    e.name, e.class, e.start_ns,
+    CASE WHEN e.start_ns <> 0 OR e.duration_ns <> 0 THEN e.duration_ns END AS duration_ns,
+    c.sq_waves,
+    c.sq_wave_cycles,
+    c.sq_busy_cu_cycles,
+    c.sq_insts_mfma,
+    c.sm_count,
+    c.max_clock_mhz,
+    100.0 * c.sq_busy_cu_cycles / c.available_cu_cycles AS cu_busy_percent,
+    c.counters
+FROM v1._recorded_event AS e
+INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
+WHERE true /* filter e */;
+
+COMMENT ON VIEW v1.kernel_counters IS 'Hardware counters of each dispatch, with its duration while they were read. Grain: dispatch that has counters.';
+COMMENT ON COLUMN v1.kernel_counters.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.kernel_counters.source IS 'What recorded the capture: rocprofv3, rocpd or another.';
+COMMENT ON COLUMN v1.kernel_counters.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.kernel_counters.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.kernel_counters.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.kernel_counters.queue_id IS 'Hardware queue.';
+COMMENT ON COLUMN v1.kernel_counters.event_id IS 'Number of the dispatch within the capture (kernel_event.event_id).';
+COMMENT ON COLUMN v1.kernel_counters.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.kernel_counters.class IS 'Class of the kernel: matmul, collective, elementwise …';
+COMMENT ON COLUMN v1.kernel_counters.start_ns IS 'Start on the device, on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.kernel_counters.duration_ns IS 'Duration while counters were read, when kernels run one at a time; NULL if not recorded, in ns.';
+COMMENT ON COLUMN v1.kernel_counters.sq_waves IS 'SQ_WAVES: wavefronts launched.';
+COMMENT ON COLUMN v1.kernel_counters.sq_wave_cycles IS 'SQ_WAVE_CYCLES: cycles that wavefronts were in the compute units, as counted.';
+COMMENT ON COLUMN v1.kernel_counters.sq_busy_cu_cycles IS 'SQ_BUSY_CU_CYCLES: cycles that compute units were busy, summed over them; a number of cycles, no share.';
+COMMENT ON COLUMN v1.kernel_counters.sq_insts_mfma IS 'SQ_INSTS_MFMA: matrix instructions issued.';
+COMMENT ON COLUMN v1.kernel_counters.sm_count IS 'Compute units of the device; NULL if not captured.';
+COMMENT ON COLUMN v1.kernel_counters.max_clock_mhz IS 'Highest clock of the compute units, in MHz; NULL if not captured.';
+COMMENT ON COLUMN v1.kernel_counters.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES over compute units times highest clock times duration; a lower bound where the clock was lower. NULL where one of them is not captured, in percent.';
+COMMENT ON COLUMN v1.kernel_counters.counters IS 'All counters of the dispatch by name, each in its own unit.';
