@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("tracedb.commands.schema:schema", "List the tables, or the columns of one."),
     "ingesters": ("tracedb.commands.ingesters:ingesters", "List the installed ingesters."),
     "sample": ("tracedb.commands.sample:sample", "Time operators over a sweep of shapes on this machine's GPU."),
+    "sample-collectives": (
+        "tracedb.commands.sample_collectives:sample_collectives",
+        "Time collectives between this machine's GPUs.",
+    ),
     "doctor": ("tracedb.commands.doctor:doctor", "Say what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""

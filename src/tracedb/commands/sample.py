@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tracedb.output.answer import Answer
     from tracedb.sampling.configuration import Configuration
     from tracedb.sampling.recording import Outcome
-    from tracedb.sampling.runner import Account, Progress, Request
+    from tracedb.sampling.runner import Account, Progress
 
 SECONDS_BETWEEN_NOTES = 5.0
 
@@ -90,7 +91,7 @@ def sample(
         else:
             accounts.append(run(item, request, _Notes()))
     if accounts:
-        write(_account(accounts, request), form, out)
+        write(account_of(accounts, db), form, out)
         _close(accounts)
 
 
@@ -113,7 +114,8 @@ def _must_have_run(item: Configuration, outcome: Outcome) -> None:
         raise TracedbError(f"{item.path}: {outcome.status}: {outcome.detail}")
 
 
-def _account(accounts: list[Account], request: Request) -> Answer:
+def account_of(accounts: Sequence[Account], database: Path) -> Answer:
+    """Return a row for each series: what became of its shapes."""
     from tracedb.output.answer import Column, from_rows
 
     columns = [
@@ -134,7 +136,7 @@ def _account(accounts: list[Account], request: Request) -> Answer:
         found = [count[status] for status in ("sampled", "invalid", "out_of_memory", "error")]
         rows.append((series.operator, series.dtype, series.device, *found, account.known, len(account.captures)))
     answer = from_rows(columns, rows)
-    answer.report, answer.database = "sample", str(request.database)
+    answer.report, answer.database = "sample", str(database)
     return answer
 
 

@@ -44,6 +44,7 @@ def choose(name: str | None) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise TracedbError(f"--device {name}: PyTorch sees {torch.cuda.device_count()} GPUs")
     if device.type == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
         torch.cuda.set_device(device)
     return device
 

@@ -1,0 +1,167 @@
+"""Collectives between the GPUs of one host, timed on every rank: the launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from tracedb import pipeline
+from tracedb.errors import TracedbError, UsageError
+from tracedb.sampling import device as devices
+from tracedb.sampling import ledger, sweep
+from tracedb.sampling.configuration import Configuration
+from tracedb.sampling.ledger import Series
+from tracedb.sampling.recording import Outcome
+from tracedb.sampling.runner import Account
+
+COLLECTIVES = ("allreduce", "allgather", "reducescatter", "p2p")
+ALIASES = {
+    "allreduce_large": "allreduce",
+    "allgather_large": "allgather",
+    "reduce_scatter": "reducescatter",
+    "reduce-scatter": "reducescatter",
+}
+WORKER = "tracedb.sampling.collective_worker"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What every rank is told to run; it travels as JSON."""
+
+    backend: str
+    dtype: str
+    collective: str
+    elements: list[int]
+    warmups: int
+    iterations: int
+    folder: str
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Where collectives run."""
+
+    ranks: int
+    backend: str
+    precision: str
+    device: str
+
+
+def ring(ranks: int | None, backend: str, precision: str) -> Ring:
+    """Return the ranks of this host: one a GPU with nccl, 2 by default with gloo.
+
+    Raises ``UsageError`` for fewer than 2 ranks, ``TracedbError`` where the GPUs are not there.
+    """
+    devices.require_torch()
+    import torch
+
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if backend == "auto":
+        backend = "nccl" if gpus > 1 else "gloo"
+    if backend == "nccl" and gpus < (ranks or 2):
+        raise TracedbError(f"nccl needs a GPU for each of {ranks or 2} ranks, PyTorch sees {gpus}; --backend gloo has none")
+    ranks = ranks or (gpus if backend == "nccl" else 2)
+    if ranks < 2:
+        raise UsageError("a collective needs at least 2 ranks")
+    title = torch.cuda.get_device_name(0) if backend == "nccl" else "cpu"
+    return Ring(ranks, backend, precision, f"{title} x{ranks}")
+
+
+def run(configuration: Configuration, where: Ring, database: Path, keep_traces: Path | None) -> Account:
+    """Sample one collective over its sizes; sizes that the database holds are left out.
+
+    Raises ``TracedbError`` for a configuration that is none of a collective's, or where a rank fails.
+    """
+    collective = ALIASES.get(configuration.operator, configuration.operator)
+    if collective not in COLLECTIVES or len(configuration.columns) != 1:
+        raise TracedbError(
+            f"{configuration.path}: expected kernel_name to be one of {', '.join(COLLECTIVES)} and one shape parameter, "
+            f"the elements that a rank puts in; found {configuration.operator} over {', '.join(configuration.columns)}"
+        )
+    series = Series(collective, where.precision, where.device)
+    known = ledger.known(database, series)
+    wanted = _sizes(configuration)
+    left = [size for size in wanted if ledger.key(shape_of(size, where.ranks)) not in known]
+    account = Account(series, [], len(wanted) - len(left), [])
+    refused = [size for size in left if collective == "reducescatter" and size % where.ranks]
+    for size in refused:
+        detail = f"{size} elements do not share out over {where.ranks} ranks"
+        account.outcomes.append(Outcome(shape_of(size, where.ranks), "invalid", detail))
+    runnable = [size for size in left if size not in refused]
+    if runnable:
+        account.captures += _record(configuration, where, collective, runnable, database, keep_traces)
+        account.outcomes += [Outcome(shape_of(size, where.ranks), "sampled") for size in runnable]
+    if account.outcomes:
+        ledger.write(database, series, account.outcomes, account.captures[0] if account.captures else None)
+    return account
+
+
+def shape_of(elements: int, ranks: int) -> sweep.Shape:
+    """Return the shape of a collective on one host."""
+    return {"elements": elements, "nodes": 1, "gpus_per_node": ranks}
+
+
+def _sizes(configuration: Configuration) -> list[int]:
+    if configuration.run == "get_one" and configuration.shape is not None:
+        return list(configuration.shape.values())
+    return [value for shape in sweep.shapes(configuration.axes) for value in shape.values()]
+
+
+def _record(
+    configuration: Configuration,
+    where: Ring,
+    collective: str,
+    sizes: Sequence[int],
+    database: Path,
+    keep_traces: Path | None,
+) -> list[int]:
+    """Start the ranks, wait for their traces and load all of them. Returns the captures."""
+    run_id = uuid4().hex[:12]
+    with tempfile.TemporaryDirectory(prefix="tracedb-collective-") as temporary:
+        folder = Path(temporary) if keep_traces is None else keep_traces / f"{collective}_{where.precision}_{run_id}"
+        folder.mkdir(parents=True, exist_ok=True)
+        order = Order(
+            where.backend,
+            where.precision,
+            collective,
+            list(sizes),
+            configuration.wait + configuration.warmup,
+            configuration.active,
+            str(folder.absolute()),
+        )
+        told = Path(temporary) / "order.json"
+        told.write_text(json.dumps(asdict(order)), encoding="utf-8")
+        _launch(where.ranks, told)
+        traces = sorted(folder.glob("rank*.json*"), key=lambda path: int(path.name.split(".")[0].removeprefix("rank")))
+        label = {"sampled": collective, "dtype": where.precision, "device": where.device, "run": run_id}
+        outcomes = pipeline.ingest(*traces, db=database, label=label)
+    for outcome in outcomes:
+        if outcome.error is not None or not outcome.loaded:
+            raise TracedbError(f"{outcome.path}: the profiler's trace was not loaded: {outcome.error or 'known already'}")
+    if len(outcomes) != where.ranks:
+        raise TracedbError(f"{len(outcomes)} of {where.ranks} ranks left a trace of {collective}")
+    return [outcome.loaded[0].capture_id for outcome in outcomes]
+
+
+def _launch(ranks: int, told: Path) -> None:
+    """Run the worker on every rank under torchrun. Raises ``TracedbError`` with its last words where one fails."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    done = subprocess.run(
+        [*command, "-m", WORKER, str(told)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stdout.splitlines() if "Error" in line or "error" in line] or [done.stdout[-300:]]
+        raise TracedbError(f"a rank failed (exit code {done.returncode}): {' | '.join(said[:3])[:600]}")
