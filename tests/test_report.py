@@ -161,6 +161,7 @@ class TestBy:
             (5, "ProfilerStep#5"),
             (5, "forward"),
             (6, "ProfilerStep#6"),
+            (None, "comm|allreduce|elements=64"),
         }
         assert [row["name"] for row in report(db, "nvtx-ranges", "--skip-warmup", "1")] == ["ProfilerStep#6"]
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import duckdb
 import pytest
+
 from command import run
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 # ruff: noqa: E402
 import torch.distributed as dist
+
 from tracedb.sampling.collective_worker import work
 from tracedb.sampling.collectives import COLLECTIVES, Order
 
@@ -41,7 +43,10 @@ def ask(database: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def test_two_ranks_meet_and_all_are_recorded(tmp_path: Path) -> None:
-    database, config = tmp_path / "c.duckdb", configuration(tmp_path, kernel_name="reducescatter", ends=[256], steps=[1])
+    database, config = (
+        tmp_path / "c.duckdb",
+        configuration(tmp_path, kernel_name="reducescatter", ends=[256], steps=[1]),
+    )
     options = ["--backend", "gloo", "--precision", "fp32", "--format", "json"]
     done = run("-q", "sample-collectives", config, "--db", database, *options)
     assert done.exit_code == 0, done.output
@@ -50,7 +55,8 @@ def test_two_ranks_meet_and_all_are_recorded(tmp_path: Path) -> None:
     assert ask(
         database,
         """SELECT c.rank, c.world_size, a.name, count(*) FROM main.annotation AS a
-        INNER JOIN main.capture AS c ON c.capture_id = a.capture_id WHERE a.name LIKE 'comm|%' GROUP BY ALL ORDER BY ALL""",
+        INNER JOIN main.capture AS c ON c.capture_id = a.capture_id
+        WHERE a.name LIKE 'comm|%' GROUP BY ALL ORDER BY ALL""",
     ) == [(rank, 2, "comm|reducescatter|elements=256|nodes=1|gpus_per_node=2", 3) for rank in (0, 1)]
     assert ask(database, "SELECT count(DISTINCT labels['run']) FROM main.capture") == [(1,)]
     assert ask(database, "SELECT status, detail FROM main.sample_status ORDER BY ALL") == [
@@ -64,9 +70,7 @@ def test_two_ranks_meet_and_all_are_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
-def test_every_collective_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collective: str, dtype: str
-) -> None:
+def test_every_collective_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collective: str, dtype: str) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
         monkeypatch.setenv(name, value)
     work(Order("gloo", dtype, collective, [8, 16], 1, 2, str(tmp_path)))
@@ -78,7 +82,11 @@ def test_every_collective_runs(
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        ({"kernel_name": "broadcast"}, [], "expected kernel_name to be one of allreduce, allgather, reducescatter, p2p"),
+        (
+            {"kernel_name": "broadcast"},
+            [],
+            "expected kernel_name to be one of allreduce, allgather, reducescatter, p2p",
+        ),
         (
             {"columns_name": ["b", "l"], "starts": [1, 1], "steps": [1, 1], "ends": [1, 1], "operators": ["add"] * 2},
             [],

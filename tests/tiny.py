@@ -109,4 +109,5 @@ def two_ranks(path: Path) -> Path:
         tiny.range(1, "ProfilerStep#5", 0, 8_000)
         tiny.range(2, "forward", 0, 7_000, tuple(first), parent_id=1)
         tiny.range(3, "ProfilerStep#6", 9_000, 30_000, tuple(second))
+        tiny.range(4, "comm|allreduce|elements=64", 40_000, 41_000)
     return tiny.save()

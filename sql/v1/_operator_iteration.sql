@@ -72,7 +72,8 @@ SELECT
         WHEN 'hip_bfloat16' THEN 'bf16'
         WHEN 'float' THEN 'fp32'
         WHEN 'double' THEN 'fp64'
-    END) AS dtype,
+    END, c.labels['dtype']) AS dtype,
+    r.duration_ns AS range_ns,
     w.rule, w.device_id, w.busy_ns, w.span_ns, w.kernel_sum_ns
 FROM v1._sample_range AS r
 INNER JOIN main.capture AS c ON c.capture_id = r.capture_id

@@ -26,7 +26,7 @@ known AS (
     WHERE len(list_distinct(p.keys)) = len(p.keys)
 )
 SELECT
-    a.capture_id, a.annotation_id, a.start_ns,
+    a.capture_id, a.annotation_id, a.start_ns, a.duration_ns,
     k.name, k.pass, k.operator, k.dtype,
     map_from_entries([e FOR e IN k.entries IF e[2] IS NOT NULL]) AS shape
 FROM known AS k

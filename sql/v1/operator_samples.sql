@@ -13,7 +13,8 @@ iterations AS (
         /* by r */ /* grain */ r.capture_id, r.source, r.rank, r.labels, r.device_id, /* end grain */
         d.gpu, d.sm_count,
         r.rule, r.operator, r.pass, r.dtype, r.shape,
-        r.start_ns, r.capture_id AS clock_id, r.annotation_id, r.busy_ns, r.span_ns, r.kernel_sum_ns
+        r.start_ns, r.capture_id AS clock_id, r.annotation_id,
+        r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns
     FROM v1._operator_iteration AS r /* join r */
     LEFT JOIN devices AS d ON d.capture_id = r.capture_id AND d.device_id = r.device_id
     WHERE true /* filter r */
@@ -34,6 +35,7 @@ sampled AS (
         min(i.rule) AS rule,
         count(i.busy_ns) AS n,
         count(*) AS iterations,
+        median(i.range_ns) AS range_median_ns,
         median(i.span_ns) AS span_median_ns,
         median(i.busy_ns) AS busy_median_ns,
         median(i.kernel_sum_ns) AS kernel_sum_median_ns,
@@ -62,7 +64,7 @@ samples AS (
         s.busy_median_ns AS target_ns,
         CASE WHEN s.n > 0 THEN 'busy_median' END AS statistic,
         s.rule, s.n, s.iterations,
-        s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
+        s.range_median_ns, s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.span_iterations_ns)[3:7]) END AS span_trimmed_mean_ns,
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.busy_iterations_ns)[3:7]) END AS busy_trimmed_mean_ns,
@@ -83,7 +85,7 @@ keyed AS (
         /* by s */ /* grain */ s.capture_id, s.source, s.rank, s.labels, s.device_id, /* end grain */
         s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape,
         s.status, s.target_ns, s.statistic, s.rule, s.n, s.iterations,
-        s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
+        s.range_median_ns, s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
         s.busy_trimmed_mean_ns, s.span_trimmed_mean_ns,
         s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
@@ -104,7 +106,7 @@ SELECT
     /* by q */ /* grain */ q.capture_id, q.source, q.rank, q.labels, q.device_id, /* end grain */
     q.gpu, q.sm_count, q.operator, q.pass, q.dtype, q.shape,
     q.status, q.target_ns, q.statistic, q.rule, q.n, q.iterations,
-    q.span_median_ns, q.busy_median_ns, q.kernel_sum_median_ns,
+    q.range_median_ns, q.span_median_ns, q.busy_median_ns, q.kernel_sum_median_ns,
     q.busy_mean_ns, q.busy_stddev_ns, q.busy_min_ns, q.busy_max_ns,
     q.busy_trimmed_mean_ns, q.span_trimmed_mean_ns,
     q.busy_iterations_ns, q.span_iterations_ns, q.kernel_sum_iterations_ns,
@@ -133,7 +135,7 @@ COMMENT ON COLUMN v1.operator_samples.gpu IS 'GPU name as recorded.';
 COMMENT ON COLUMN v1.operator_samples.sm_count IS 'Streaming multiprocessors or compute units of the GPU; NULL where not recorded.';
 COMMENT ON COLUMN v1.operator_samples.operator IS 'Operator name, such as linear1 or flash_atten.';
 COMMENT ON COLUMN v1.operator_samples.pass IS 'fwd, bwd, step (an optimizer''s) or comm (a collective).';
-COMMENT ON COLUMN v1.operator_samples.dtype IS 'Element type (fp16, bf16, fp32, fp64): as the range''s dtype key or sample_status says it, else of the first floating input or kernel argument of what was launched.';
+COMMENT ON COLUMN v1.operator_samples.dtype IS 'Element type (fp16, bf16, fp32, fp64): as the range''s dtype key or sample_status says it, else of the first floating input or kernel argument of what was launched, else label dtype.';
 COMMENT ON COLUMN v1.operator_samples.shape IS 'Parameter name to value, as the range''s text says it.';
 COMMENT ON COLUMN v1.operator_samples.status IS 'measured, or no_gpu_activity: the ranges launched nothing. What became of shapes that could not be sampled is in sample_status.';
 COMMENT ON COLUMN v1.operator_samples.target_ns IS 'What tracedb fit learns: busy_median_ns, or the one time that was recorded, in ns.';
@@ -141,6 +143,7 @@ COMMENT ON COLUMN v1.operator_samples.statistic IS 'What target_ns is: busy_medi
 COMMENT ON COLUMN v1.operator_samples.rule IS 'process: the GPU work was launched inside the range by any thread; time: it started inside (launches not recorded); NULL where no events were recorded.';
 COMMENT ON COLUMN v1.operator_samples.n IS 'Iterations that did GPU work; NULL where not recorded.';
 COMMENT ON COLUMN v1.operator_samples.iterations IS 'Iterations of the range; NULL where not recorded.';
+COMMENT ON COLUMN v1.operator_samples.range_median_ns IS 'Median over iterations of the range''s own duration on the host, which is all that a processor''s samples have, in ns.';
 COMMENT ON COLUMN v1.operator_samples.span_median_ns IS 'Median over iterations of the time from the first start to the last end of the GPU work, in ns.';
 COMMENT ON COLUMN v1.operator_samples.busy_median_ns IS 'Median over iterations of the union of the GPU work''s intervals (kernels, copies, memsets), in ns.';
 COMMENT ON COLUMN v1.operator_samples.kernel_sum_median_ns IS 'Median over iterations of the sum of the GPU work''s durations, in ns.';

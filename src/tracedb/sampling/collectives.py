@@ -66,7 +66,9 @@ def ring(ranks: int | None, backend: str, precision: str) -> Ring:
     if backend == "auto":
         backend = "nccl" if gpus > 1 else "gloo"
     if backend == "nccl" and gpus < (ranks or 2):
-        raise TracedbError(f"nccl needs a GPU for each of {ranks or 2} ranks, PyTorch sees {gpus}; --backend gloo has none")
+        raise TracedbError(
+            f"nccl needs a GPU for each of {ranks or 2} ranks, PyTorch sees {gpus}; --backend gloo has none"
+        )
     ranks = ranks or (gpus if backend == "nccl" else 2)
     if ranks < 2:
         raise UsageError("a collective needs at least 2 ranks")
@@ -82,8 +84,8 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
     collective = ALIASES.get(configuration.operator, configuration.operator)
     if collective not in COLLECTIVES or len(configuration.columns) != 1:
         raise TracedbError(
-            f"{configuration.path}: expected kernel_name to be one of {', '.join(COLLECTIVES)} and one shape parameter, "
-            f"the elements that a rank puts in; found {configuration.operator} over {', '.join(configuration.columns)}"
+            f"{configuration.path}: expected kernel_name to be one of {', '.join(COLLECTIVES)} over one parameter, "
+            f"what a rank puts in; found {configuration.operator} over {', '.join(configuration.columns)}"
         )
     series = Series(collective, where.precision, where.device)
     known = ledger.known(database, series)
@@ -144,7 +146,9 @@ def _record(
         outcomes = pipeline.ingest(*traces, db=database, label=label)
     for outcome in outcomes:
         if outcome.error is not None or not outcome.loaded:
-            raise TracedbError(f"{outcome.path}: the profiler's trace was not loaded: {outcome.error or 'known already'}")
+            raise TracedbError(
+                f"{outcome.path}: the profiler's trace was not loaded: {outcome.error or 'known already'}"
+            )
     if len(outcomes) != where.ranks:
         raise TracedbError(f"{len(outcomes)} of {where.ranks} ranks left a trace of {collective}")
     return [outcome.loaded[0].capture_id for outcome in outcomes]
