@@ -9,9 +9,9 @@ from tracedb import hooks
 from tracedb.database import identifier, quoted
 from tracedb.errors import UsageError
 from tracedb.hooks import CALLS, RANGES
-from tracedb.selection import Filters, Scope, capture_conditions, label, one_of
+from tracedb.selection import Filters, Scope, capture_conditions, class_conditions, label, one_of
 
-_ABOUT_EVENTS = ("--device", "--skip-warmup")
+_ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
 
 _CAPTURE_COLUMNS = ("rank", "source")
 _EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
@@ -58,6 +58,7 @@ def _given(filters: Filters) -> list[str]:
         ("--source", filters.sources),
         ("--where", filters.where),
         ("--device", filters.devices),
+        ("--class", filters.classes),
         ("--skip-warmup", filters.skip_warmup),
         ("--range", filters.range is not None),
     ]
@@ -74,6 +75,8 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
     }
     if filters.devices and base not in (RANGES, CALLS):
         found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
+    if filters.classes and base not in (RANGES, CALLS):
+        found["--class"] = class_conditions(filters, base)
     if filters.skip_warmup and base != CALLS:
         found["--skip-warmup"] = [_after_warmup(scope, base)]
     if filters.range is not None:

@@ -50,12 +50,12 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
     )
     if report.needs == "counters":
         return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
-    if counted and not kernels and report.needs not in ("ranges", "calls", "copies"):
+    if counted and not kernels and report.needs not in ("ranges", "attention", "calls", "copies"):
         return (
             f"nothing but dispatches measured while hardware counters were read ({counted}), which is no plain run; "
             "--counted takes them in"
         )
-    if report.needs == "ranges" and not _ranges(connection, scope):
+    if report.needs in ("ranges", "attention") and not _ranges(connection, scope):
         return "no ranges (NVTX, roctx, record_function) were captured"
     if not kernels + graphs + others:
         return _no_gpu(connection, scope)
@@ -74,6 +74,11 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return f"no GEMMs were captured{left}: none of the {_many(kernels, 'kernel')} is of class matmul"
     if report.needs == "overlap":
         return _no_overlap(connection, scope, left)
+    if report.needs == "attention":
+        return (
+            f"no ranges are named after the parts of attention{left} (such as computing_attention_scores, "
+            "computing_softmax, final_matmul) and hold GPU work outside the warm-up"
+        )
     if scope.rule:
         other = "process" if scope.rule == "thread" else "thread"
         return f"no kernel was launched inside a range by rule {scope.rule}{left}; try --rule {other}"
@@ -105,6 +110,7 @@ def _ranges(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
 def _left_out(filters: Filters) -> str:
     said = [described(filters)] if filters.on_captures else []
     said += [f"--device {device}" for device in filters.devices]
+    said += [f"--class {name!r}" for name in filters.classes]
     said += [f"--range {filters.range!r}"] if filters.range is not None else []
     said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
     return f" with {', '.join(said)}" if said else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import conditions, findings, hooks, schema, selection, views
+from tracedb import conditions, findings, hints, hooks, schema, selection, views
 from tracedb.database import first_words, identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
@@ -198,6 +198,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
     if scope.rule and scope.rule != "thread":
         found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
+    found.notes += hints.other_rule(connection, report, scope, path)
     if top:
         ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
         if shown < rows:
@@ -250,6 +251,7 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "rank": list(filters.ranks),
         "device": list(filters.devices),
         "source": list(filters.sources),
+        "class": list(filters.classes),
         "where": {key: list(values) for key, values in filters.where.items()},
         "range": filters.range,
         "rule": query.scope.rule or None,

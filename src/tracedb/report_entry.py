@@ -18,7 +18,7 @@ class Report:
     title: str
     needs: str
     """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges,
-    counters or samples."""
+    attention, counters or samples."""
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""

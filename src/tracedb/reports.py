@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from tracedb import counter_reports, nsys_reports, rank_reports, sample_reports
+from tracedb import counter_reports, nsys_reports, range_reports, rank_reports, sample_reports
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.report_entry import PLACE, Report
@@ -245,6 +245,7 @@ REPORTS = (
     ),
     *counter_reports.REPORTS,
     *rank_reports.REPORTS,
+    *range_reports.REPORTS,
     *nsys_reports.REPORTS,
     *sample_reports.REPORTS,
 )

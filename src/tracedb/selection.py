@@ -22,6 +22,8 @@ class Filters:
     ranks: tuple[int, ...] = ()
     devices: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    """Classes of kernels; one that begins with ``!`` is left out."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     range: str | None = None
     rule: str | None = None
@@ -43,7 +45,7 @@ class Filters:
     @property
     def on_events(self) -> bool:
         """Whether some events of a capture may be left out."""
-        return bool(self.devices or self.range is not None or self.skip_warmup)
+        return bool(self.devices or self.classes or self.range is not None or self.skip_warmup)
 
     @property
     def needs_rule(self) -> bool:
@@ -101,6 +103,7 @@ def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str
     if not captures and filters.on_captures:
         raise NotCaptured(f"no capture matches all of {described(filters)}")
     _check_devices(connection, filters)
+    _check_classes(connection, filters, version)
     _check_steps(connection, filters, version)
     rule = filters.rule or _default_rule(connection)
     if filters.range is not None or "range" in filters.by:
@@ -194,6 +197,27 @@ def _check_devices(connection: duckdb.DuckDBPyConnection, filters: Filters) -> N
     for device in filters.devices:
         if str(device) not in there:
             raise NotCaptured(f"no GPU activity on device {device}; there are: {_listed(there)}")
+
+
+def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+    if not filters.classes:
+        return
+    there = _texts(
+        connection,
+        f"""SELECT DISTINCT e.class FROM {version}._gpu_event AS e SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = e.capture_id ORDER BY e.class""",
+    )
+    for name in filters.classes:
+        if name.removeprefix("!") not in there:
+            raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; there are: {_listed(there)}")
+
+
+def class_conditions(filters: Filters, alias: str) -> list[str]:
+    """Return the conditions on a row that has a class."""
+    wanted = [name for name in filters.classes if not name.startswith("!")]
+    left_out = [name[1:] for name in filters.classes if name.startswith("!")]
+    conditions = [one_of(f"{alias}.class", wanted)] if wanted else []
+    return conditions + ([f"NOT {one_of(f'{alias}.class', left_out)}"] if left_out else [])
 
 
 def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:

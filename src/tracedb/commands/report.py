@@ -48,6 +48,13 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     metavar="K=V",
     help="Only this label; the same key twice means either.",
 )
+@click.option(
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="CLASS",
+    help="Only kernels of this class (matmul, attention …), or with '!' before it all but these. May be repeated.",
+)
 @click.option("--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name.")
 @click.option(
     "--rule",

@@ -1,0 +1,91 @@
+-- When does a GPU idle, between what, and was it given work in time?
+-- Grain: idle interval of a device between its first and last GPU event. Method: one ordered pass; a gap opens where an
+-- event starts after the furthest end so far. Work was pending if the launch of any later event had returned before the
+-- gap began: then the GPU waited for something else (another stream, a copy, an event) and not for the CPU.
+CREATE VIEW v1.gpu_gaps AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.event_id,
+        e.name,
+        e.class,
+        e.start_ns,
+        e.end_ns,
+        l.start_ns + l.duration_ns AS launched_ns
+    FROM v1._gpu_event AS e /* join e */
+    LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    WHERE true /* filter e */
+),
+reaches AS (
+    SELECT
+        /* by */
+        clock_id, gpu_id, event_id, start_ns,
+        max(end_ns) OVER earlier AS reach_ns,
+        min(launched_ns) OVER later AS first_launched_ns
+    FROM events
+    WINDOW
+        earlier AS (
+            PARTITION BY /* by */ clock_id, gpu_id
+            ORDER BY start_ns, event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        later AS (
+            PARTITION BY /* by */ clock_id, gpu_id
+            ORDER BY start_ns, event_id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        )
+),
+gaps AS (
+    SELECT /* by */ clock_id, gpu_id, event_id, start_ns, reach_ns, first_launched_ns
+    FROM reaches
+    WHERE start_ns > reach_ns
+),
+-- What ended last before a gap; of several that ended together the one with the highest number.
+ends AS (
+    SELECT /* by g */ g.clock_id, g.gpu_id, g.event_id AS gap_no, max(e.event_id) AS event_id
+    FROM gaps AS g
+    INNER JOIN events AS e
+        ON e.clock_id = g.clock_id AND e.gpu_id IS NOT DISTINCT FROM g.gpu_id AND e.end_ns = g.reach_ns /* using e g */
+    GROUP BY /* by g */ g.clock_id, g.gpu_id, g.event_id
+)
+SELECT
+    /* by g */
+    g.clock_id AS capture_id,
+    c.rank,
+    c.labels,
+    g.gpu_id AS device_id,
+    g.reach_ns AS start_ns,
+    g.start_ns - g.reach_ns AS idle_ns,
+    b.event_id AS before_event_id,
+    b.name AS before_name,
+    b.class AS before_class,
+    a.event_id AS after_event_id,
+    a.name AS after_name,
+    a.class AS after_class,
+    a.launched_ns AS after_launched_ns,
+    g.first_launched_ns <= g.reach_ns AS was_pending,
+    CASE WHEN a.launched_ns IS NOT NULL
+        THEN greatest(least(g.start_ns, a.launched_ns) - g.reach_ns, 0)
+    END AS unlaunched_ns
+FROM gaps AS g
+INNER JOIN events AS a ON a.clock_id = g.clock_id AND a.event_id = g.event_id /* using a g */
+INNER JOIN ends AS d ON d.clock_id = g.clock_id AND d.gap_no = g.event_id /* using d g */
+INNER JOIN events AS b ON b.clock_id = d.clock_id AND b.event_id = d.event_id /* using b d */
+LEFT JOIN main.capture AS c ON c.capture_id = g.clock_id;
+
+COMMENT ON VIEW v1.gpu_gaps IS 'Idle intervals of each GPU, what ended before and began after, and whether work was pending. Grain: idle interval of a device.';
+COMMENT ON COLUMN v1.gpu_gaps.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.gpu_gaps.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.gpu_gaps.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.gpu_gaps.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.gpu_gaps.start_ns IS 'Start of the gap, on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.gpu_gaps.idle_ns IS 'Length of the gap, in ns.';
+COMMENT ON COLUMN v1.gpu_gaps.before_event_id IS 'The event that ended last before it (kernel_event.event_id).';
+COMMENT ON COLUMN v1.gpu_gaps.before_name IS 'Name of that event.';
+COMMENT ON COLUMN v1.gpu_gaps.before_class IS 'Class of that event.';
+COMMENT ON COLUMN v1.gpu_gaps.after_event_id IS 'The event that ends the gap (kernel_event.event_id).';
+COMMENT ON COLUMN v1.gpu_gaps.after_name IS 'Name of that event.';
+COMMENT ON COLUMN v1.gpu_gaps.after_class IS 'Class of that event.';
+COMMENT ON COLUMN v1.gpu_gaps.after_launched_ns IS 'When the call that launched it returned, on the capture''s clock; NULL if not recorded, in ns.';
+COMMENT ON COLUMN v1.gpu_gaps.was_pending IS 'Whether the launch of any later event of the device had returned before the gap began; NULL if no launch was recorded.';
+COMMENT ON COLUMN v1.gpu_gaps.unlaunched_ns IS 'Part of the gap in which the event that ends it had not been launched; NULL if its launch was not recorded, in ns.';

@@ -1,0 +1,37 @@
+-- How long does it take from the API call to the kernel: in the call, in the queue, in the kernel?
+-- Grain: kernel whose launch was recorded. Method of nsys stats cuda_kern_exec_sum, for each kernel. A kernel that starts
+-- before its call has returned has not queued: queue_ns is NULL.
+CREATE VIEW v1.launch_latency AS
+SELECT
+    /* by e */
+    e.capture_id, e.rank, e.labels, e.device_id, e.stream_id,
+    e.event_id, e.name, e.class,
+    l.name AS launch_name, l.process_id, l.thread_id,
+    l.start_ns AS launch_start_ns,
+    l.duration_ns AS launch_ns,
+    CASE WHEN e.start_ns >= l.start_ns + l.duration_ns THEN e.start_ns - l.start_ns - l.duration_ns END AS queue_ns,
+    e.duration_ns AS kernel_ns,
+    e.start_ns - l.start_ns AS latency_ns,
+    greatest(l.start_ns + l.duration_ns, e.end_ns) - l.start_ns AS total_ns
+FROM v1._gpu_event AS e /* join e */
+INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+WHERE e.kind = 'kernel' /* filter e */;
+
+COMMENT ON VIEW v1.launch_latency IS 'From the API call to the kernel: time in the call, in the queue and in the kernel. Grain: kernel whose launch was recorded.';
+COMMENT ON COLUMN v1.launch_latency.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.launch_latency.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.launch_latency.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.launch_latency.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.launch_latency.stream_id IS 'Stream number; unique only per device and context.';
+COMMENT ON COLUMN v1.launch_latency.event_id IS 'The kernel (kernel_event.event_id).';
+COMMENT ON COLUMN v1.launch_latency.name IS 'Kernel name as recorded.';
+COMMENT ON COLUMN v1.launch_latency.class IS 'Class of the kernel: matmul, collective, elementwise …';
+COMMENT ON COLUMN v1.launch_latency.launch_name IS 'API call that launched it.';
+COMMENT ON COLUMN v1.launch_latency.process_id IS 'Process that launched it.';
+COMMENT ON COLUMN v1.launch_latency.thread_id IS 'Thread that launched it.';
+COMMENT ON COLUMN v1.launch_latency.launch_start_ns IS 'Start of the call, on the capture''s clock, in ns.';
+COMMENT ON COLUMN v1.launch_latency.launch_ns IS 'Duration of the call, in ns.';
+COMMENT ON COLUMN v1.launch_latency.queue_ns IS 'From the end of the call to the start of the kernel; NULL if the kernel started earlier, in ns.';
+COMMENT ON COLUMN v1.launch_latency.kernel_ns IS 'Duration of the kernel, in ns.';
+COMMENT ON COLUMN v1.launch_latency.latency_ns IS 'From the start of the call to the start of the kernel, in ns.';
+COMMENT ON COLUMN v1.launch_latency.total_ns IS 'From the start of the call to the end of call and kernel, in ns.';

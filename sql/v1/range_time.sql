@@ -1,0 +1,80 @@
+-- How long does a pass take: on the CPU, on the GPU from its first start to its last end, and in kernels; per instance,
+-- with the warm-up apart?
+-- Grain: rule × domain × name × style. Warm-up: see v1._range_instance. Instances without GPU work, and ranges still
+-- open, do not enter the averages that they have no value for.
+CREATE VIEW v1.range_time AS
+WITH instances AS (
+    SELECT
+        /* by r */
+        r.capture_id AS clock_id,
+        r.annotation_id,
+        u.rule,
+        r.name,
+        r.domain,
+        r.style,
+        r.duration_ns,
+        r.is_warmup
+    FROM v1._range_instance AS r /* join r */
+    INNER JOIN v1._capture_rule AS u ON u.capture_id = r.capture_id
+    WHERE true /* filter r */
+),
+projections AS (
+    SELECT
+        m.rule,
+        m.capture_id,
+        m.annotation_id,
+        max(e.end_ns) - min(e.start_ns) AS projected_ns,
+        sum(e.duration_ns) FILTER (e.kind = 'kernel') AS kernel_ns,
+        count(*) FILTER (e.kind = 'kernel') AS kernels
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN v1._range_member AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
+    WHERE true /* filter e */
+    GROUP BY m.rule, m.capture_id, m.annotation_id
+),
+timed AS (
+    SELECT
+        /* by i */
+        i.rule, i.name, i.domain, i.style, i.is_warmup, i.duration_ns,
+        p.projected_ns, p.kernel_ns, p.kernels
+    FROM instances AS i
+    LEFT JOIN projections AS p
+        ON p.capture_id = i.clock_id AND p.annotation_id = i.annotation_id AND p.rule = i.rule
+)
+SELECT
+    /* by */
+    rule,
+    name,
+    domain,
+    style,
+    count(*) FILTER (NOT is_warmup) AS instances,
+    sum(duration_ns) FILTER (NOT is_warmup) / count(duration_ns) FILTER (NOT is_warmup) AS range_avg_ns,
+    median(duration_ns) FILTER (NOT is_warmup) AS range_median_ns,
+    sum(projected_ns) FILTER (NOT is_warmup) / count(projected_ns) FILTER (NOT is_warmup) AS projected_avg_ns,
+    median(projected_ns) FILTER (NOT is_warmup) AS projected_median_ns,
+    min(projected_ns) FILTER (NOT is_warmup) AS projected_min_ns,
+    max(projected_ns) FILTER (NOT is_warmup) AS projected_max_ns,
+    sum(kernel_ns) FILTER (NOT is_warmup) / count(projected_ns) FILTER (NOT is_warmup) AS kernel_avg_ns,
+    sum(kernels) FILTER (NOT is_warmup) / count(projected_ns) FILTER (NOT is_warmup) AS kernels_per_instance,
+    count(*) FILTER (is_warmup) AS warmup_instances,
+    sum(duration_ns) FILTER (is_warmup) / count(duration_ns) FILTER (is_warmup) AS warmup_range_avg_ns,
+    sum(projected_ns) FILTER (is_warmup) / count(projected_ns) FILTER (is_warmup) AS warmup_projected_avg_ns
+FROM timed
+GROUP BY /* by */ rule, name, domain, style;
+
+COMMENT ON VIEW v1.range_time IS 'Time of a range per instance on the CPU and on the GPU, warm-up apart. Grain: rule × domain × name × style.';
+COMMENT ON COLUMN v1.range_time.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.range_time.name IS 'Text of the range.';
+COMMENT ON COLUMN v1.range_time.domain IS 'NVTX domain; NULL for the default one.';
+COMMENT ON COLUMN v1.range_time.style IS 'push_pop, start_end, user (record_function).';
+COMMENT ON COLUMN v1.range_time.instances IS 'Number of instances that are no warm-up, which the following columns are about.';
+COMMENT ON COLUMN v1.range_time.range_avg_ns IS 'Mean duration on the CPU, in ns.';
+COMMENT ON COLUMN v1.range_time.range_median_ns IS 'Median duration on the CPU, mean of the middle two, in ns.';
+COMMENT ON COLUMN v1.range_time.projected_avg_ns IS 'Mean time on the GPU, from first start to last end; NULL without GPU work, in ns.';
+COMMENT ON COLUMN v1.range_time.projected_median_ns IS 'Median time on the GPU, mean of the middle two, in ns.';
+COMMENT ON COLUMN v1.range_time.projected_min_ns IS 'Shortest time on the GPU, in ns.';
+COMMENT ON COLUMN v1.range_time.projected_max_ns IS 'Longest time on the GPU, in ns.';
+COMMENT ON COLUMN v1.range_time.kernel_avg_ns IS 'Mean sum of kernel durations, of instances with GPU work, in ns.';
+COMMENT ON COLUMN v1.range_time.kernels_per_instance IS 'Mean number of kernels, of instances with GPU work.';
+COMMENT ON COLUMN v1.range_time.warmup_instances IS 'Number of instances that are warm-up: in a range named so; where there is none and no steps are marked, the first on a thread.';
+COMMENT ON COLUMN v1.range_time.warmup_range_avg_ns IS 'Mean duration of warm-up instances on the CPU, in ns.';
+COMMENT ON COLUMN v1.range_time.warmup_projected_avg_ns IS 'Mean time of warm-up instances on the GPU, in ns.';

@@ -1,0 +1,81 @@
+"""``v1.gpu_gaps`` and ``v1.launch_latency``: what lies between calls and kernels, and between kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Insert = Callable[..., None]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
+
+GAPS = """SELECT device_id, start_ns, idle_ns, before_event_id, before_name, after_event_id, after_class, was_pending,
+    unlaunched_ns FROM v1.gpu_gaps ORDER BY ALL"""
+
+
+@pytest.mark.parametrize("view", ["gpu_gaps", "launch_latency"])
+def test_empty(ask: Ask, view: str) -> None:
+    assert ask(f"FROM v1.{view}") == []
+
+
+@pytest.fixture
+def events(insert: Insert) -> None:
+    """Device 0: 0-10, 2-20, gap, 30-40 touching 40-50, gap, 90-95; device 1: one kernel."""
+    insert("capture", "capture_id rank", (0, 0), source="nsys")
+    insert("launch", "launch_id start_ns duration_ns", (1, 0, 5), (2, 1, 5), (3, 21, 4), (4, 22, 4), (5, 38, 10),
+           capture_id=0, process_id=1, thread_id=1, name="cudaLaunchKernel")  # fmt: skip
+    insert("kernel_event", "event_id kind name start_ns duration_ns device_id launch_id",
+           (1, "kernel", "sgemm", 0, 10, 0, 1), (2, "memcpy", "copy", 2, 18, 0, 2), (3, "kernel", "add", 30, 10, 0, 3),
+           (4, "kernel", "mul", 40, 10, 0, 4), (5, "kernel", "sgemm", 90, 5, 0, 5),
+           (6, "kernel", "add", 60, 5, 1, None),
+           capture_id=0)  # fmt: skip
+
+
+def test_gaps(events: None, ask: Ask, shuffled: Callable[[], None]) -> None:
+    """Before the first nothing had been launched; before the second its kernel had been."""
+    right = [
+        (0, 20, 10, 2, "copy", 3, "elementwise", False, 5),
+        (0, 50, 40, 4, "mul", 5, "matmul", True, 0),
+    ]
+    assert ask(GAPS) == right
+    shuffled()
+    assert ask(GAPS) == right
+
+
+def test_gaps_are_what_the_timeline_calls_idle(events: None, ask: Ask) -> None:
+    (found,) = ask("SELECT sum(idle_ns) FROM v1.gpu_gaps")
+    assert [found] == ask("SELECT sum(idle_ns) FROM v1.gpu_timeline")
+
+
+def test_another_events_launch_makes_work_pending(events: None, ask: Ask) -> None:
+    """What comes after the next event was launched in time: the GPU waited for something else than the CPU."""
+    ask("UPDATE main.launch SET start_ns = 12, duration_ns = 2 WHERE launch_id = 4")
+    assert [row[7:] for row in ask(GAPS)] == [(True, 5), (True, 0)]
+
+
+def test_launches_not_recorded(events: None, ask: Ask) -> None:
+    ask("DELETE FROM main.launch")
+    assert [row[7:] for row in ask(GAPS)] == [(None, None), (None, None)]
+
+
+def test_hooks(events: None, report: Report) -> None:
+    by, where = {"rank": "{base}.rank"}, {"e": "e.kind = 'kernel'"}
+    assert report("gpu_gaps", "start_ns, idle_ns", where=where) == [(10, 20), (50, 40)]
+    found = report("gpu_gaps", "before_name, after_name", by=by, where=where)
+    assert found == [("mul", "sgemm"), ("sgemm", "add")]
+    assert report("launch_latency", "event_id", where={"e": "e.device_id = 1"}) == []
+
+
+def test_latency(events: None, ask: Ask) -> None:
+    """The first kernel starts while its call still runs, so it has not queued; copies are no kernels."""
+    assert ask(
+        """SELECT event_id, launch_name, launch_start_ns, launch_ns, queue_ns, kernel_ns, latency_ns, total_ns
+           FROM v1.launch_latency ORDER BY event_id"""
+    ) == [
+        (1, "cudaLaunchKernel", 0, 5, None, 10, 0, 10),
+        (3, "cudaLaunchKernel", 21, 4, 5, 10, 9, 19),
+        (4, "cudaLaunchKernel", 22, 4, 14, 10, 18, 28),
+        (5, "cudaLaunchKernel", 38, 10, 42, 5, 52, 57),
+    ]
