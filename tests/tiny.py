@@ -104,7 +104,6 @@ def two_ranks(path: Path) -> Path:
             tiny.kernel(NCCL, 10_500, 4_000, stream_id=9),
             tiny.kernel(GEMM, 20_000, 1_000, op_id=1),
         ]
-        tiny.add("counter", capture_id=number, event_id=first[1], name="SQ_WAVES", value=8.0)
         given = {"operator": "mm", "pass": "fwd", "shape": {"b": 8}, "statistic": "mean", "time_ns": 1500}
         tiny.add("operator_sample", capture_id=number, sample_id=1, gpu="H100", **given)
         tiny.range(1, "ProfilerStep#5", 0, 8_000)

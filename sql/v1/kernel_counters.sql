@@ -4,7 +4,6 @@
 -- name that may come.
 CREATE VIEW v1.kernel_counters AS
 SELECT
-    /* by e */
     e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,
     e.name, e.class, e.start_ns,
     CASE WHEN e.start_ns <> 0 OR e.duration_ns <> 0 THEN e.duration_ns END AS duration_ns,
@@ -16,7 +15,7 @@ SELECT
     c.max_clock_mhz,
     100.0 * c.sq_busy_cu_cycles / c.available_cu_cycles AS cu_busy_percent,
     c.counters
-FROM v1._recorded_event AS e /* join e */
+FROM v1._recorded_event AS e
 INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
 WHERE true /* filter e */;
 

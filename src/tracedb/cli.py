@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sql": ("tracedb.commands.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.commands.export:export", "Write files for other tools, such as input files of rocprofv3."),
     "shell": ("tracedb.commands.shell:shell", "Open a read-only SQL prompt on the database."),
+    "fit": ("tracedb.commands.fit:fit", "Learn operator times from samples."),
+    "predict": ("tracedb.commands.predict:predict", "Predict operator times from fitted models."),
     "views": ("tracedb.commands.views:views", "List, show and verify the views."),
     "schema": ("tracedb.commands.schema:schema", "List the tables, or the columns of one."),
     "ingesters": ("tracedb.commands.ingesters:ingesters", "List the installed ingesters."),

@@ -1,0 +1,80 @@
+"""The training table: rows of the view ``operator_samples``, by target. Nothing else of the database is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracedb.errors import NotCaptured
+from tracedb.regress.features import multiprocessors
+from tracedb.regress.model import Target
+
+if TYPE_CHECKING:
+    import duckdb
+
+VIEW = "v1.operator_samples"
+ROWS = f"""
+SELECT s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape, s.target_ns
+FROM {VIEW} AS s
+WHERE s.target_ns > 0
+ORDER BY s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)), s.target_ns
+"""
+
+
+@dataclass
+class Table:
+    """The samples of one target; all shapes have the same parameters, in the same order."""
+
+    target: Target
+    sm_count: int
+    shapes: list[dict[str, int]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    left_out: int = 0
+    """Samples with other parameters than most."""
+
+    @property
+    def target_ns(self) -> NDArray[np.float64]:
+        """The times as an array, in ns."""
+        return np.array(self.times)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the samples."""
+        text = "\n".join(
+            f"{sorted(shape.items())} {time!r}" for shape, time in zip(self.shapes, self.times, strict=True)
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
+    """Return the samples by target. Raises ``NotCaptured`` where there are none."""
+    rows = connection.execute(ROWS).fetchall()
+    if not rows:
+        raise NotCaptured(
+            "no sampled operators with a measured time: no range is named fwd|OPERATOR|key=value|… (or bwd, step, "
+            "comm); `tracedb sample` records some"
+        )
+    found: dict[Target, list[tuple[Mapping[str, int], float, int | None]]] = {}
+    for gpu, sm_count, operator, pass_, dtype, shape, time in rows:
+        target = Target(gpu or "unknown", operator, pass_, dtype)
+        found.setdefault(target, []).append((shape, float(time), sm_count))
+    return [_table(target, samples) for target, samples in found.items()]
+
+
+def _table(target: Target, samples: list[tuple[Mapping[str, int], float, int | None]]) -> Table:
+    ((names, _),) = Counter(tuple(sorted(shape)) for shape, _, _ in samples).most_common(1)
+    order = next(tuple(shape) for shape, _, _ in samples if tuple(sorted(shape)) == names)
+    recorded = next((count for _, _, count in samples if count), None)
+    table = Table(target, multiprocessors(target.gpu, recorded))
+    for shape, time, _ in samples:
+        if tuple(sorted(shape)) == names and min(shape.values(), default=1) >= 1:
+            table.shapes.append({name: shape[name] for name in order})
+            table.times.append(time)
+        else:
+            table.left_out += 1
+    return table

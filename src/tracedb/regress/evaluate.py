@@ -1,0 +1,98 @@
+"""How wrong a model is on samples that it has not seen, in three ways that ask for different things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracedb.regress.dataset import Table
+from tracedb.regress.features import features
+from tracedb.regress.model import Model
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int_]
+
+TEST_SHARE = 0.2
+SPLITS = ("random", "grouped", "extrapolation")
+
+
+@dataclass(frozen=True)
+class Score:
+    """Errors over the test rows of a split, in percent of the measured time; means over its repeats."""
+
+    split: str
+    rows: int
+    mean_percent: float
+    median_percent: float
+    p90_percent: float
+    covered_percent: float
+    """Test rows whose measured time lies in the interval."""
+
+
+def scores(table: Table, fit: Callable[[Table], Model], repeats: int, seed: int) -> list[Score]:
+    """Return the errors by split; ``fit`` sees the training rows alone."""
+    found = []
+    for split in SPLITS:
+        parts = [_judged(table, fit, train, test) for train, test in split_rows(table, split, repeats, seed)]
+        if parts:
+            rows = sum(len(errors) for errors, _ in parts)
+            numbers = [
+                (errors.mean(), np.median(errors), np.quantile(errors, 0.9), inside.mean() * 100)
+                for errors, inside in parts
+            ]
+            found.append(Score(split, rows, *(float(value) for value in np.mean(numbers, axis=0))))
+    return found
+
+
+def split_rows(table: Table, split: str, repeats: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield training and test rows: 80/20 of the rows, 80/20 of the distinct works, or the largest fifth as test."""
+    known = features(table.target.operator, table.target.pass_, table.shapes, table.sm_count)
+    if split == "extrapolation":
+        large = known.work > np.percentile(known.work, 100 * (1 - TEST_SHARE))
+        if large.any() and not large.all():
+            yield np.flatnonzero(~large), np.flatnonzero(large)
+        return
+    groups = work_of(known.values[:, : known.base]) if split == "grouped" else np.arange(len(table.shapes))
+    count = int(groups.max()) + 1
+    for repeat in range(repeats):
+        order = np.random.default_rng([seed, repeat]).permutation(count)
+        is_test = np.isin(groups, order[: max(1, round(TEST_SHARE * count))])
+        yield np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
+def work_of(sizes: Array) -> Rows:
+    """Return the number of the distinct work of each row."""
+    return np.unique(np.round(sizes, 9), axis=0, return_inverse=True)[1].ravel()
+
+
+def noise_floor(table: Table) -> float | None:
+    """Return the mean error, in percent, of predicting a sample by the others of the same work; None without such.
+
+    No model of these sizes can be expected to be better on the same samples.
+    """
+    known = features(table.target.operator, table.target.pass_, table.shapes, table.sm_count)
+    groups, times = work_of(known.values[:, : known.base]), table.target_ns
+    count, total = np.bincount(groups), np.bincount(groups, times)
+    again = count[groups] > 1
+    if not again.any():
+        return None
+    others = (total[groups] - times)[again] / (count[groups] - 1)[again]
+    return float(np.mean(np.abs(others - times[again]) / times[again]) * 100)
+
+
+def _judged(table: Table, fit: Callable[[Table], Model], train: Rows, test: Rows) -> tuple[Array, NDArray[np.bool_]]:
+    model = fit(_part(table, train))
+    wanted = _part(table, test)
+    predictions, times = model.predict(wanted.shapes), wanted.target_ns
+    middle = np.array([item.predicted_ns for item in predictions])
+    inside = np.array(
+        [item.low_ns <= time <= item.high_ns for item, time in zip(predictions, times, strict=True)], dtype=bool
+    )
+    return np.abs(middle - times) / times * 100, inside
+
+
+def _part(table: Table, rows: Rows) -> Table:
+    return Table(table.target, table.sm_count, [table.shapes[row] for row in rows], [table.times[row] for row in rows])

@@ -1,0 +1,124 @@
+"""From the training tables to judged models and the answer that says how good they are."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from tracedb.output import Answer, Column, Show, from_rows
+from tracedb.regress import model as models
+from tracedb.regress.dataset import VIEW, Table
+from tracedb.regress.evaluate import Score, noise_floor, scores
+from tracedb.regress.features import features
+
+FEWEST = 12
+"""Distinct shapes below which a target is left out."""
+
+
+def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
+    """Return the model of all samples of a target, with the errors of models of parts of them in its facts."""
+
+    def fit(part: Table) -> models.Model:
+        return models.fit(part.target, part.shapes, part.target_ns, part.sm_count, learner, seed)
+
+    found = fit(table)
+    known = features(table.target.operator, table.target.pass_, table.shapes, table.sm_count)
+    found.facts = {
+        "samples": len(table.shapes),
+        "data_sha256": table.digest(),
+        "ranges": {
+            name: [min(shape[name] for shape in table.shapes), max(shape[name] for shape in table.shapes)]
+            for name in found.parameters
+        },
+        "features": [name for name, is_kept in zip(known.names, found.kept, strict=True) if is_kept],
+        "noise_floor_percent": noise_floor(table),
+        "scores": {score.split: _numbers(score) for score in scores(table, fit, repeats, seed)},
+    }
+    return found
+
+
+def _numbers(score: Score) -> dict[str, float]:
+    return {
+        "rows": score.rows,
+        "mean_percent": round(score.mean_percent, 4),
+        "median_percent": round(score.median_percent, 4),
+        "p90_percent": round(score.p90_percent, 4),
+        "covered_percent": round(score.covered_percent, 2),
+    }
+
+
+def is_enough(table: Table) -> bool:
+    """Whether a target has shapes enough to learn from and to be judged on."""
+    return len({tuple(shape.values()) for shape in table.shapes}) >= FEWEST
+
+
+def facts(learner: str, repeats: int, seed: int) -> dict[str, Any]:
+    """Return what is said of all models together."""
+    from tracedb import __version__
+
+    return {
+        "tracedb": __version__,
+        "view": VIEW,
+        "learner": learner,
+        "seed": seed,
+        "split_repeats": repeats,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "fitted_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+_SPLITS = (("random", "random"), ("grouped", "grouped"), ("extrapolation", "extrapolation"))
+_NUMBERS: Sequence[tuple[str, Callable[[str], str]]] = (
+    ("mean_percent", lambda name: f"Mean error on the {name} split, in percent of the measured time."),
+    ("median_percent", lambda name: f"Median error on the {name} split, in percent of the measured time."),
+    ("p90_percent", lambda name: f"Error that nine of ten test rows of the {name} split stay below, in percent."),
+    ("covered_percent", lambda name: f"Test rows of the {name} split that lie in the interval, in percent."),
+)
+
+
+def answer(fitted: Sequence[models.Model]) -> Answer:
+    """Return the errors of models as rows."""
+    columns = [
+        Column("gpu", "VARCHAR", description="GPU of the samples."),
+        Column("operator", "VARCHAR", description="Operator."),
+        Column("pass", "VARCHAR", description="fwd, bwd, step or comm."),
+        Column("dtype", "VARCHAR", description="Element type."),
+        Column("samples", "BIGINT", "count", "Samples that the model was fitted to."),
+        Column("noise_floor_percent", "DOUBLE", "percent", "Error of predicting a sample by others of the same work."),
+    ]
+    columns += [
+        Column(f"{split}_{number}", "DOUBLE", "percent", said(split))
+        for split, _ in _SPLITS
+        for number, said in _NUMBERS
+    ]
+    rows = [_row(model) for model in fitted]
+    made = from_rows(columns, rows)
+    made.report = "fit"
+    made.shows = [
+        Show(("operator",), floor=12),
+        Show(("pass",)),
+        Show(("dtype",), drop=2),
+        Show(("gpu",), floor=8, drop=1),
+        Show(("samples",), "samples"),
+        Show(("noise_floor_percent",), "noise"),
+        *(
+            Show((f"{split}_{number}",), f"{short} {word}")
+            for split, short in (("random", "rand."), ("grouped", "group."), ("extrapolation", "extr."))
+            for number, word in (("mean_percent", "mean"), ("median_percent", "med."))
+        ),
+        Show(("grouped_p90_percent",), "group. p90", drop=3),
+        Show(("grouped_covered_percent",), "in interval", drop=4),
+    ]
+    return made
+
+
+def _row(model: models.Model) -> tuple[object, ...]:
+    target, said = model.target, model.facts
+    numbers = [said["scores"].get(split, {}).get(number) for split, _ in _SPLITS for number, _ in _NUMBERS]
+    row = (target.gpu, target.operator, target.pass_, target.dtype, said["samples"], said["noise_floor_percent"])
+    return (*row, *numbers)

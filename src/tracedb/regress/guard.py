@@ -1,0 +1,57 @@
+"""The guard against predictions that fall while work grows: more of every size takes no less time.
+
+Real kernels break that a little, where a larger size is better aligned or gets another kernel. The guard allows as much
+as the samples themselves show, and no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ALLOWED = 0.99
+"""Share of the pairs of comparable samples whose falls are taken as real."""
+PAIRS = 1_500
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Samples as (rising sizes, log time), and the fall in log time that is allowed between comparable ones."""
+
+    sizes: Array
+    times: Array
+    signs: Array
+    allowed: float
+
+    @classmethod
+    def of(cls, sizes: Array, times: Array, signs: Array) -> Guard:
+        """Return the guard over samples: logarithms of sizes and of times; ``signs``: -1 where time falls with one."""
+        rising = sizes * signs
+        few = np.linspace(0, len(rising) - 1, min(len(rising), PAIRS)).astype(int)
+        some, at = rising[few], times[few]
+        falls = [np.zeros(1)]
+        for start in range(0, len(some), BLOCK):
+            smaller = np.all(some[start : start + BLOCK, None, :] <= some[None, :, :] + 1e-9, axis=2)
+            fall = at[start : start + BLOCK, None] - at[None, :]
+            falls.append(np.maximum(fall[smaller], 0))
+        return cls(rising, times, signs, float(np.quantile(np.concatenate(falls), ALLOWED)) + 0.01)
+
+    def within(self, sizes: Array, times: Array) -> Array:
+        """Return predicted log times drawn to between the samples that do less and those that do more."""
+        rising = sizes * self.signs
+        found = times.copy()
+        for start in range(0, len(rising), BLOCK):
+            part = rising[start : start + BLOCK, None, :]
+            below = np.all(self.sizes[None, :, :] <= part + 1e-9, axis=2)
+            above = np.all(self.sizes[None, :, :] >= part - 1e-9, axis=2)
+            low = np.where(below, self.times[None, :], -np.inf).max(axis=1) - self.allowed
+            high = np.where(above, self.times[None, :], np.inf).min(axis=1) + self.allowed
+            middle = (low + high) / 2
+            drawn = np.clip(found[start : start + BLOCK], np.minimum(low, high), np.maximum(low, high))
+            found[start : start + BLOCK] = np.where(low > high, middle, drawn)
+        return found

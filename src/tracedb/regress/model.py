@@ -1,0 +1,124 @@
+"""A model of one target: GPU, operator, pass and element type; its trend, residual, interval and guard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracedb.regress import learners, trend
+from tracedb.regress.features import features
+from tracedb.regress.guard import Guard
+from tracedb.regress.problems import problem
+
+Array = NDArray[np.float64]
+Shape = Mapping[str, int]
+
+COVERAGE = 0.90
+"""Share of new measurements that the interval is to hold."""
+SMALLEST_SPREAD = 0.003
+"""Below this, in log time, clocks and cards differ more than shapes do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a model is for."""
+
+    gpu: str
+    operator: str
+    pass_: str
+    dtype: str | None
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.pass_} {self.dtype or 'of unknown element type'} on {self.gpu}"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted time and its interval, in ns."""
+
+    predicted_ns: float
+    low_ns: float
+    high_ns: float
+
+
+@dataclass
+class Model:
+    """A fitted model. ``kept``: which feature columns vary among the samples. ``quantile``: interval's half width in
+    spreads."""
+
+    target: Target
+    parameters: tuple[str, ...]
+    sm_count: int
+    learner: str
+    rates: Array
+    kept: NDArray[np.bool_]
+    learned: learners.Learned
+    quantile: float
+    guard: Guard
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def predict(self, shapes: Sequence[Shape]) -> list[Prediction]:
+        """Return the prediction at each shape; shapes have the parameters of the samples."""
+        ordered = [{name: shape[name] for name in self.parameters} for shape in shapes]
+        operator, pass_ = self.target.operator, self.target.pass_
+        found = features(operator, pass_, ordered, self.sm_count)
+        along = np.log(trend.amounts(problem(operator, pass_, ordered)) @ self.rates)
+        mean, spread = self.learned.predict(found.values[:, self.kept])
+        middle = self.guard.within(found.values[:, : found.base], along + mean)
+        half = self.quantile * np.maximum(spread, SMALLEST_SPREAD)
+        return [
+            Prediction(*(float(value) for value in row))
+            for row in zip(np.exp(middle), np.exp(middle - half), np.exp(middle + half), strict=True)
+        ]
+
+    def outside(self, shape: Shape) -> list[str]:
+        """Return the parameters of a shape that lie beyond those of the samples."""
+        ranges = self.facts.get("ranges", {})
+        return [name for name, (least, most) in ranges.items() if not least <= shape[name] <= most]
+
+
+def fit(
+    target: Target, shapes: Sequence[Shape], times: Array, sm_count: int, learner: str = learners.DEFAULT, seed: int = 0
+) -> Model:
+    """Fit a model to shapes, all with the same parameters, and their times in ns."""
+    parameters = tuple(shapes[0])
+    found = features(target.operator, target.pass_, shapes, sm_count)
+    amounts = trend.amounts(problem(target.operator, target.pass_, shapes))
+    rates = trend.rates(amounts, times)
+    rest = np.log(times) - np.log(amounts @ rates)
+    kept = np.ptp(found.values, axis=0) > 1e-9
+    distinct, place, count = _distinct(found.values)
+    samples = learners.Samples(
+        found.values[distinct][:, kept], int(kept[: found.base].sum()), _means(rest, place, count), 1 / count
+    )
+    learned = learners.fit(learner, samples, seed)
+    guard = Guard.of(found.values[distinct][:, : found.base], _means(np.log(times), place, count), found.signs)
+    quantile = _quantile(learned.left_out, place, rest)
+    return Model(target, parameters, sm_count, learner, rates, kept, learned, quantile, guard)
+
+
+def _distinct(values: Array) -> tuple[NDArray[np.int_], NDArray[np.int_], Array]:
+    """Return the first row of each distinct work, the work of each row, and how many rows it has."""
+    _, first, place, count = np.unique(
+        np.round(values, 9), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, place.ravel(), count.astype(np.float64)
+
+
+def _means(values: Array, place: NDArray[np.int_], count: Array) -> Array:
+    return np.asarray(np.bincount(place, values) / count)
+
+
+def _quantile(left_out: tuple[Array, Array], place: NDArray[np.int_], rest: Array) -> float:
+    """Return the half width of the interval in spreads: the conformal quantile over samples left out.
+
+    All rows of the same work are left out together, so the interval is for work that was not sampled.
+    """
+    mean, spread = left_out
+    scores = np.sort(np.abs(rest - mean[place]) / np.maximum(spread[place], SMALLEST_SPREAD))
+    rank = min(int(np.ceil((len(scores) + 1) * COVERAGE)), len(scores)) - 1
+    return float(scores[rank])

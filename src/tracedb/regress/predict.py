@@ -1,0 +1,113 @@
+"""Predictions as answers: of one shape, and of every sample of a database beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tracedb.errors import UsageError
+from tracedb.output import Answer, Column, Show, from_rows
+from tracedb.regress import dataset
+from tracedb.regress.models import Models
+
+if TYPE_CHECKING:
+    import duckdb
+
+PASSES = ("fwd", "bwd", "step", "comm")
+
+COLUMNS = (
+    Column("operator", "VARCHAR", description="Operator."),
+    Column("pass", "VARCHAR", description="fwd, bwd, step or comm."),
+    Column("shape", "MAP(VARCHAR, BIGINT)", description="Parameter name to value."),
+    Column("dtype", "VARCHAR", description="Element type."),
+    Column("gpu", "VARCHAR", description="GPU of the samples that the model was fitted to."),
+    Column("measured_ns", "DOUBLE", "ns", "Measured time (operator_samples.target_ns), in ns."),
+    Column("predicted_ns", "DOUBLE", "ns", "Predicted time, in ns."),
+    Column("low_ns", "DOUBLE", "ns", "Lower end of the interval that is to hold nine of ten measurements, in ns."),
+    Column("high_ns", "DOUBLE", "ns", "Upper end of that interval, in ns."),
+    Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
+    Column("outside", "VARCHAR[]", description="Parameters that lie beyond the samples of the model."),
+)
+
+
+@dataclass
+class Beside:
+    """Predictions beside measurements, and what was left out of them."""
+
+    answer: Answer
+    errors: list[float] = field(default_factory=list)
+    covered: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+def parse_shape(text: str) -> dict[str, int]:
+    """Return the parameters of ``b=4,h=32``. Raises ``UsageError``."""
+    shape: dict[str, int] = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or not key or not value.strip().isdecimal():
+            raise UsageError(f"--shape: {part.strip()!r} is not KEY=NUMBER; write b=4,h=32,l=4096")
+        if key in shape:
+            raise UsageError(f"--shape: {key} is said twice")
+        shape[key] = int(value)
+    return shape
+
+
+def of_shape(
+    models: Models, operator: str, shape: Mapping[str, int], gpu: str | None, dtype: str | None, pass_: str | None
+) -> Answer:
+    """Return the prediction at one shape, for one pass or for every pass that there is a model for."""
+    passes = [pass_] if pass_ else _passes(models, operator, gpu)
+    rows = []
+    for item in passes:
+        model = models.find(gpu, operator, item, dtype)
+        (found,) = models.predict_many(gpu, operator, item, dtype, [shape])
+        times = (None, found.predicted_ns, found.low_ns, found.high_ns, None)
+        rows.append((operator, item, dict(shape), model.target.dtype, model.target.gpu, *times, model.outside(shape)))
+    return _answer(rows)
+
+
+def _passes(models: Models, operator: str, gpu: str | None) -> list[str]:
+    there = {target.pass_ for target in models.targets if target.operator == operator}
+    if not there:
+        models.find(gpu, operator, PASSES[0], None)  # says what there is
+    return sorted(there, key=PASSES.index)
+
+
+def of_database(models: Models, connection: duckdb.DuckDBPyConnection) -> Beside:
+    """Return the prediction of every sample of a database that there is a model for, beside its measured time."""
+    rows: list[tuple[object, ...]] = []
+    beside = Beside(_answer(rows))
+    for table in dataset.tables(connection):
+        target = table.target
+        try:
+            model = models.find(target.gpu, target.operator, target.pass_, target.dtype)
+            found = models.predict_many(target.gpu, target.operator, target.pass_, target.dtype, table.shapes)
+        except UsageError as error:
+            beside.left_out.append(f"{target}: {len(table.shapes)} samples left out: {error}")
+            continue
+        for shape, measured, item in zip(table.shapes, table.times, found, strict=True):
+            off = item.predicted_ns / measured - 1
+            beside.errors.append(abs(off) * 100)
+            beside.covered += item.low_ns <= measured <= item.high_ns
+            times = (measured, item.predicted_ns, item.low_ns, item.high_ns, off * 100)
+            rows.append((target.operator, target.pass_, shape, target.dtype, target.gpu, *times, model.outside(shape)))
+    return beside
+
+
+def _answer(rows: Sequence[Sequence[object]]) -> Answer:
+    answer = from_rows(COLUMNS, rows)
+    answer.report = "predict"
+    answer.shows = [
+        Show(("operator",), floor=12),
+        Show(("pass",)),
+        Show(("shape",), kind="labels", floor=24),
+        Show(("dtype",), drop=3),
+        Show(("measured_ns",), "measured"),
+        Show(("predicted_ns",), "predicted"),
+        Show(("low_ns",), "low", drop=1),
+        Show(("high_ns",), "high", drop=1),
+        Show(("error_percent",), "error", drop=2),
+    ]
+    return answer

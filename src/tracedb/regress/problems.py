@@ -1,0 +1,234 @@
+"""What an operator does at a shape: the sizes that its kernels see, its FLOPs and the bytes it must move.
+
+Parameters of a shape are those of estimate-train-time and of ``tracedb sample``: mp (model-parallel ranks), b, h, l,
+dim and others; they are turned into the sizes of the matrices and rows that one rank works on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+VOCABULARY = 50_304
+"""Rows of the embedding over all ranks, where a shape does not say it: GPT-2's, rounded up to a multiple of 128."""
+HEAD_WIDTH = 128
+"""Width of an attention head, where a shape does not say it."""
+ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sizes of many shapes of one operator: every value is an array, an element a shape.
+
+    ``sizes``: what the kernels see; two shapes with the same sizes are the same work. ``elements``: numbers read and
+    written at least. ``matrices``: (rows, columns, depth, batch) of each matrix product. ``falling``: sizes that the
+    time falls with.
+    """
+
+    sizes: Mapping[str, Array]
+    flops: Array
+    elements: Array
+    matrices: tuple[tuple[Array, Array, Array, Array], ...] = ()
+    falling: tuple[str, ...] = ()
+
+
+class _Shapes:
+    """Parameters of many shapes as arrays."""
+
+    def __init__(self, shapes: Sequence[Mapping[str, int]]) -> None:
+        self._shapes = shapes
+
+    def __getitem__(self, name: str) -> Array:
+        return np.array([shape[name] for shape in self._shapes], dtype=np.float64)
+
+    def get(self, name: str, default: float) -> Array:
+        return np.array([shape.get(name, default) for shape in self._shapes], dtype=np.float64)
+
+    @property
+    def ranks(self) -> Array:
+        return self.get("mp", 1)
+
+    @property
+    def tokens(self) -> Array:
+        return self["b"] * self["l"]
+
+    @property
+    def heads(self) -> Array:
+        return np.maximum(np.floor(self["h"] / self.ranks), 1)
+
+    @property
+    def head_width(self) -> Array:
+        return np.array(
+            [shape["dim"] // shape["h"] if "dim" in shape else HEAD_WIDTH for shape in self._shapes], dtype=np.float64
+        )
+
+    @property
+    def vocabulary(self) -> Array:
+        return np.ceil(VOCABULARY / self.ranks)
+
+
+def _product(
+    pass_: str, sizes: Mapping[str, Array], product: tuple[Array, Array, Array, Array], extra: float = 0.0
+) -> Problem:
+    """Return one matrix product, or in the backward the two of its gradients."""
+    rows, columns, depth, batch = product
+    flops, elements = 2 * batch * rows * columns * depth, batch * (rows * depth + depth * columns + rows * columns)
+    elements = elements + extra * batch * rows * columns
+    if pass_ != "bwd":
+        return Problem(sizes, flops, elements, (product,))
+    of_input, of_weight = (rows, depth, columns, batch), (depth, columns, rows, batch)
+    return Problem(sizes, 2 * flops, 2 * elements, (of_input, of_weight))
+
+
+def _linear(widths: Callable[[_Shapes], tuple[Array, Array]]) -> Callable[[_Shapes, str], Problem]:
+    def build(shapes: _Shapes, pass_: str) -> Problem:
+        into, out = widths(shapes)
+        sizes = {"tokens": shapes.tokens, "inputs": into, "outputs": out}
+        return _product(pass_, sizes, (shapes.tokens, out, into, np.ones_like(into)))
+
+    return build
+
+
+def _scores(shapes: _Shapes, pass_: str) -> Problem:
+    """Scores of attention: query times key, added to a bias."""
+    batch, length, width = np.floor(shapes["b"] * shapes["h"] / shapes.ranks), shapes["l"], shapes.head_width
+    sizes = {"batch": batch, "length": length, "width": width}
+    return _product(pass_, sizes, (length, length, width, batch), extra=1.0)
+
+
+def _values(shapes: _Shapes, pass_: str) -> Problem:
+    """Probabilities of attention times values."""
+    batch, length, width = np.floor(shapes["b"] * shapes["h"] / shapes.ranks), shapes["l"], shapes.head_width
+    sizes = {"batch": batch, "length": length, "width": width}
+    return _product(pass_, sizes, (length, width, length, batch))
+
+
+def _flash(shapes: _Shapes, pass_: str) -> Problem:
+    b, h, length, width = shapes["b"], shapes.heads, shapes["l"], shapes.head_width
+    products = 4.0 if pass_ != "bwd" else 10.0
+    sizes = {"b": b, "heads": h, "length": length, "width": width}
+    flops = products * b * h * length**2 * width
+    return Problem(sizes, flops, products * b * h * length * width, ((length, width, length, b * h),))
+
+
+def _rows(
+    names: Sequence[str], work: Callable[[_Shapes], Mapping[str, Array]], forward: float, backward: float
+) -> Callable[[_Shapes, str], Problem]:
+    """Return an operator that passes over its elements: ``forward`` and ``backward`` numbers moved for each."""
+
+    def build(shapes: _Shapes, pass_: str) -> Problem:
+        sizes = work(shapes)
+        elements = np.prod([sizes[name] for name in names], axis=0)
+        return Problem(sizes, 10 * elements, (backward if pass_ == "bwd" else forward) * elements)
+
+    return build
+
+
+def _embedding(shapes: _Shapes, pass_: str) -> Problem:
+    tokens, rows, width = shapes.tokens, shapes.vocabulary, shapes["dim"]
+    elements = 2 * tokens * width + (2 * rows * width if pass_ == "bwd" else 0)
+    return Problem({"tokens": tokens, "vocabulary": rows, "width": width}, tokens * width, elements)
+
+
+def _mixture(shapes: _Shapes, pass_: str) -> Problem:
+    tokens, dim, inner = shapes.tokens, shapes["dim"], shapes["intermediate_size"]
+    local, chosen = np.floor(shapes["moe_num_experts"] / shapes.ranks), shapes.get("top_k", 1)
+    load = np.maximum(np.floor(tokens * chosen / shapes["moe_num_experts"]), 1)
+    sizes = {"tokens": tokens, "dim": dim, "inner": inner, "experts": local, "load": load}
+    return _product(pass_, sizes, (load, inner, dim, 2 * local), extra=1.0)
+
+
+def _optimizer(ends: int) -> Callable[[_Shapes, str], Problem]:
+    """Return the update of a stage's weights; ``ends``: embeddings or output layers among them."""
+
+    def build(shapes: _Shapes, pass_: str) -> Problem:
+        ranks, dim, layers = shapes.ranks, shapes["dim"], shapes["encoders"]
+        weights = layers * (12 * dim**2 / ranks + 13 * dim) + ends * shapes.vocabulary * dim
+        return Problem({"mp": ranks, "dim": dim, "encoders": layers}, 12 * weights, 7 * weights, (), ("mp",))
+
+    return build
+
+
+_TOKEN_SIZES: Callable[[_Shapes], Mapping[str, Array]] = lambda s: {"b": s["b"], "length": s["l"], "width": s["dim"]}  # noqa: E731
+_SCORE_SIZES: Callable[[_Shapes], Mapping[str, Array]] = lambda s: {  # noqa: E731
+    "batch": s["b"] * s.heads,
+    "length": s["l"],
+}
+
+
+def _squares(forward: float, backward: float) -> Callable[[_Shapes, str], Problem]:
+    def build(shapes: _Shapes, pass_: str) -> Problem:
+        batch, length = shapes["b"] * shapes.heads, shapes["l"]
+        elements = batch * length**2
+        moved = backward if pass_ == "bwd" else forward
+        return Problem({"batch": batch, "length": length}, 10 * elements, moved * elements)
+
+    return build
+
+
+OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
+    "linear1": _linear(lambda s: (s["dim"], np.floor(3 * s["dim"] / s.ranks))),
+    "linear2": _linear(lambda s: (np.floor(s["dim"] / s.ranks), s["dim"])),
+    "linear3": _linear(lambda s: (s["dim"], np.floor(4 * s["dim"] / s.ranks))),
+    "linear4": _linear(lambda s: (np.floor(4 * s["dim"] / s.ranks), s["dim"])),
+    "linear_final": _linear(lambda s: (s["dim"], s.vocabulary)),
+    "baddbmm": _scores,
+    "bmm": _values,
+    "flash_atten": _flash,
+    "moe": _mixture,
+    "embedding": _embedding,
+    "RoPE": _rows(
+        ("b", "length", "heads", "width"),
+        lambda s: {"b": s["b"], "length": s["l"], "heads": s.heads, "width": s.head_width},
+        2,
+        2,
+    ),
+    "gelu": _rows(
+        ("b", "length", "width"),
+        lambda s: {"b": s["b"], "length": s["l"], "width": np.floor(4 * s["dim"] / s.ranks)},
+        2,
+        3,
+    ),
+    "layernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),
+    "RMSlayernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),
+    "res_add": _rows(("b", "length", "width"), _TOKEN_SIZES, 3, 2),
+    "softmax": _squares(2, 3),
+    "ScaledUpperTriangMaskedSoftmax": _squares(2, 3),
+    "fillmask": _squares(2.5, 2.5),
+    "parallel_cross_entropy_128": _rows(
+        ("b", "length", "vocabulary"),
+        lambda s: {"b": s["b"], "length": s["l"], "vocabulary": s.vocabulary},
+        3,
+        2,
+    ),
+    "firstStage_optimizer": _optimizer(1),
+    "middleStage_optimizer": _optimizer(0),
+    "lastStage_optimizer": _optimizer(1),
+}
+
+
+def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> Problem:
+    """Return what an operator does at each of the shapes, which all have the same parameters.
+
+    An operator that is not known is taken to do work in proportion to each of its parameters.
+    """
+    if operator in OPERATORS:
+        try:
+            return OPERATORS[operator](_Shapes(shapes), pass_)
+        except KeyError:
+            pass  # another operator of that name, with parameters of its own
+    values = _Shapes(shapes)
+    sizes = {name: np.maximum(values[name], 1) for name in shapes[0]}
+    volume = np.prod(list(sizes.values()), axis=0)
+    return Problem(sizes, volume, volume)
+
+
+def work(operator: str, pass_: str, dtype: str, shape: Mapping[str, int]) -> tuple[float, float]:
+    """Return FLOPs and bytes moved at least, of one shape."""
+    found = problem(operator, pass_, [shape])
+    return float(found.flops[0]), float(found.elements[0]) * ELEMENT_BYTES.get(dtype, 2)
