@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracedb.errors import ReadError
+from tracedb_nsys import cache
 
 ENVIRONMENT = "TRACEDB_NSYS"
 TIMEOUT_S = 3600.0
@@ -54,16 +54,12 @@ def export(path: Path, progress: Callable[[float], None]) -> Path:
 
     Raises ``ReadError`` where there is no nsys, or where nsys cannot read the report; its own message is passed on.
     """
-    target = cache_folder() / f"{_digest(path)}.sqlite"
+    target = cache.place(path)
     if not target.exists():
         _make(path, target, progress)
+        cache.clean(target)
+    cache.used(target)
     return target
-
-
-def cache_folder() -> Path:
-    """Return the folder that exports are kept in."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "tracedb" / "nsys"
 
 
 def programs() -> list[Path]:
@@ -83,20 +79,15 @@ def _release(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _make(path: Path, target: Path, progress: Callable[[float], None]) -> None:
     found = programs()
     if not found:
         raise ReadError(
             f"a report of nsys{_written_by(path)} needs the program nsys, which is neither on PATH nor in the usual "
-            f"folders; install Nsight Systems, name it in {ENVIRONMENT}, or {ELSEWHERE}"
+            f"folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or {ELSEWHERE}"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="export-", dir=target.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=cache.DRAFT, dir=target.parent) as folder:
         draft = Path(folder) / "export.sqlite"
         said = ""
         for program in found:

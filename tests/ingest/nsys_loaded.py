@@ -23,6 +23,10 @@ class Loaded:
         self.errors = [outcome.error for outcome in self.outcomes if outcome.error is not None]
         self.db = db
 
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Open the database for questions of the test's own."""
+        return duckdb.connect(str(self.db), read_only=True)
+
     def rows(self, table: str, *columns: str, order: str = "ALL") -> list[Any]:
         """Rows of a table, of one column as bare values."""
         with duckdb.connect(str(self.db), read_only=True) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
@@ -127,6 +128,19 @@ class TestTypes:
         assert found.rows("kernel_event", "count(*)", "count(DISTINCT event_id)", "sum(start_ns)::BIGINT") == [
             (1000, 1000, 4_995_000)
         ]
+
+    def test_links_over_batches(self, tmp_path: Path) -> None:
+        """500 launches, their calls shuffled: each kernel finds its own, whichever batch it is in."""
+        made = Nsys()
+        for number in range(500):
+            made.launch(number * 100, number * 100 + 50, number * 100 + 60)
+        random.Random(5).shuffle(made.tables["RUNTIME"])
+        with load(tmp_path, made).connect() as connection:
+            found = connection.execute(
+                """SELECT count(*), count(*) FILTER (k.start_ns = l.start_ns + 50)
+                FROM main.kernel_event AS k INNER JOIN main.launch AS l USING (capture_id, launch_id)"""
+            ).fetchall()
+        assert found == [(500, 500)]
 
     def test_a_fraction_among_integers(self, tmp_path: Path) -> None:
         large = 2**62 + 1

@@ -8,16 +8,19 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pytest
 
+from command import run
 from ingest.nsys_files import Nsys
 from ingest.nsys_loaded import Loaded
+from tracedb.database import connect
+from tracedb_nsys import cache as exports
 from tracedb_nsys import report
-from tracedb_nsys.report import cache_folder, programs
+from tracedb_nsys.report import programs
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "nsys"
 CONTENT = b"NVIDIA Tegra Profiler Report 36398880.\n" + bytes(200) + b"2\n2025.3.1.0:\x0836398880"
@@ -115,11 +118,59 @@ class TestExport:
         monkeypatch.setenv("TRACEDB_NSYS", str(program(exporting(tmp_path)).parent))
         assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
 
+    def test_the_command_names_one(
+        self, tmp_path: Path, rep: Path, program: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = program(exporting(tmp_path))
+        monkeypatch.setenv("TRACEDB_NSYS", str(tmp_path / "nowhere"))
+        done = run("ingest", rep, "--db", tmp_path / "a.duckdb", "--nsys", path)
+        assert done.exit_code == 0, done.stderr
+        assert run("ingest", rep, "--db", tmp_path / "b.duckdb", "--nsys", tmp_path / "nowhere").exit_code == 2
+
     def test_the_path_is_searched(self, tmp_path: Path, program: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         path = program("")
         monkeypatch.delenv("TRACEDB_NSYS")
         monkeypatch.setenv("PATH", str(path.parent))
         assert programs()[0] == path
+
+
+class TestCache:
+    def put(self, cache: Path, name: str, age_s: float, size: int = 10) -> Path:
+        cache.mkdir(parents=True, exist_ok=True)
+        path = cache / name
+        path.write_bytes(bytes(size))
+        os.utime(path, (time.time() - age_s, time.time() - age_s))
+        return path
+
+    def test_what_is_old_goes(self, tmp_path: Path, rep: Path, program: Make, cache: Path) -> None:
+        old, young = self.put(cache, "a.sqlite", exports.MOST_AGE_S + 60), self.put(cache, "b.sqlite", 60)
+        other = self.put(cache, "notes.txt", exports.MOST_AGE_S + 60)
+        killed = cache / f"{exports.DRAFT}1"
+        killed.mkdir()
+        os.utime(killed, (0, 0))
+        program(exporting(tmp_path))
+        assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
+        assert (old.exists(), young.exists(), other.exists(), killed.exists()) == (False, True, True, False)
+
+    def test_the_longest_unused_goes_where_it_is_too_much(
+        self, tmp_path: Path, rep: Path, program: Make, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        program(exporting(tmp_path))
+        Loaded(rep, db=tmp_path / "a.duckdb")
+        (mine,) = cache.glob("*.sqlite")
+        monkeypatch.setattr(exports, "MOST_BYTES", mine.stat().st_size + 150)
+        unused, recent = self.put(cache, "a.sqlite", 900, 100), self.put(cache, "b.sqlite", 60, 100)
+        mine.unlink()
+        assert Loaded(rep, db=tmp_path / "b.duckdb").errors == []
+        assert (mine.exists(), recent.exists(), unused.exists()) == (True, True, False)
+
+    def test_use_makes_young(self, tmp_path: Path, rep: Path, program: Make, cache: Path) -> None:
+        program(exporting(tmp_path))
+        Loaded(rep, db=tmp_path / "a.duckdb")
+        (mine,) = cache.glob("*.sqlite")
+        os.utime(mine, (0, 0))
+        assert Loaded(rep, db=tmp_path / "b.duckdb").errors == []
+        assert mine.stat().st_mtime > time.time() - 60
 
 
 class TestRefusals:
@@ -170,6 +221,11 @@ class TestRefusals:
         assert left_in(cache) == []
 
 
+def numbers(row: list[str]) -> tuple[str, ...]:
+    """A row with its numbers as numbers are written: 5.0 for 5."""
+    return tuple(str(float(item)) if place < 8 else item for place, item in enumerate(row))
+
+
 REAL = shutil.which("nsys")
 ANNOTATED = """
 import threading
@@ -196,11 +252,6 @@ nvtx.mark("done")
 nvtx.end_range(outer)
 nvtx.start_range("left open")
 """
-
-
-def _half_up(total: int, count: int) -> str:
-    """A mean as nsys prints it: one decimal, halves away from zero."""
-    return str((Decimal(total) / count).quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
 @pytest.mark.skipif(REAL is None, reason="nsys is not installed (Debian: nsight-systems of non-free)")
@@ -243,32 +294,21 @@ class TestRealProgram:
         raise AssertionError("nsys stats gives no summary of NVTX ranges")
 
     def test_ranges_are_those_of_nsys(self, tmp_path: Path, recorded: Path) -> None:
-        found = Loaded(recorded, db=tmp_path / "a.duckdb")
-        assert found.errors == []
-        mine = found.rows(
-            "annotation WHERE style <> 'mark' GROUP BY 7, 8",
-            "sum(duration_ns)::BIGINT",
-            "count(*)",
-            "avg(duration_ns)",
-            "min(duration_ns)",
-            "max(duration_ns)",
-            "coalesce(stddev_samp(duration_ns), 0)",
-            "CASE style WHEN 'push_pop' THEN 'PushPop' ELSE 'StartEnd' END",
-            "CASE WHEN domain IS NULL THEN name ELSE domain || ':' || name END",
-        )
-        printed = [
-            (str(total), str(count), _half_up(total, count), str(low), str(high), f"{spread:.1f}", style, name)
-            for total, count, _, low, high, spread, style, name in mine
-        ]
+        """Every column of the reports as printed, the range that is left open included."""
+        db = tmp_path / "a.duckdb"
+        done = run("ingest", recorded, "--db", db, "--nsys", str(REAL))
+        assert done.exit_code == 0, done.stderr
         elsewhere = tmp_path / "stats"
         elsewhere.mkdir()
-        rows = self.summary(recorded / "report.nsys-rep", elsewhere)
-        assert sorted(printed) == sorted(
-            (row[1], row[2], row[3], row[5], row[6], row[7], row[8], row[9]) for row in rows
-        )
-        assert found.rows("annotation WHERE style = 'mark'", "name") == ["done"]
+        theirs = self.summary(recorded / "report.nsys-rep", elsewhere)
+        said = run("report", "nvtx_sum", "--db", db, "--format", "csv").stdout
+        mine = list(csv.reader(io.StringIO(said, newline="")))[1:]
+        assert sorted(map(numbers, mine)) == sorted(map(numbers, theirs))
+        assert {row[-1] for row in mine} >= {"step", "forward", "mine:work", "outer"}
+        with connect(db) as connection:
+            assert connection.execute("SELECT name FROM main.annotation WHERE style = 'mark'").fetchall() == [("done",)]
         assert sorted(item.name for item in recorded.iterdir()) == ["annotated.py", "report.nsys-rep"]
-        assert len(left_in(cache_folder())) == 1
+        assert len(left_in(exports.folder())) == 1
 
     @pytest.mark.shared
     @pytest.mark.skipif(not SHARED.is_dir(), reason="the real traces are not beside the repository")

@@ -29,6 +29,12 @@ SHOWN_UNRECOGNISED = 10
     "--memory-limit", default=None, metavar="SIZE", help="Memory for the database engine of each job. [default: 150MB]"
 )
 @click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
+@click.option(
+    "--nsys",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Program nsys, or its folder, for reports (.nsys-rep). [default: TRACEDB_NSYS, PATH, the usual folders]",
+)
 @click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
 @click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and load nothing.")
@@ -42,6 +48,7 @@ def ingest(
     jobs: int | None,
     memory_limit: str | None,
     ingester: str | None,
+    nsys: Path | None,
     python_stacks: bool,
     memory_events: bool,
     dry_run: bool,
@@ -60,6 +67,8 @@ def ingest(
     from tracedb.workers import load_all
 
     form = choose_format(format_name, out)
+    if nsys is not None:
+        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
     if labels_from is not None:
         labels.compile_regex(labels_from)
     cores = os.cpu_count() or 1
