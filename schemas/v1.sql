@@ -249,6 +249,30 @@ COMMENT ON COLUMN main.annotation_kernel.annotation_id IS 'Innermost enclosing r
 COMMENT ON COLUMN main.annotation_kernel.event_id IS 'GPU event (kernel_event.event_id).';
 COMMENT ON COLUMN main.annotation_kernel.rule IS 'thread: the launch lies in the range on its own thread; process: on any thread of the process; time: the GPU event starts in the range (only where launches were not recorded).';
 
+CREATE TABLE main.clock_alignment (
+    capture_id INTEGER NOT NULL,
+    reference_capture_id INTEGER NOT NULL,
+    at_ns BIGINT NOT NULL,
+    offset_ns BIGINT NOT NULL,
+    drift_ppm DOUBLE,
+    uses_drift BOOLEAN NOT NULL,
+    calls BIGINT NOT NULL,
+    span_ns BIGINT NOT NULL,
+    residual_median_ns BIGINT,
+    residual_p99_ns BIGINT
+);
+COMMENT ON TABLE main.clock_alignment IS 'Derived at the end of ingest: how the clock of a capture stands to that of another rank, from collectives, which all ranks end together.';
+COMMENT ON COLUMN main.clock_alignment.capture_id IS 'Capture.';
+COMMENT ON COLUMN main.clock_alignment.reference_capture_id IS 'Capture whose clock is the common one: the lowest rank that collectives connect it with.';
+COMMENT ON COLUMN main.clock_alignment.at_ns IS 'Moment on the common clock to which offset_ns belongs (Unix time where clocks are placed in the world), in ns.';
+COMMENT ON COLUMN main.clock_alignment.offset_ns IS 'By how much this clock is ahead of the common one at at_ns; to be subtracted, in ns.';
+COMMENT ON COLUMN main.clock_alignment.drift_ppm IS 'By how many ns per ms this clock gains on the common one, times 1000 (parts per million); NULL if too few calls tell.';
+COMMENT ON COLUMN main.clock_alignment.uses_drift IS 'Whether the drift is beyond its own error, so that views correct times by it.';
+COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls that the estimate is made from.';
+COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of them, in ns.';
+COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median over calls of the difference of ends that is left after correction, in ns.';
+COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS 'The 99th percentile of that difference, in ns.';
+
 CREATE TABLE main.counter (
     capture_id INTEGER NOT NULL,
     event_id BIGINT NOT NULL,

@@ -19,7 +19,16 @@ from tracedb.cli import cli
 from tracedb.errors import TracedbError
 
 TABLES = (
-    *("annotation", "annotation_kernel", "capture", "counter", "device", "ingest_issue", "kernel_event"),
+    *(
+        "annotation",
+        "annotation_kernel",
+        "capture",
+        "clock_alignment",
+        "counter",
+        "device",
+        "ingest_issue",
+        "kernel_event",
+    ),
     *("kernel_rule", "launch", "memory_event", "op", "operator_sample", "sample_status"),
 )
 CONTRACT = {
@@ -37,6 +46,7 @@ CONTRACT = {
         parent_id depth""",
     "annotation_kernel": "capture_id annotation_id event_id rule",
     "counter": "capture_id event_id name value",
+    "clock_alignment": "capture_id offset_ns drift_ppm residual_median_ns residual_p99_ns",
     "ingest_issue": "capture_id code count detail",
     "operator_sample": "capture_id sample_id gpu operator pass dtype shape statistic time_ns",
     "kernel_rule": "priority pattern class",

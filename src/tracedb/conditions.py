@@ -8,13 +8,21 @@ from collections.abc import Collection
 from tracedb import hooks
 from tracedb.database import identifier, quoted
 from tracedb.errors import UsageError
-from tracedb.hooks import CALLS, RANGES
+from tracedb.hooks import CALLS, COLLECTIVES, MEMBERS, RANGES
 from tracedb.selection import Filters, Scope, capture_conditions, class_conditions, label, one_of
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
 
 _CAPTURE_COLUMNS = ("rank", "source")
 _EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
+_LACKS: dict[str, tuple[str, ...]] = {
+    RANGES: ("device", "vendor", "class"),
+    CALLS: ("device", "vendor", "class", "skip_warmup"),
+    MEMBERS: ("vendor", "class"),
+    COLLECTIVES: ("rank", "device", "vendor", "class", "range"),
+}
+"""What a base's rows do not have, and so cannot be filtered or grouped by."""
+_KNOWS_STEP = (MEMBERS, COLLECTIVES)
 
 
 def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> hooks.Edits:
@@ -68,18 +76,19 @@ def _given(filters: Filters) -> list[str]:
 def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
     """Return the conditions on a base alias by the option that asks for them."""
     filters = scope.filters
+    lacks = _LACKS.get(base, ())
     found = {
-        "--rank": capture_conditions(Filters(ranks=filters.ranks), base),
+        "--rank": [] if "rank" in lacks else capture_conditions(Filters(ranks=filters.ranks), base),
         "--source": capture_conditions(Filters(sources=filters.sources), base),
         "--where": capture_conditions(Filters(where=filters.where), base),
     }
-    if filters.devices and base not in (RANGES, CALLS):
+    if filters.devices and "device" not in lacks:
         found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
-    if filters.classes and base not in (RANGES, CALLS):
+    if filters.classes and "class" not in lacks:
         found["--class"] = class_conditions(filters, base)
-    if filters.skip_warmup and base != CALLS:
+    if filters.skip_warmup and "skip_warmup" not in lacks:
         found["--skip-warmup"] = [_after_warmup(scope, base)]
-    if filters.range is not None:
+    if filters.range is not None and "range" not in lacks:
         found["--range"] = [_inside_range(scope, base)]
     return {option: conditions for option, conditions in found.items() if conditions}
 
@@ -90,6 +99,8 @@ def _steps(base: str) -> tuple[str, str]:
 
 
 def _after_warmup(scope: Scope, base: str) -> str:
+    if base in _KNOWS_STEP:
+        return f"{base}.step_index > {scope.filters.skip_warmup}"
     steps, key = _steps(base)
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}.{steps} AS w WHERE w.capture_id = {base}.capture_id "
@@ -135,16 +146,18 @@ def _joins(scope: Scope, base: str) -> str:
 
 
 def _can_group(name: str, base: str, is_joined: bool) -> bool:
+    if name == "step" and base in _KNOWS_STEP:
+        return True
     if name in ("range", "step"):
         return is_joined or (base == RANGES and name == "range")
-    return base not in (RANGES, CALLS) or name not in _EVENT_COLUMNS
+    return name not in _LACKS.get(base, ())
 
 
 def _by(name: str, taken: Collection[str]) -> hooks.By:
     if name == "range":
         return hooks.By(name, lambda base: f"{base}.name" if base == RANGES else f"{base}_range.name")
     if name == "step":
-        return hooks.By(name, lambda base: f"{base}_step.step")
+        return hooks.By(name, lambda base: f"{base}.step" if base in _KNOWS_STEP else f"{base}_step.step")
     if name in _CAPTURE_COLUMNS or name in _EVENT_COLUMNS:
         return hooks.By(name, lambda base: f"{base}.{identifier(_EVENT_COLUMNS.get(name, name))}")
     return hooks.By(f"label {name}" if name in taken else name, lambda base: label(base, name))

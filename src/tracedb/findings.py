@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import views
+from tracedb import ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -72,6 +72,8 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
     if report.needs == "gemms":
         return f"no GEMMs were captured{left}: none of the {_many(kernels, 'kernel')} is of class matmul"
+    if report.needs == "matches":
+        return f"no collective was captured of two ranks or more{left}: nobody waits for nobody"
     if report.needs == "overlap":
         return _no_overlap(connection, scope, left)
     if report.needs == "attention":
@@ -149,7 +151,10 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
     said = _outdated(connection) + _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
-    if "capture_id" not in columns:
+    if report.spans_ranks:
+        said += ranks.warnings(connection, scope)
+    is_apart = report.spans_ranks and "labels" in columns
+    if "capture_id" not in columns and not is_apart:
         said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if scope.rule:

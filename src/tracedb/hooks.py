@@ -10,8 +10,21 @@ from tracedb.database import identifier, quoted
 
 RANGES = "r"
 CALLS = "l"
-BASES = {"e": "_gpu_event", "k": "kernels", RANGES: "_range", CALLS: "_launch"}
-"""Alias in a view's text → the view that it stands for. A row is a GPU event, (``r``) a range, or (``l``) a call."""
+MEMBERS = "part"
+COLLECTIVES = "whole"
+BASES = {
+    "e": "_gpu_event",
+    "k": "kernels",
+    RANGES: "_range",
+    CALLS: "_launch",
+    MEMBERS: "_collective_member",
+    COLLECTIVES: "_collective",
+}
+"""Alias in a view's text → the view that it stands for.
+
+A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
+collective.
+"""
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")

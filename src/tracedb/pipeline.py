@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tracedb import ingester
+from tracedb import clocks, ingester
 from tracedb.database import open_read_only
 from tracedb.errors import UsageError
 from tracedb.loading import load
@@ -26,7 +26,15 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
     found = detect(discover(request.paths))
     known, free = known_captures(request.database)
     request = replace(request, first_capture_id=free)
-    return [load(task, request, known) for task in found.tasks]
+    outcomes = [load(task, request, known) for task in found.tasks]
+    finish(request, outcomes)
+    return outcomes
+
+
+def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
+    """Work out what concerns several captures, once all are loaded. Raises ``DatabaseBusy``."""
+    if any(outcome.loaded for outcome in outcomes):
+        clocks.align_file(request.database, request.memory_limit)
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:

@@ -1,9 +1,9 @@
-"""Reports about many ranks and configurations: overlap with a control."""
+"""Reports about many ranks and configurations: overlap with a control, collectives over ranks, stragglers."""
 
 from __future__ import annotations
 
 from tracedb.output import Show
-from tracedb.report_entry import PLACE, Report
+from tracedb.report_entry import CONFIGURATION, PLACE, Report
 
 _GEMM = Show(("name",), "GEMM", "name", floor=12)
 _DIMS = Show(("input_dims",), "input shapes", "dims", floor=17)
@@ -35,7 +35,124 @@ FROM gist
 ORDER BY {order} said
 """
 
+_STRAGGLER_SUMMARY = """
+WITH ranks AS (
+    SELECT
+        labels,
+        source,
+        rank,
+        sum(calls)::BIGINT AS calls,
+        sum(times_last)::BIGINT AS times_last,
+        sum(wait_caused_ns) / 1e6 AS wait_caused_ms,
+        bool_or(is_straggler) AS is_straggler
+    FROM temp.answer
+    GROUP BY labels, source, rank
+),
+configurations AS (
+    SELECT labels, source, bool_or(is_straggler) AS has_straggler
+    FROM ranks
+    GROUP BY labels, source
+)
+SELECT said
+FROM (
+    SELECT
+        1 AS place,
+        labels,
+        rank,
+        format('rank {:d} stands out{}: last in {:d} of {:d} collectives, the others waited {:.1f} ms for it',
+            rank, CASE WHEN cardinality(labels) > 0 THEN ' in ' || labels::VARCHAR ELSE '' END, times_last, calls,
+            wait_caused_ms) AS said
+    FROM ranks
+    WHERE is_straggler
+    UNION ALL
+    SELECT
+        2 AS place,
+        NULL AS labels,
+        NULL AS rank,
+        format('no rank stands out in {:d} of {:d} configurations',
+            count(*) FILTER (NOT has_straggler), count(*)) AS said
+    FROM configurations
+    HAVING count(*) FILTER (NOT has_straggler) > 0
+)
+ORDER BY place, labels, rank
+"""
+
 REPORTS = (
+    Report(
+        view="stragglers",
+        title="Which rank is late to collectives, and how long the others wait for it.",
+        needs="matches",
+        order=("{place}", "step NULLS LAST"),
+        names=(),
+        shows=(
+            PLACE,
+            Show(("step",), kind="raw"),
+            Show(("calls",)),
+            Show(("times_last",), "times last", "count"),
+            Show(("late_ns",), "late"),
+            Show(("margin_ns",), "margin", drop=2),
+            Show(("wait_caused_ns",), "wait caused"),
+            Show(("wait_caused_percent",), "wait caused"),
+            Show(("collective_ns",), "in collectives"),
+            Show(("wait_ns",), "waiting"),
+            Show(("wait_percent",), "waiting", drop=1),
+            Show(("is_straggler",), "straggler"),
+        ),
+        summary=_STRAGGLER_SUMMARY,
+        summary_needs=("labels", "source", "rank"),
+        spans_ranks=True,
+    ),
+    Report(
+        view="collectives",
+        title="Every collective call over its ranks: waiting and transfer apart, skew, bandwidth.",
+        needs="collectives",
+        order=("{place}", "start_ns NULLS LAST", "collective_id"),
+        names=("collective",),
+        shows=(
+            CONFIGURATION,
+            Show(("step",), kind="raw", drop=2),
+            Show(("collective",)),
+            Show(("message_bytes",), "bytes", "count"),
+            Show(("dtype",), drop=4, floor=8),
+            Show(("group_name",), "group", drop=4, floor=6),
+            Show(("ranks",), kind="raw"),
+            Show(("latency_ns",), "latency"),
+            Show(("total_wait_ns",), "waiting"),
+            Show(("skew_start_ns",), "start skew"),
+            Show(("skew_end_ns",), "end skew", drop=1),
+            Show(("last_rank",), "last rank", "raw"),
+            Show(("algorithm_gbps",), "alg. GB/s", "ratio", drop=3),
+            Show(("bus_gbps",), "bus GB/s", "ratio"),
+            Show(("match_rule",), "matched by", drop=1, floor=6),
+        ),
+        spans_ranks=True,
+    ),
+    Report(
+        view="collective_summary",
+        title="Latency, waiting, skew and bandwidth by collective and size.",
+        needs="collectives",
+        order=("{place}", "latency_total_ns DESC NULLS LAST"),
+        names=("collective", "message_bytes"),
+        shows=(
+            CONFIGURATION,
+            Show(("collective",)),
+            Show(("message_bytes",), "bytes", "count"),
+            Show(("dtype",), drop=4, floor=8),
+            Show(("group_size",), "ranks", "raw"),
+            Show(("calls",)),
+            Show(("unmatched_calls",), "un- matched", drop=3),
+            Show(("latency_mean_ns",), "mean", drop=1),
+            Show(("latency_median_ns",), "median"),
+            Show(("latency_min_ns",), "min", drop=2),
+            Show(("latency_max_ns",), "max", drop=2),
+            Show(("latency_total_ns",), "total"),
+            Show(("wait_percent",), "waiting"),
+            Show(("skew_start_median_ns",), "start skew"),
+            Show(("algorithm_gbps",), "alg. GB/s", "ratio", drop=3),
+            Show(("bus_gbps",), "bus GB/s", "ratio"),
+        ),
+        spans_ranks=True,
+    ),
     Report(
         view="overlap_effect",
         title="Does a collective beside it slow a GEMM? Calls beside one against calls alone.",

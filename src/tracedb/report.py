@@ -10,11 +10,11 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import conditions, findings, hints, hooks, schema, selection, views
+from tracedb import conditions, findings, hints, hooks, ranks, schema, selection, views
 from tracedb.database import first_words, identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.report_entry import PLACE, Report
+from tracedb.report_entry import CONFIGURATION, PLACE, Report
 from tracedb.selection import Filters, Scope
 
 _BY_NUMBERS = ("rank", "device", "step")
@@ -176,6 +176,8 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     """Run a report. Raises ``NotCaptured``, with the reason, where there is no answer."""
     report, scope = query.report, query.scope
     source, where = query.source, query.where
+    if report.spans_ranks:
+        ranks.check(connection, scope)
     if not report.is_by_row:
         condition = f" WHERE {where}" if where else ""
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
@@ -192,7 +194,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     answer.warnings = findings.warnings(connection, report, scope, query.columns)
     answer.shows = _shows(query)
     found = Found(answer)
-    if report.summary:
+    if report.summary and set(report.summary_needs) <= set(query.columns):
         found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
     if scope.filters.rule and not scope.rule:
         found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
@@ -267,12 +269,12 @@ def _shows(query: Query) -> list[Show]:
     """Return what eyes see: the report's columns, with those that say where a row comes from in place."""
     shows: list[Show] = []
     for show in query.report.shows:
-        if show is not PLACE:
+        if show not in (PLACE, CONFIGURATION):
             shows.append(show)
         elif query.by:
             shows += [Show((name,), name, "raw" if name in _BY_NUMBERS else "text") for name in query.by]
-        elif query.scope.captures > 1:
-            shows.append(replace(PLACE, keys=query.scope.varying))
+        elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
+            shows.append(replace(show, keys=query.scope.varying))
     by = set(query.by)
     return [
         show

@@ -8,6 +8,8 @@ from tracedb.output import Show
 
 PLACE = Show(("labels", "rank"), kind="place")
 """Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
+CONFIGURATION = Show(("labels",), kind="place")
+"""Stands for the columns that say which configuration a row is about, where a row is about several ranks."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Report:
     title: str
     needs: str
     """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges,
-    attention, counters or samples."""
+    attention, counters, samples or matches."""
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""
@@ -31,6 +33,8 @@ class Report:
     has_domain: bool = False
     is_by_row: bool = False
     """Whether its rows are single events: millions of them, which are not kept aside."""
+    spans_ranks: bool = False
+    """Whether it matches ranks with each other: what stands in the way of that is said, or is an error."""
     text: str | None = None
     """The SELECT with hooks, where the view's own text has none."""
     answers: str = "count(*) > 0"
@@ -41,6 +45,9 @@ class Report:
     In it, ``{by}`` stands for the --by columns, a comma after each, ``{group}`` for an expression that says their
     values in words, ``{order}`` for their order, a comma after each.
     """
+
+    summary_needs: tuple[str, ...] = ()
+    """Columns without which there is no summary: --by may have taken their place."""
 
     @property
     def name(self) -> str:

@@ -98,6 +98,7 @@ def ingest(
     outcomes: list[Outcome] = []
     with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
         load_all(found.tasks, request, known, workers, progress, outcomes.append)
+        pipeline.finish(request, outcomes)
     outcomes.sort(key=lambda outcome: str(outcome.path))
     write(_account(outcomes, db), form, out)
     _close(outcomes, db, strict)

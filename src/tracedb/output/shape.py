@@ -169,8 +169,11 @@ def _place(show: Show, parts: Sequence[Values]) -> Strip:
     """Return where a row comes from in one narrow column: values of the varying labels, then the rank."""
     labels = [item if isinstance(item, dict) else {} for item in parts[0]]
     columns = [tell_apart([visible(str(said.get(key, MISSING))) for said in labels]) for key in show.keys]
-    columns.append([MISSING if rank is None else f"r{rank}" for rank in parts[1]])
-    return Strip("/ ".join((*show.keys, "rank")), ["/".join(cells) for cells in zip(*columns, strict=True)], False)
+    if len(parts) > 1:
+        columns.append([MISSING if rank is None else f"r{rank}" for rank in parts[1]])
+    return Strip(
+        "/ ".join((*show.keys, *show.columns[1:])), ["/".join(cells) for cells in zip(*columns, strict=True)], False
+    )
 
 
 def _cut_end(texts: Sequence[str], width: int) -> list[str]:

@@ -1,0 +1,57 @@
+-- One collective call, matched over the ranks of its group.
+-- Grain: collective call. Bandwidths as NVIDIA's nccl-tests define them (doc/PERFORMANCE.md there): algorithm bandwidth
+-- is the message over the time, bus bandwidth is that times 2(n-1)/n for an all-reduce, (n-1)/n for an all-gather,
+-- reduce-scatter, all-to-all, gather and scatter, and 1 for a broadcast, reduce and send/receive among n ranks.
+CREATE VIEW v1._collective AS
+WITH calls AS (
+    SELECT
+        m.collective_id,
+        any_value(m.match_rule) AS match_rule,
+        any_value(m.set_id) AS set_id,
+        any_value(m.source) AS source,
+        any_value(m.labels) AS labels,
+        max(m.step) AS step,
+        max(m.step_index) AS step_index,
+        any_value(m.collective) AS collective,
+        min(m.recorded_as) AS recorded_as,
+        min(m.name) AS name,
+        min(m.dtype) AS dtype,
+        any_value(m.message_bytes) AS message_bytes,
+        min(m.group_name) AS group_name,
+        max(m.group_size) AS group_size,
+        min(m.group_ranks) AS group_ranks,
+        max(m.sequence) AS sequence,
+        any_value(m.ranks) AS ranks,
+        max(m.ranks_expected) AS ranks_expected,
+        bool_and(m.is_by_rank) AS is_by_rank,
+        any_value(m.latency_ns) AS latency_ns,
+        map_from_entries(list((m.member, m.wait_ns) ORDER BY m.member)) AS waits,
+        any_value(m.match_wait_ns) AS total_wait_ns,
+        any_value(m.match_collective_ns) AS total_ns,
+        min(m.start_ns) AS start_ns,
+        max(m.end_ns) AS end_ns,
+        max(m.start_ns) - min(m.start_ns) AS skew_start_ns,
+        max(m.end_ns) - min(m.end_ns) AS skew_end_ns,
+        any_value(m.last_member) AS last_member,
+        any_value(m.clock_residual_ns) AS clock_residual_ns
+    FROM v1._collective_member AS m
+    GROUP BY m.collective_id
+)
+SELECT
+    c.collective_id, c.match_rule, c.set_id, c.source, c.labels, c.step, c.step_index, c.collective, c.recorded_as,
+    c.name, c.dtype, c.message_bytes, c.group_name, c.group_size, c.group_ranks, c.sequence,
+    c.ranks, c.ranks_expected, c.is_by_rank, c.latency_ns, c.total_ns,
+    CASE WHEN c.ranks > 1 THEN c.waits END AS wait_ns,
+    CASE WHEN c.ranks > 1 THEN c.total_wait_ns END AS total_wait_ns,
+    c.start_ns, c.end_ns,
+    CASE WHEN c.ranks > 1 THEN c.skew_start_ns END AS skew_start_ns,
+    CASE WHEN c.ranks > 1 THEN c.skew_end_ns END AS skew_end_ns,
+    c.last_member, c.clock_residual_ns,
+    c.message_bytes / nullif(c.latency_ns, 0)::DOUBLE AS algorithm_gbps,
+    CASE
+        WHEN c.collective = 'allreduce' THEN 2.0 * (c.ranks_expected - 1) / c.ranks_expected
+        WHEN c.collective IN ('allgather', 'reduce_scatter', 'alltoall', 'gather', 'scatter')
+            THEN 1.0 * (c.ranks_expected - 1) / c.ranks_expected
+        WHEN c.collective IN ('broadcast', 'reduce', 'sendrecv') THEN 1.0
+    END AS bus_factor
+FROM calls AS c;

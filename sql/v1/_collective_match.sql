@@ -1,0 +1,148 @@
+-- Which kernels of different ranks are one collective call?
+-- Grain: kernel of class collective; those of one call have one collective_id. Rules, the first that can be used:
+-- sequence: equal process group (name and ranks) and sequence number, as recorded.
+-- order: the same place in the order of starts among those of equal group, collective and size. The order is taken
+-- within marked steps where all ranks that have a step have as many in it; so ranks that recorded other steps match.
+-- Else over the whole capture; a rank that has fewer then begins with the first or ends with the last of them,
+-- whichever lets at least half of its calls run while those of the fullest rank run.
+-- order alone: groups were not recorded; the same order among kernels of equal name, if every rank of the configuration
+-- has as many of them.
+-- unmatched: none of these, or nothing to match with, or more ranks than the group has, or send and receive among more
+-- than two ranks. duplicate rank: a rank is twice in the configuration, so nothing is matched there.
+CREATE VIEW v1._collective_match AS
+WITH numbered AS (
+    SELECT
+        e.capture_id, e.event_id, e.device_id, e.set_id, e.member, e.members, e.is_grouped, e.group_key, e.collective,
+        e.size_key, e.sequence, e.step, e.group_size, e.ranks_expected, e.has_duplicate,
+        e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS start_ns,
+        e.end_ns + coalesce(e.clock_zero_unix_ns, 0) AS end_ns,
+        e.is_grouped AND e.sequence IS NOT NULL AS is_sequenced,
+        row_number() OVER (
+            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key, e.sequence
+            ORDER BY e.start_ns, e.event_id, e.capture_id
+        ) AS sequence_place,
+        row_number() OVER (
+            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key, e.step
+            ORDER BY e.start_ns, e.event_id, e.capture_id
+        ) AS step_place,
+        row_number() OVER (
+            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key
+            ORDER BY e.start_ns, e.event_id, e.capture_id
+        ) AS place
+    FROM v1._collective_event AS e
+),
+step_calls AS (
+    SELECT set_id, group_key, collective, size_key, step, member, count(*) AS calls
+    FROM numbered
+    GROUP BY set_id, group_key, collective, size_key, step, member
+),
+step_kinds AS (
+    SELECT
+        set_id, group_key, collective, size_key, step,
+        min(calls) = max(calls) AS agrees
+    FROM step_calls
+    GROUP BY set_id, group_key, collective, size_key, step
+),
+calls AS (
+    SELECT set_id, group_key, collective, size_key, member, sum(calls)::BIGINT AS calls
+    FROM step_calls
+    GROUP BY set_id, group_key, collective, size_key, member
+),
+kinds AS (
+    SELECT
+        set_id, group_key, collective, size_key,
+        count(*) AS members_here,
+        max(calls) AS most_calls,
+        min(calls) = max(calls) AS agrees,
+        arg_min(member, (-calls, member)) AS fullest
+    FROM calls
+    GROUP BY set_id, group_key, collective, size_key
+),
+-- Whether the order within steps can be used: never where some lie in no step and their numbers differ.
+judged AS (
+    SELECT
+        k.set_id, k.group_key, k.collective, k.size_key, k.members_here, k.most_calls, k.agrees, k.fullest,
+        bool_and(s.agrees) AND bool_or(s.step IS NOT NULL) AS is_by_step
+    FROM kinds AS k
+    INNER JOIN step_kinds AS s
+        ON s.set_id = k.set_id AND s.group_key = k.group_key AND s.collective = k.collective AND s.size_key = k.size_key
+    GROUP BY ALL
+),
+short AS (
+    SELECT
+        c.set_id, c.group_key, c.collective, c.size_key, c.member, j.fullest, j.most_calls - c.calls AS missing
+    FROM calls AS c
+    INNER JOIN judged AS j
+        ON j.set_id = c.set_id AND j.group_key = c.group_key AND j.collective = c.collective AND j.size_key = c.size_key
+    WHERE c.calls < j.most_calls AND NOT j.is_by_step
+),
+fits AS (
+    SELECT
+        h.set_id, h.group_key, h.collective, h.size_key, h.member, h.missing,
+        avg((n.start_ns < f.end_ns AND f.start_ns < n.end_ns)::INTEGER) AS front,
+        avg((n.start_ns < b.end_ns AND b.start_ns < n.end_ns)::INTEGER) AS back
+    FROM short AS h
+    INNER JOIN numbered AS n
+        ON n.set_id = h.set_id AND n.group_key = h.group_key AND n.collective = h.collective
+        AND n.size_key = h.size_key AND n.member = h.member
+    INNER JOIN numbered AS f
+        ON f.set_id = h.set_id AND f.group_key = h.group_key AND f.collective = h.collective
+        AND f.size_key = h.size_key AND f.member = h.fullest AND f.place = n.place
+    INNER JOIN numbered AS b
+        ON b.set_id = h.set_id AND b.group_key = h.group_key AND b.collective = h.collective
+        AND b.size_key = h.size_key AND b.member = h.fullest AND b.place = n.place + h.missing
+    GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.missing
+),
+ruled AS (
+    SELECT
+        n.capture_id, n.event_id, n.set_id, n.group_key, n.collective, n.size_key, n.group_size, n.ranks_expected,
+        CASE
+            WHEN n.has_duplicate THEN 'duplicate rank'
+            WHEN n.collective = 'sendrecv' AND n.ranks_expected > 2 THEN 'unmatched'
+            WHEN n.is_sequenced THEN 'sequence'
+            WHEN NOT n.is_grouped AND (j.is_by_step OR j.agrees) AND j.members_here = n.members THEN 'order alone'
+            WHEN NOT n.is_grouped THEN 'unmatched'
+            WHEN h.member IS NULL THEN 'order'
+            WHEN greatest(h.front, h.back) >= 0.5 THEN 'order'
+            ELSE 'unmatched'
+        END AS rule,
+        CASE rule WHEN 'sequence' THEN n.sequence END AS sequence,
+        CASE WHEN rule IN ('order', 'order alone') AND j.is_by_step THEN n.step END AS step,
+        CASE
+            WHEN rule = 'sequence' THEN n.sequence_place
+            WHEN rule IN ('order', 'order alone') AND j.is_by_step THEN n.step_place
+            WHEN rule IN ('order', 'order alone') AND h.back > h.front THEN n.place + h.missing
+            WHEN rule IN ('order', 'order alone') THEN n.place
+        END AS place
+    FROM numbered AS n
+    INNER JOIN judged AS j
+        ON j.set_id = n.set_id AND j.group_key = n.group_key AND j.collective = n.collective AND j.size_key = n.size_key
+    LEFT JOIN fits AS h
+        ON h.set_id = n.set_id AND h.group_key = n.group_key AND h.collective = n.collective
+        AND h.size_key = n.size_key AND h.member = n.member
+),
+counted AS (
+    SELECT
+        capture_id, event_id, set_id, group_key, collective, size_key, rule, sequence, step, place,
+        count(*) OVER (PARTITION BY set_id, group_key, collective, size_key, rule, sequence, step, place) AS ranks,
+        group_size,
+        ranks_expected
+    FROM ruled
+),
+kept AS (
+    SELECT
+        capture_id, event_id, set_id, group_key, collective, size_key, rule, sequence, step, place,
+        rule IN ('unmatched', 'duplicate rank') OR ranks > ranks_expected
+            OR ranks = 1 AND group_size IS DISTINCT FROM 1 AS is_alone
+    FROM counted
+)
+SELECT
+    capture_id,
+    event_id,
+    CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
+    dense_rank() OVER (
+        ORDER BY
+            set_id, group_key, collective, size_key, rule, sequence, step, place,
+            CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
+    ) AS collective_id
+FROM kept;

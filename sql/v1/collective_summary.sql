@@ -1,0 +1,64 @@
+-- How long do the collectives of one kind and size take in each configuration, and at which bandwidth?
+-- Grain: configuration × collective × message size × element type × group size. Latency is the shortest duration over
+-- ranks of a call (see collectives); calls of which only one rank is there count in unmatched_calls alone, since their
+-- time is waiting and transfer together. Bandwidths are those of the total: all bytes over all latency.
+CREATE VIEW v1.collective_summary AS
+WITH matches AS (
+    SELECT
+        /* by whole */
+        whole.set_id, whole.source AS profiler, whole.labels, whole.collective, whole.message_bytes, whole.dtype,
+        whole.ranks_expected, whole.bus_factor,
+        whole.ranks > 1 OR whole.ranks_expected = 1 AND whole.match_rule <> 'unmatched' AS is_matched,
+        whole.ranks, whole.latency_ns, whole.total_ns, whole.total_wait_ns, whole.skew_start_ns, whole.skew_end_ns
+    FROM v1._collective AS whole
+    WHERE true /* filter whole */
+)
+SELECT
+    /* by */
+    /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, /* end grain */
+    collective,
+    message_bytes,
+    dtype,
+    ranks_expected AS group_size,
+    count(*) FILTER (is_matched) AS calls,
+    count(*) FILTER (NOT is_matched) AS unmatched_calls,
+    min(ranks) FILTER (is_matched) AS min_ranks,
+    sum(latency_ns) FILTER (is_matched) / nullif(count(*) FILTER (is_matched), 0) AS latency_mean_ns,
+    median(latency_ns) FILTER (is_matched) AS latency_median_ns,
+    min(latency_ns) FILTER (is_matched) AS latency_min_ns,
+    max(latency_ns) FILTER (is_matched) AS latency_max_ns,
+    (sum(latency_ns) FILTER (is_matched))::BIGINT AS latency_total_ns,
+    (sum(total_wait_ns) FILTER (is_matched))::BIGINT AS total_wait_ns,
+    100.0 * sum(total_wait_ns) FILTER (is_matched) / nullif(sum(total_ns) FILTER (is_matched), 0) AS wait_percent,
+    median(skew_start_ns) FILTER (is_matched) AS skew_start_median_ns,
+    (max(skew_start_ns) FILTER (is_matched))::BIGINT AS skew_start_max_ns,
+    median(skew_end_ns) FILTER (is_matched) AS skew_end_median_ns,
+    (max(skew_end_ns) FILTER (is_matched))::BIGINT AS skew_end_max_ns,
+    calls * message_bytes / nullif(latency_total_ns, 0)::DOUBLE AS algorithm_gbps,
+    algorithm_gbps * any_value(bus_factor) AS bus_gbps
+FROM matches
+GROUP BY /* by */ /* grain */ set_id, /* end grain */ collective, message_bytes, dtype, ranks_expected;
+
+COMMENT ON VIEW v1.collective_summary IS 'Latency, waiting, skew and bandwidth of the collectives of one kind and size. Grain: configuration × collective × message size × element type × group size.';
+COMMENT ON COLUMN v1.collective_summary.source IS 'Which ingester read the captures.';
+COMMENT ON COLUMN v1.collective_summary.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.collective_summary.collective IS 'Which collective: allreduce, allgather and others (see collectives).';
+COMMENT ON COLUMN v1.collective_summary.message_bytes IS 'Size of the whole message; NULL if not recorded, in bytes.';
+COMMENT ON COLUMN v1.collective_summary.dtype IS 'Element type.';
+COMMENT ON COLUMN v1.collective_summary.group_size IS 'Ranks in the process group; the ranks of the configuration, where not recorded.';
+COMMENT ON COLUMN v1.collective_summary.calls IS 'Number of calls matched over ranks.';
+COMMENT ON COLUMN v1.collective_summary.unmatched_calls IS 'Number of kernels of one rank that nothing was matched with.';
+COMMENT ON COLUMN v1.collective_summary.min_ranks IS 'Fewest ranks that a matched call has.';
+COMMENT ON COLUMN v1.collective_summary.latency_mean_ns IS 'Mean latency, in ns.';
+COMMENT ON COLUMN v1.collective_summary.latency_median_ns IS 'Median latency, in ns.';
+COMMENT ON COLUMN v1.collective_summary.latency_min_ns IS 'Shortest latency, in ns.';
+COMMENT ON COLUMN v1.collective_summary.latency_max_ns IS 'Longest latency, in ns.';
+COMMENT ON COLUMN v1.collective_summary.latency_total_ns IS 'Sum of latencies, in ns.';
+COMMENT ON COLUMN v1.collective_summary.total_wait_ns IS 'Sum of the waiting over calls and ranks, in ns.';
+COMMENT ON COLUMN v1.collective_summary.wait_percent IS 'Share of the ranks'' time in these collectives that is waiting, in percent.';
+COMMENT ON COLUMN v1.collective_summary.skew_start_median_ns IS 'Median of last start less first start, in ns.';
+COMMENT ON COLUMN v1.collective_summary.skew_start_max_ns IS 'Largest such skew, in ns.';
+COMMENT ON COLUMN v1.collective_summary.skew_end_median_ns IS 'Median of last end less first end, in ns.';
+COMMENT ON COLUMN v1.collective_summary.skew_end_max_ns IS 'Largest such skew, in ns.';
+COMMENT ON COLUMN v1.collective_summary.algorithm_gbps IS 'All bytes over the total latency, in GB/s (1e9 bytes per second).';
+COMMENT ON COLUMN v1.collective_summary.bus_gbps IS 'Algorithm bandwidth times the factor of nccl-tests, in GB/s.';

@@ -1,0 +1,93 @@
+-- Which rank is late to its collectives, by how much, and what does that cost the others?
+-- Grain: configuration × step × rank; steps that are not marked are NULL. Only calls matched over two ranks or more
+-- count. The waiting of a call is charged to the rank that starts last in it. A rank is named a straggler where, over
+-- all that is looked at of its configuration, it causes at least 75 % of the waiting in the calls it takes part in, is
+-- last in at least half of them, there are at least 10, and waiting is at least 10 % of the time that ranks spend there.
+-- So nobody is named where ranks take turns, nor where nobody waits.
+CREATE VIEW v1.stragglers AS
+WITH parts AS (
+    SELECT
+        /* by part */
+        part.set_id, part.source AS profiler, part.labels, part.step AS step_number, part.member,
+        part.first_start_ns,
+        part.start_ns,
+        part.duration_ns,
+        part.wait_ns,
+        part.match_wait_ns,
+        part.match_collective_ns,
+        part.last_member IS NOT NULL AS is_known,
+        coalesce(part.last_member = part.member, false) AS is_last,
+        part.margin_ns
+    FROM v1._collective_member AS part
+    WHERE part.ranks > 1 /* filter part */
+),
+sums AS (
+    SELECT
+        /* by */
+        set_id,
+        any_value(profiler) AS profiler,
+        any_value(labels) AS labels,
+        step_number,
+        member,
+        count(*) AS calls,
+        sum(start_ns - first_start_ns) AS late_ns,
+        count(*) FILTER (is_last) AS times_last,
+        count(*) FILTER (NOT is_known) AS undecided_calls,
+        coalesce(sum(margin_ns) FILTER (is_last), 0) AS margin_ns,
+        coalesce(sum(match_wait_ns) FILTER (is_last), 0) AS wait_caused_ns,
+        sum(duration_ns) AS collective_ns,
+        sum(wait_ns) AS wait_ns,
+        sum(match_wait_ns) AS all_wait_ns,
+        sum(match_collective_ns) AS all_collective_ns
+    FROM parts
+    GROUP BY /* by */ set_id, step_number, member
+),
+runs AS (
+    SELECT
+        set_id,
+        member,
+        sum(wait_caused_ns) >= 0.75 * sum(all_wait_ns)
+            AND sum(times_last) >= 0.5 * sum(calls)
+            AND sum(calls) >= 10
+            AND sum(all_wait_ns) >= 0.1 * sum(all_collective_ns) AS is_straggler
+    FROM sums
+    GROUP BY set_id, member
+)
+SELECT
+    /* by s */
+    /* grain */
+    any_value(s.profiler) AS source, any_value(s.labels) AS labels, s.step_number AS step, s.member AS rank,
+    /* end grain */
+    sum(s.calls)::BIGINT AS calls,
+    sum(s.late_ns)::BIGINT AS late_ns,
+    sum(s.times_last)::BIGINT AS times_last,
+    100.0 * sum(s.times_last) / nullif(sum(s.calls), 0) AS times_last_percent,
+    sum(s.margin_ns)::BIGINT AS margin_ns,
+    sum(s.wait_caused_ns)::BIGINT AS wait_caused_ns,
+    100.0 * sum(s.wait_caused_ns) / nullif(sum(s.all_wait_ns), 0) AS wait_caused_percent,
+    sum(s.collective_ns)::BIGINT AS collective_ns,
+    sum(s.wait_ns)::BIGINT AS wait_ns,
+    100.0 * sum(s.wait_ns) / nullif(sum(s.collective_ns), 0) AS wait_percent,
+    sum(s.undecided_calls)::BIGINT AS undecided_calls,
+    bool_or(r.is_straggler) AS is_straggler
+FROM sums AS s
+INNER JOIN runs AS r ON r.set_id = s.set_id AND r.member = s.member
+GROUP BY /* by s */ /* grain */ s.set_id, s.step_number, s.member, /* end grain */ true;
+
+COMMENT ON VIEW v1.stragglers IS 'Who is late to collectives, and what it costs the others. Grain: configuration × step × rank.';
+COMMENT ON COLUMN v1.stragglers.source IS 'Which ingester read the captures.';
+COMMENT ON COLUMN v1.stragglers.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.stragglers.step IS 'Step number; NULL outside steps.';
+COMMENT ON COLUMN v1.stragglers.rank IS 'Rank; the device or a number where ranks are unknown.';
+COMMENT ON COLUMN v1.stragglers.calls IS 'Number of collective calls that it takes part in and that are matched over ranks.';
+COMMENT ON COLUMN v1.stragglers.late_ns IS 'Sum over calls of its start less the first start of all ranks; NULL where clocks cannot be compared, in ns.';
+COMMENT ON COLUMN v1.stragglers.times_last IS 'Number of calls in which it starts last.';
+COMMENT ON COLUMN v1.stragglers.times_last_percent IS 'Share of its calls in which it starts last, in percent.';
+COMMENT ON COLUMN v1.stragglers.margin_ns IS 'Sum over those of how much later it starts than the next one, in ns.';
+COMMENT ON COLUMN v1.stragglers.wait_caused_ns IS 'Waiting of all ranks in the calls in which it starts last, in ns.';
+COMMENT ON COLUMN v1.stragglers.wait_caused_percent IS 'Share of that in the waiting of all its calls, in percent.';
+COMMENT ON COLUMN v1.stragglers.collective_ns IS 'Its own time in collectives, in ns.';
+COMMENT ON COLUMN v1.stragglers.wait_ns IS 'Part of that which is waiting, in ns.';
+COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of waiting in its time in collectives, in percent.';
+COMMENT ON COLUMN v1.stragglers.undecided_calls IS 'Number of calls in which nobody is last: the last two start together, or closer than the clocks'' residual.';
+COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether it stands out over the run: at least 75 % of the waiting, last in at least half of at least 10 calls, and waiting at least 10 % of the time in collectives.';

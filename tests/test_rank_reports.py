@@ -1,0 +1,106 @@
+"""Reports that match ranks with each other: what is said beside them, and what is an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import report, run
+from tiny import ADD, NCCL, Tiny
+
+
+def collective(tiny: Tiny, start: int, duration: int, **values: object) -> None:
+    given = {"collective": "allreduce", "group_name": "0", "group_size": 2, "message_in_elements": 8, "dtype": "Float"}
+    tiny.kernel(NCCL, start, duration, **{**given, **values})
+
+
+def said(db: Path, *arguments: str) -> list[str]:
+    done = run("report", *arguments, "--db", db, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    warnings: list[str] = json.loads(done.stdout)["warnings"]
+    return warnings
+
+
+def test_a_rank_twice_is_an_error_that_names_the_files(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for rank, run_label in ((0, "a"), (1, "a"), (1, "a"), (0, "b"), (1, "b")):
+        tiny.capture(rank, {"run": run_label})
+        collective(tiny, 0, 10)
+    db = tiny.save()
+    for name in ("collectives", "collective-summary", "stragglers"):
+        done = run("report", name, "--db", db)
+        assert done.exit_code == 1
+        assert "rank 1 is 2 times in one configuration (" in done.stderr
+        assert "capture2.json" in done.stderr and "capture3.json" in done.stderr
+        assert done.stderr.count("\n") == 1 and done.stdout == ""
+    assert [row["ranks"] for row in report(db, "collectives", "--where", "run=b")] == [2]
+
+
+def test_missing_ranks_and_unmatched_calls_are_said(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for rank in (0, 1):
+        tiny.capture(rank)
+        collective(tiny, 0, 10, group_size=3)
+        collective(tiny, 50, 10, message_in_elements=rank)
+    warnings = said(tiny.save(), "collectives")
+    assert any(text.startswith("2 of 3 collectives are of one rank") for text in warnings)
+    assert any("have fewer ranks than their group (2 of 3 at worst)" in text for text in warnings)
+    assert any("clocks are not aligned in 1 collectives" in text for text in warnings)
+
+
+def test_order_alone_and_unknown_ranks_are_said(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for _ in range(2):
+        tiny.capture(None)
+        tiny.kernel(NCCL, 0, 10)
+    warnings = said(tiny.save(), "stragglers")
+    assert any("1 collectives matched by their order alone" in text for text in warnings)
+    assert any("ranks were not recorded" in text for text in warnings)
+
+
+def test_a_residual_worse_than_the_skew_is_named(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for rank in (0, 1):
+        tiny.capture(rank)
+        collective(tiny, 4_000 * rank, 10_000)
+        tiny.add("clock_alignment", capture_id=rank + 1, reference_capture_id=1, at_ns=0, offset_ns=0, drift_ppm=0.0,
+                 uses_drift=False, calls=1, span_ns=0, residual_median_ns=5_000 * rank,
+                 residual_p99_ns=9_000)  # fmt: skip
+    db = tiny.save()
+    assert any("agree to 5.0 µs (median residual)" in text for text in said(db, "collectives"))
+    assert [row["last_rank"] for row in report(db, "collectives")] == [None]
+
+
+@pytest.mark.parametrize("name", ["collectives", "collective-summary", "stragglers"])
+def test_no_collectives(tmp_path: Path, name: str) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    tiny.capture(0)
+    tiny.kernel(ADD, 0, 10)
+    done = run("report", name, "--db", tiny.save())
+    assert done.exit_code == 3 and "no collective" in done.stderr
+
+
+def test_filters_that_have_no_meaning_are_refused(sample: Path) -> None:
+    for option in (("--rank", "1"), ("--device", "0"), ("--range", "*")):
+        done = run("report", "collectives", "--db", sample, *option)
+        assert done.exit_code == 2 and f"cannot be filtered by {option[0]}" in done.stderr
+    done = run("report", "collectives", "--db", sample, "--by", "rank")
+    assert done.exit_code == 2
+
+
+def test_the_sample_run_has_one_straggler(sample: Path) -> None:
+    """With 16 channels rank 3 comes last; with 4 channels ranks take turns. Clocks were aligned at ingest."""
+    done = run("report", "stragglers", "--db", sample)
+    notes = [line for line in done.stderr.splitlines() if "stands out" in line]
+    assert len(notes) == 2 and "rank 3 stands out" in notes[0] and "channels=16" in notes[0]
+    assert "no rank stands out in 1 of 2 configurations" in notes[1]
+    assert said(sample, "collectives") == []
+    rows = report(sample, "collectives", "--by", "channels")
+    assert (
+        len(rows) == 42 and {row["ranks"] for row in rows} == {4} and {row["match_rule"] for row in rows} == {"order"}
+    )
+    found = report(sample, "stragglers", "--by", "channels", "--by", "rank", "--where", "channels=16")
+    assert [row["is_straggler"] for row in found] == [False, False, False, True]
+    assert report(sample, "stragglers", "--rank", "3", "--where", "channels=16")[0]["is_straggler"] is True

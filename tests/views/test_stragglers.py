@@ -1,0 +1,95 @@
+"""``v1.stragglers``: who is late to collectives, and what it costs the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+Insert = Callable[..., None]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
+
+PARTS = """rank, calls, late_ns, times_last, times_last_percent, margin_ns, wait_caused_ns, wait_caused_percent,
+           collective_ns, wait_ns, wait_percent, undecided_calls, is_straggler"""
+NAMED = "SELECT rank FROM v1.stragglers GROUP BY rank HAVING bool_or(is_straggler) ORDER BY rank"
+
+
+def run(insert: Insert, calls: Sequence[Sequence[int]], transfer: int = 10, **shared: Any) -> None:
+    """Collectives of as many ranks as starts are given for each; all end together, ``transfer`` after the last."""
+    ranks = range(len(calls[0]))
+    insert("capture", "capture_id rank", *[(rank, rank) for rank in ranks], source="torch")
+    rows = []
+    for number, starts in enumerate(calls):
+        first = 100_000 * number
+        rows += [(rank, number, first + starts[rank], max(starts) + transfer - starts[rank]) for rank in ranks]
+    insert("kernel_event", "capture_id event_id start_ns duration_ns", *rows, kind="kernel", name="nccl",
+           collective="allreduce", group_name="0", group_size=len(ranks), device_id=0, **shared)  # fmt: skip
+
+
+def test_empty(ask: Ask) -> None:
+    assert ask("SELECT * FROM v1.stragglers") == []
+
+
+def test_two_calls_of_three_ranks(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+    run(insert, [(0, 20, 50), (0, 0, 40)])
+    right = [
+        (0, 2, 0, 0, 0.0, 0, 0, 0.0, 60 + 50, 90, 100 * 90 / 110, 0, False),
+        (1, 2, 20, 0, 0.0, 0, 0, 0.0, 40 + 50, 70, 100 * 70 / 90, 0, False),
+        (2, 2, 90, 2, 100.0, 30 + 40, 160, 100.0, 20, 0, 0.0, 0, False),  # two calls are too few to be named
+    ]
+    assert ask(f"SELECT {PARTS} FROM v1.stragglers ORDER BY rank") == right
+    shuffled()
+    assert ask(f"SELECT {PARTS} FROM v1.stragglers ORDER BY rank") == right
+
+
+@pytest.mark.parametrize(
+    ("calls", "named"),
+    [
+        ([(0, 5, 90)] * 10, [2]),
+        ([(0, 5, 90)] * 9, []),  # too few
+        ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
+        ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
+        ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
+        ([(0, 5, 5)] * 20, []),  # two start last together
+    ],
+)
+def test_who_stands_out(insert: Insert, ask: Ask, calls: Sequence[Sequence[int]], named: list[int]) -> None:
+    run(insert, calls, transfer=10 if max(calls[0]) > 2 else 100)
+    assert ask(NAMED) == [(rank,) for rank in named]
+    waits = ask("SELECT sum(wait_ns), sum(wait_caused_ns) FROM v1.stragglers")
+    undecided = ask("SELECT max(undecided_calls) FROM v1.stragglers")
+    assert undecided != [(0,)] or waits[0][0] == waits[0][1]
+
+
+def test_subgroups_are_judged_by_their_own_calls(insert: Insert, ask: Ask) -> None:
+    """Two pairs; in one of them the second rank is late. The other pair does not dilute that."""
+    insert("capture", "capture_id rank", *[(rank, rank) for rank in range(4)], source="torch")
+    for rank in range(4):
+        late = 80 if rank == 1 else 0
+        insert("kernel_event", "event_id start_ns", *[(n, 1_000 * n + late) for n in range(12)], capture_id=rank,
+               duration_ns=100 - late, kind="kernel", name="nccl", collective="allreduce", device_id=0,
+               group_name="1", group_ranks="[0, 1]" if rank < 2 else "[2, 3]", group_size=2)  # fmt: skip
+    assert ask("SELECT rank, calls, times_last, wait_ns, is_straggler FROM v1.stragglers ORDER BY rank") == [
+        (0, 12, 0, 960, False),
+        (1, 12, 12, 0, True),
+        (2, 12, 0, 0, False),
+        (3, 12, 0, 0, False),
+    ]
+
+
+def test_by_step_and_filters(insert: Insert, ask: Ask, report: Report) -> None:
+    run(insert, [(0, 20), (40, 0)])
+    for capture in (0, 1):
+        for number in (0, 1):
+            insert("annotation", "annotation_id name", (number, f"ProfilerStep#{number + 4}"), capture_id=capture,
+                   style="user", start_ns=0, duration_ns=9)  # fmt: skip
+            insert("annotation_kernel", "annotation_id event_id", (number, number), capture_id=capture, rule="process")
+    found = ask("SELECT step, rank, times_last, wait_caused_ns FROM v1.stragglers ORDER BY step, rank")
+    assert found == [(4, 0, 0, 0), (4, 1, 1, 20), (5, 0, 1, 40), (5, 1, 0, 0)]
+    by = {"rank": "{base}.rank"}
+    assert report("stragglers", '"rank", calls, wait_caused_ns', by=by) == [(0, 2, 40), (1, 2, 20)]
+    found = report("stragglers", "rank, wait_caused_ns", where={"part": "part.rank = 1 AND part.step_index > 1"})
+    assert found == [(1, 0)]
+    assert report("stragglers", "late_ns", where={"part": "part.rank = 1"}) == [(0,), (20,)]
