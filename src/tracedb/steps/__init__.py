@@ -1,0 +1,1 @@
+"""A whole training step from the times of its operators."""

@@ -1,0 +1,232 @@
+"""What training step to predict: a YAML of estimate-train-time, or a JSON list of models and their sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracedb.errors import TracedbError
+
+SCHEDULES = ("afab", "1f1b", "lockstep")
+OPERANDS = ("finite", "nan")
+GPT_LAYER = (
+    *("layernorm", "linear1", "flash_atten", "linear2", "res_add"),
+    *("layernorm", "linear3", "gelu", "linear4", "res_add"),
+)
+"""Operators of one layer of the GPT that ``steps.json`` describes."""
+VOCABULARY = 50_304
+HEAD_SIZES = ("pp", "mp", "dp", "b", "h", "l", "dim", "steps_per_update", "gpus_per_node")
+"""The values of ``training_config``, in order."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A training step: a model, how it is spread over GPUs, and how its micro-batches run."""
+
+    name: str
+    gpu: str
+    dtype: str
+    layers: int
+    dim: int
+    heads: int
+    length: int
+    batch: int
+    """Sequences of one micro-batch."""
+    vocabulary: int = VOCABULARY
+    pp: int = 1
+    mp: int = 1
+    dp: int = 1
+    micro_batches: int = 1
+    gpus_per_node: int = 1
+    layer: tuple[str, ...] = GPT_LAYER
+    norm: str = "layernorm"
+    loss: str = "parallel_cross_entropy_128"
+    schedule: str = "1f1b"
+    recompute: bool = False
+    zero1: bool = False
+    overlap: bool = False
+    """Whether the gradients' all-reduce runs beside the last backward."""
+    bucket: int = 1_260_000_000
+    """Elements of one all-reduce of gradients at most."""
+    forward_syncs: int = 2
+    backward_syncs: int = 2
+    operands: str = "finite"
+    """What matrix products work on: nan where weights and optimizer are in fp16 alone (see ``context``)."""
+    measured_ns: float | None = None
+    trace: str | None = None
+    """Name of the trace of this step, where there is one."""
+    config: str | int | None = None
+    """The step's own key, as its file has it."""
+
+    @property
+    def key(self) -> str | int:
+        """What the answer calls the step."""
+        return self.name if self.config is None else self.config
+
+    def stage_layers(self) -> list[int]:
+        """Return the layers of each pipeline stage.
+
+        As estimate-train-time has it, embedding counts as two layers and the head as three, and the middle stages take
+        what makes the sum right.
+        """
+        if self.pp == 1:
+            return [self.layers]
+        blocks = self.layers + 5
+        first = -(-blocks // self.pp) - 2
+        last = blocks // self.pp - 3
+        if self.pp == 2:
+            first = self.layers - last
+        middle = self.layers - first - last
+        if min(first, last, middle) < 0:
+            raise TracedbError(f"{self.name}: {self.layers} layers do not fill {self.pp} pipeline stages")
+        share, extra = divmod(middle, max(self.pp - 2, 1))
+        return [first, *(share + (place < extra) for place in range(self.pp - 2)), last]
+
+
+def read(path: Path) -> list[Step]:
+    """Return the steps that a file describes. Raises ``TracedbError`` that names what is wrong."""
+    if path.suffix == ".json":
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise TracedbError(f"{path}: cannot be read ({error.strerror}); name a configuration file") from error
+        except ValueError as error:
+            raise TracedbError(f"{path}: is no JSON ({error})") from error
+        items = content if isinstance(content, list) else [content]
+        return [_from_sizes(path, item, place) for place, item in enumerate(items)]
+    from tracedb.sampling.configuration import read_mapping
+
+    found = read_mapping(path)
+    if "training_config" in found:
+        return [_from_training_config(path, found)]
+    return [_from_sizes(path, found, 0)]
+
+
+def _from_training_config(path: Path, found: Mapping[str, object]) -> Step:
+    values = found["training_config"]
+    if not isinstance(values, list) or len(values) != len(HEAD_SIZES) or not all(_is_size(value) for value in values):
+        raise TracedbError(f"{path}: training_config is {values!r}, expected nine sizes: {', '.join(HEAD_SIZES)}")
+    sizes = dict(zip(HEAD_SIZES, values, strict=True))
+    given = _Keys(path, found)
+    return _checked(
+        path,
+        Step(
+            name=path.stem,
+            gpu=given.text("gpu_name", ""),
+            dtype=given.text("dtype", "fp16"),
+            layers=given.size("encoders"),
+            dim=sizes["dim"],
+            heads=sizes["h"],
+            length=sizes["l"],
+            batch=sizes["b"],
+            vocabulary=given.size("vocab", VOCABULARY),
+            pp=sizes["pp"],
+            mp=sizes["mp"],
+            dp=sizes["dp"],
+            micro_batches=sizes["steps_per_update"],
+            gpus_per_node=sizes["gpus_per_node"],
+            layer=given.names("encoder_function_list"),
+            norm=given.text("layernorm_name", "layernorm"),
+            schedule=given.text("schedule", "lockstep"),
+            recompute=given.flag("recompute", True),
+            zero1=given.flag("zero1", True),
+            overlap=given.flag("overlap", False),
+            operands=given.text("operands", "finite"),
+            bucket=given.size("comm_bucket", 1_260_000_000),
+            forward_syncs=given.size("fwd_syncs", 2),
+            backward_syncs=given.size("bwd_syncs", 2),
+        ),
+    )
+
+
+def _from_sizes(path: Path, item: object, place: int) -> Step:
+    if not isinstance(item, dict):
+        raise TracedbError(
+            f"{path}: step {place} is {type(item).__name__}, expected an object with layers, dim, heads …"
+        )
+    given = _Keys(path, item)
+    measured = item.get("step_us_median")
+    if measured is not None and (not isinstance(measured, int | float) or isinstance(measured, bool)):
+        raise TracedbError(f"{path}: step_us_median is {measured!r}, expected a number")
+    return _checked(
+        path,
+        Step(
+            name=str(item.get("config", place)),
+            gpu=given.text("gpu", ""),
+            dtype=given.text("dtype", "fp16"),
+            layers=given.size("layers"),
+            dim=given.size("dim"),
+            heads=given.size("heads"),
+            length=given.size("seq"),
+            batch=given.size("batch"),
+            vocabulary=given.size("vocab", VOCABULARY),
+            pp=given.size("pp", 1),
+            mp=given.size("mp", 1),
+            dp=given.size("dp", 1),
+            micro_batches=given.size("micro_batches", 1),
+            gpus_per_node=given.size("gpus_per_node", 8),
+            layer=given.names("layer", GPT_LAYER),
+            norm=given.text("norm", "layernorm"),
+            schedule=given.text("schedule", "1f1b"),
+            recompute=given.flag("recompute", False),
+            zero1=given.flag("zero1", False),
+            overlap=given.flag("overlap", False),
+            operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
+            measured_ns=None if measured is None else 1000.0 * measured,
+            trace=None if item.get("trace") is None else given.text("trace", ""),
+            config=key if isinstance(key := item.get("config", place), str | int) else place,
+        ),
+    )
+
+
+class _Keys:
+    """The keys of one step, each checked as it is taken."""
+
+    def __init__(self, path: Path, found: Mapping[str, object]) -> None:
+        self._path = path
+        self._found = found
+
+    def size(self, key: str, default: int | None = None) -> int:
+        value = self._found.get(key, default)
+        if not _is_size(value) or not isinstance(value, int):
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a whole number of at least 1")
+        return value
+
+    def text(self, key: str, default: str) -> str:
+        value = self._found.get(key, default)
+        if not isinstance(value, str):
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a text")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self._found.get(key, default)
+        if not isinstance(value, bool):
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected true or false")
+        return value
+
+    def names(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        value = self._found.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a list of operators")
+        return tuple(value)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _checked(path: Path, step: Step) -> Step:
+    if step.schedule not in SCHEDULES:
+        raise TracedbError(f"{path}: schedule is {step.schedule!r}, expected one of {', '.join(SCHEDULES)}")
+    if step.operands not in OPERANDS:
+        raise TracedbError(f"{path}: operands is {step.operands!r}, expected finite or nan")
+    if step.heads % step.mp or step.dim % step.heads or step.dim % step.mp:
+        raise TracedbError(
+            f"{path}: mp {step.mp} does not divide {step.heads} heads, or they do not divide dim {step.dim}"
+        )
+    step.stage_layers()
+    return step

@@ -1,0 +1,75 @@
+"""What a trace holds by framework operator: kernel time by operator, shapes and direction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracedb.errors import NotCaptured
+
+if TYPE_CHECKING:
+    import duckdb
+
+QUERY = """
+WITH RECURSIVE own AS (
+    SELECT k.capture_id, k.op_id, count(*) AS kernels, sum(k.duration_ns) AS total_ns
+    FROM main.kernel_event AS k
+    WHERE k.capture_id = $capture
+    GROUP BY ALL
+),
+up AS (
+    SELECT w.op_id AS leaf, o.name, o.parent_op_id
+    FROM own AS w INNER JOIN main.op AS o ON o.capture_id = w.capture_id AND o.op_id = w.op_id
+    UNION ALL
+    SELECT u.leaf, p.name, p.parent_op_id
+    FROM up AS u INNER JOIN main.op AS p ON p.capture_id = $capture AND p.op_id = u.parent_op_id
+),
+directions AS (
+    SELECT u.leaf, bool_or(u.name LIKE 'autograd::%' OR u.name LIKE '%Backward0') AS is_backward
+    FROM up AS u GROUP BY u.leaf
+)
+SELECT
+    coalesce(o.name, ''), coalesce(o.input_dims, ''), coalesce(d.is_backward, false),
+    count(*), sum(w.kernels)::BIGINT, sum(w.total_ns)::BIGINT
+FROM own AS w
+LEFT JOIN main.op AS o ON o.capture_id = w.capture_id AND o.op_id = w.op_id
+LEFT JOIN directions AS d ON d.leaf = w.op_id
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """All calls of one operator with the same input shapes in one direction."""
+
+    name: str
+    dims: tuple[tuple[int, ...], ...]
+    is_backward: bool
+    calls: int
+    kernels: int
+    total_ns: int
+
+
+def operators(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Recorded]:
+    """Return the GPU time of a capture by operator. Raises ``NotCaptured`` where no operator launched any."""
+    rows = connection.execute(QUERY, {"capture": capture_id}).fetchall()
+    found = [Recorded(name, _dims(dims), backward, *rest) for name, dims, backward, *rest in rows]
+    if not any(item.name for item in found):
+        raise NotCaptured(
+            "no operator of the trace launched GPU work; record it with the CPU activity and record_shapes"
+        )
+    return found
+
+
+def _dims(text: str) -> tuple[tuple[int, ...], ...]:
+    """Return the input shapes; of a list of tensors those of its members, one after the other."""
+    if not text:
+        return ()
+    flat: list[tuple[int, ...]] = []
+    for item in json.loads(text):
+        if item and isinstance(item[0], list):
+            flat += [tuple(member) for member in item]
+        else:
+            flat.append(tuple(item))
+    return tuple(flat)

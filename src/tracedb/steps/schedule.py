@@ -1,0 +1,83 @@
+"""When the last micro-batch of a pipeline ends, by schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one micro-batch costs on one stage, and what handing its result on costs, in ns."""
+
+    forward: float
+    backward: float
+
+
+def makespan(schedule: str, stages: Sequence[Work], micro_batches: int, passing: float) -> float:
+    """Return when the last backward ends: stages work in order and wait for their neighbours.
+
+    ``passing`` is the time that a result takes to the next stage, in either direction; it is not hidden.
+    """
+    if schedule == "lockstep":
+        return lockstep(stages, micro_batches, passing)
+    orders = [_order(schedule, place, len(stages), micro_batches) for place in range(len(stages))]
+    done: dict[tuple[str, int, int], float] = {}
+    clocks = [0.0] * len(stages)
+    heads = [0] * len(stages)
+    left = sum(len(order) for order in orders)
+    while left:
+        moved = False
+        for place, order in enumerate(orders):
+            while heads[place] < len(order):
+                kind, number = order[heads[place]]
+                ready = _ready(kind, place, number, len(stages), done, passing)
+                if ready is None:
+                    break
+                cost = stages[place].forward if kind == "F" else stages[place].backward
+                clocks[place] = max(clocks[place], ready) + cost
+                done[kind, place, number] = clocks[place]
+                heads[place] += 1
+                left -= 1
+                moved = True
+        assert moved, "a schedule that waits for itself"
+    return max(clocks)
+
+
+def lockstep(stages: Sequence[Work], micro_batches: int, passing: float) -> float:
+    """Return the time by estimate-train-time's formula: every stage goes at the pace of the slowest.
+
+    Handing on is part of a stage's time, but of the last one's forward and the first one's backward.
+    """
+    last = len(stages) - 1
+    forward = max(work.forward + (passing if place < last else 0.0) for place, work in enumerate(stages))
+    backward = max(work.backward + (passing if place > 0 else 0.0) for place, work in enumerate(stages))
+    return (micro_batches - 1 + len(stages)) * (forward + backward)
+
+
+def _order(schedule: str, place: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+    """Return what a stage runs, in order: all forwards and all backwards, or one of each in turn after a warm-up."""
+    forwards = [("F", number) for number in range(micro_batches)]
+    backwards = [("B", number) for number in range(micro_batches)]
+    if schedule == "afab":
+        return forwards + backwards
+    ahead = min(stages - place - 1, micro_batches)
+    order = forwards[:ahead]
+    for number in range(micro_batches - ahead):
+        order += [forwards[ahead + number], backwards[number]]
+    return order + backwards[micro_batches - ahead :]
+
+
+def _ready(
+    kind: str, place: int, number: int, stages: int, done: dict[tuple[str, int, int], float], passing: float
+) -> float | None:
+    """Return when what a piece of work needs is there; None while it is not known."""
+    if kind == "F":
+        if place == 0:
+            return 0.0
+        before = done.get(("F", place - 1, number))
+        return None if before is None else before + passing
+    if place == stages - 1:
+        return done.get(("F", place, number))
+    after = done.get(("B", place + 1, number))
+    return None if after is None else after + passing
