@@ -90,7 +90,8 @@ class TestConfiguration:
             ({"operands": "zero"}, "operands is 'zero', expected finite or nan"),
             ({"layer": []}, "layer is [], expected a list of operators"),
             ({"pp": 8}, "4 layers do not fill 8 pipeline stages"),
-            ({"step_us_median": "12"}, "step_us_median is '12', expected a number"),
+            ({"step_us_median": "12"}, "step_us_median is '12', expected a number above 0"),
+            ({"product_speedup": 0}, "product_speedup is 0, expected a number above 0"),
             ({"gpu": 1}, "gpu is 1, expected a text"),
         ],
     )
@@ -264,7 +265,7 @@ class TestPrediction:
         assert sum(parts.values()) == pytest.approx(row["predicted_ns"])
         assert row["low_ns"] < row["predicted_ns"] < row["high_ns"]
         shape = {"mp": 1, "b": 4, "h": 16, "l": 1024, "dim": 2048}
-        faster = context.speedup(GPU, "linear1", "finite")
+        faster = context.IN_A_STEP
         for operator, count, divisor in (
             ("linear1", 4, faster),
             ("layernorm", 9, 1),
@@ -294,7 +295,9 @@ class TestPrediction:
         (finite,), (nan,) = rows(models, tmp_path), rows(models, tmp_path, operands="nan")
         assert finite["parts"]["linear3_bwd"] / nan["parts"]["linear3_bwd"] == pytest.approx(context.ON_NAN)
         assert finite["parts"]["gelu_bwd"] == nan["parts"]["gelu_bwd"]
-        assert context.speedup("NVIDIA A100-SXM4-80GB", "linear1", "nan") == 1
+        assert context.speedup(step(gpu="NVIDIA A100-SXM4-80GB", operands="nan"), "linear1") == 1
+        (said,) = rows(models, tmp_path, product_speedup=1.0)
+        assert said["parts"]["linear3_bwd"] / finite["parts"]["linear3_bwd"] == pytest.approx(context.IN_A_STEP)
 
     def test_more_micro_batches_and_recomputation_cost_what_they_run(self, models: Path, tmp_path: Path) -> None:
         (one,), (four,) = rows(models, tmp_path), rows(models, tmp_path, micro_batches=4)

@@ -54,6 +54,8 @@ class Step:
     backward_syncs: int = 2
     operands: str = "finite"
     """What matrix products work on: nan where weights and optimizer are in fp16 alone (see ``context``)."""
+    product_speedup: float | None = None
+    """By what the sampled times of matrix products are divided, instead of what ``context`` says."""
     measured_ns: float | None = None
     trace: str | None = None
     """Name of the trace of this step, where there is one."""
@@ -134,6 +136,7 @@ def _from_training_config(path: Path, found: Mapping[str, object]) -> Step:
             zero1=given.flag("zero1", True),
             overlap=given.flag("overlap", False),
             operands=given.text("operands", "finite"),
+            product_speedup=given.number("product_speedup"),
             bucket=given.size("comm_bucket", 1_260_000_000),
             forward_syncs=given.size("fwd_syncs", 2),
             backward_syncs=given.size("bwd_syncs", 2),
@@ -147,9 +150,6 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             f"{path}: step {place} is {type(item).__name__}, expected an object with layers, dim, heads …"
         )
     given = _Keys(path, item)
-    measured = item.get("step_us_median")
-    if measured is not None and (not isinstance(measured, int | float) or isinstance(measured, bool)):
-        raise TracedbError(f"{path}: step_us_median is {measured!r}, expected a number")
     return _checked(
         path,
         Step(
@@ -174,7 +174,8 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             zero1=given.flag("zero1", False),
             overlap=given.flag("overlap", False),
             operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
-            measured_ns=None if measured is None else 1000.0 * measured,
+            product_speedup=given.number("product_speedup"),
+            measured_ns=None if (measured := given.number("step_us_median")) is None else 1000.0 * measured,
             trace=None if item.get("trace") is None else given.text("trace", ""),
             config=key if isinstance(key := item.get("config", place), str | int) else place,
         ),
@@ -193,6 +194,14 @@ class _Keys:
         if not _is_size(value) or not isinstance(value, int):
             raise TracedbError(f"{self._path}: {key} is {value!r}, expected a whole number of at least 1")
         return value
+
+    def number(self, key: str) -> float | None:
+        value = self._found.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a number above 0")
+        return float(value)
 
     def text(self, key: str, default: str) -> str:
         value = self._found.get(key, default)

@@ -52,10 +52,10 @@ class Prediction:
     def remarks(self) -> list[str]:
         """What to mind about the prediction, in words."""
         said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
-        faster = context.speedup(self.step.gpu, "linear1", self.step.operands)
+        faster = context.speedup(self.step, "linear1")
         if faster != 1:
             why = ""
-            if self.step.operands == "nan":
+            if self.step.operands == "nan" and self.step.product_speedup is None:
                 why = (
                     ' and on NaN, which weights in fp16 alone become under AdamW; "operands": "finite" says they do not'
                 )

@@ -105,7 +105,7 @@ class Prices:
             copies = self._layout(FLASH_COPIES).ns
             return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
         price = self._model(part.operator, part.pass_, self._shape) or self._estimate(part)
-        return price.times(1 / context.speedup(self._step.gpu, part.operator, self._step.operands))
+        return price.times(1 / context.speedup(self._step, part.operator))
 
     def optimizer(self, weights: int, layer_weights: int, layers: int) -> Price:
         """Return the price of an optimizer's step over a stage's weights."""
