@@ -85,6 +85,19 @@ class TestNoAnswer:
         assert "no ranges" in self.reason(db, "nvtx-kernels")
         assert "no ranges" in self.reason(db, "top-kernels", "--by", "range")
         assert "no steps are marked" in self.reason(db, "top-kernels", "--skip-warmup", "1")
+        assert "no copies or memsets were captured, only 1 kernel" in self.reason(db, "cuda_gpu_mem_time_sum")
+        assert "no API calls (CUDA or HIP runtime and driver) were captured" in self.reason(db, "cuda_api_sum")
+        assert "nothing is known of the launch of 1 kernel" in self.reason(db, "launch-latency")
+        assert "no gaps: on no device is idle time between its 1 GPU event" in self.reason(db, "gpu-gaps")
+
+    def test_copies_alone(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0)
+        tiny.kernel("Memcpy HtoD", 0, 10, kind="memcpy")
+        tiny.range(1, "forward", 0, 100, (1,))
+        db = tiny.save()
+        assert self.reason(db, "cuda_gpu_kern_sum") == "no kernels were captured, only 1 copy or memset"
+        assert run("report", "cuda_gpu_mem_time_sum", "--db", db).exit_code == 0
 
     def test_filters_that_match_nothing(self, db: Path) -> None:
         assert self.reason(db, "top-kernels", "--rank", "9") == "no capture has rank 9; there are: 0\N{EN DASH}1"
@@ -148,6 +161,8 @@ class TestRules:
         for options in (("--range", "forward"), ("--rule", "process")):
             assert "other threads" not in run("report", "nvtx-kernels", "--db", db, *options).stderr
         assert "other threads" not in run("report", "top-kernels", "--db", db).stderr
+        done = run("report", "attention-split", "--db", db)
+        assert done.exit_code == 3 and "no ranges are named after the parts of attention" in done.stderr
 
     def test_a_rule_without_members_says_so(self, db: Path) -> None:
         done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")

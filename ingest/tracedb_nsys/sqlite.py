@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb_nsys.tables import ROW, TEXT, decoded, is_export, schema
+from tracedb_nsys import plain
+from tracedb_nsys.tables import TEXT, decoded, is_export, schema
 
 adbc: Any
 try:
@@ -23,6 +24,8 @@ MAGIC = b"SQLite format 3\x00"
 BATCH_ROWS = 32_768
 BATCH_ROWS_PLAIN = 16_384
 SNIFF = 1 << 20
+MOST_GAPS = 4
+"""How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
 LOCK_WAIT_S = 2.0
 MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
 ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
@@ -108,10 +111,14 @@ class SqliteExport:
             return [_numbered(self._run(self._select(table, columns, "0", ""), columns))]
         low, high = span
         step = max(-(-(high - low + 1) // max(parts, 1)), BATCH_ROWS)
-        ranges = [(start, min(start + step - 1, high)) for start in range(low, high + 1, step)]
+        ranges = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
+        if adbc is None and TEXT.isdisjoint(columns) and high - low < MOST_GAPS * self.count(table):
+            return [self._numbers(table, columns, rows) for rows in ranges]
         return [
-            self._run(self._select(table, columns, "rowid", f"WHERE rowid BETWEEN {first} AND {last}"), columns)
-            for first, last in ranges
+            self._run(
+                self._select(table, columns, "rowid", f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"), columns
+            )
+            for rows in ranges
         ]
 
     def _span(self, table: str) -> tuple[int, int] | None:
@@ -127,19 +134,31 @@ class SqliteExport:
         return self._keyed[table]
 
     def _select(self, table: str, columns: Sequence[str], number: str, where: str) -> str:
-        """Return the query: both readers take a column's type from what comes first, so every value has one type.
+        """Return the query: the driver takes a column's type from what comes first, so every value has one type.
 
-        Without casts and the first row, a text column of NULLs becomes one of integers, and one fraction makes a whole
-        column of nanoseconds one of doubles.
+        Without casts one fraction makes a whole column of nanoseconds one of doubles; without a first row a column of
+        text that begins with NULLs becomes one of integers. Integers alone need no first row, which costs a fifth.
         """
-        first = ", ".join("x''" if name in TEXT else "0" for name in columns)
         casts = ", ".join(f"CAST({_quoted(name)} AS {'BLOB' if name in TEXT else 'INTEGER'})" for name in columns)
-        return f"SELECT 0, {first} UNION ALL SELECT {number}, {casts} FROM {_quoted(table)} {where}"
+        rows = f"SELECT {number}, {casts} FROM {_quoted(table)} {where}"
+        if TEXT.isdisjoint(columns):
+            return rows
+        first = ", ".join("x''" if name in TEXT else "0" for name in columns)
+        return f"SELECT 0, {first} UNION ALL {rows}"
+
+    def _numbers(self, table: str, columns: Sequence[str], rows: range) -> Iterator[pa.RecordBatch]:
+        quoted = [_quoted(name) for name in columns]
+        try:
+            found = plain.numbers(_connect(self._path), _quoted(table), quoted, rows, BATCH_ROWS_PLAIN)
+            for batch in found:
+                yield batch.rename_columns(schema(columns).names)
+        except (sqlite3.Error, pa.ArrowException) as error:
+            raise _damaged(error) from error
 
     def _run(self, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rows = _plain(self._path, query, columns) if adbc is None else _arrow(self._path, query)
         wanted = schema(columns)
-        is_first = True
+        is_first = not TEXT.isdisjoint(columns)
         for batch in rows:
             if is_first:
                 batch, is_first = batch.slice(1), False
@@ -169,14 +188,8 @@ def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
 
 
 def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    kinds = [pa.int64(), *(pa.binary() if name in TEXT else pa.int64() for name in columns)]
-    names = [ROW, *columns]
     try:
-        with closing(_connect(path)) as connection:
-            cursor = connection.execute(query)
-            while rows := cursor.fetchmany(BATCH_ROWS_PLAIN):
-                arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-                yield pa.RecordBatch.from_arrays(arrays, names=names)
+        yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
     except sqlite3.Error as error:
         raise _damaged(error) from error
 

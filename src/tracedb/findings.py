@@ -63,11 +63,13 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return "no API calls (CUDA or HIP runtime and driver) were captured"
     if report.needs == "copies" and not others:
         return f"no copies or memsets were captured, only {_many(kernels + graphs, 'kernel')}"
-    if not kernels and report.needs not in ("gpu", "calls", "copies"):
+    if not kernels and report.needs not in ("gpu", "gaps", "calls", "copies"):
         return _no_kernels(connection, graphs, others)
     left = _left_out(scope.filters)
+    if report.needs == "gaps":
+        return f"no gaps{left}: on no device is idle time between its {_many(kernels + graphs + others, 'GPU event')}"
     if report.needs == "launches" and not _calls(connection):
-        return f"no API calls were captured, so nothing is known of how the {_many(kernels, 'kernel')} were launched"
+        return f"no API calls were captured, so nothing is known of the launch of {_many(kernels, 'kernel')}"
     if report.needs == "collectives":
         return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
     if report.needs == "gemms":
@@ -145,7 +147,7 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
             f"no kernels were captured: {_many(graphs, 'graph replay')} recorded only as a whole; "
             "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
         )
-    return f"no kernels were captured, only {_many(others, 'copy').replace('copys', 'copies')} and memsets"
+    return f"no kernels were captured, only {others} {'copy or memset' if others == 1 else 'copies and memsets'}"
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:

@@ -104,7 +104,7 @@ REPORTS = (
     Report(
         view="gpu_gaps",
         title="When the GPU idles: between what, and whether work was pending.",
-        needs="gpu",
+        needs="gaps",
         order=("idle_ns DESC",),
         names=("capture_id", "start_ns"),
         shows=(

@@ -20,7 +20,7 @@ class Report:
     title: str
     needs: str
     """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges,
-    attention, counters, samples or matches."""
+    attention, gaps, counters, samples or matches."""
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""
