@@ -14,11 +14,15 @@ WITH RECURSIVE warm AS (
     INNER JOIN main.annotation AS a ON a.capture_id = w.capture_id AND a.parent_id = w.annotation_id
 ),
 marked AS (
-    SELECT w.capture_id
-    FROM warm AS w
-    UNION
-    SELECT s.capture_id
-    FROM v1._step AS s
+    SELECT f.capture_id
+    FROM (
+        SELECT w.capture_id
+        FROM warm AS w
+        UNION ALL
+        SELECT s.capture_id
+        FROM v1._step AS s
+    ) AS f
+    GROUP BY f.capture_id
 )
 SELECT
     r.capture_id, r.annotation_id,
