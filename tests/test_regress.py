@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,21 @@ def test_the_same_seed_gives_the_same_models(db: Path, models: Path, tmp_path: P
     assert regress.load(tmp_path).predict(None, "res_add", "fwd", None, shape) == regress.load(models).predict(
         None, "res_add", "fwd", None, shape
     )
+
+
+@pytest.mark.parametrize(("learner", "library"), [("torch", "torch"), ("trees", "xgboost")])
+def test_other_learners(learner: str, library: str, db: Path, tmp_path: Path) -> None:
+    options = ("fit", "--db", db, "--models", tmp_path, "--operator", "res_add", "--learner", learner, "--jobs", "1")
+    if find_spec(library) is None:
+        done = run(*options)
+        assert done.exit_code == 2
+        assert f"{library if library == 'torch' else 'XGBoost'}, which is not installed" in done.stderr
+        return
+    assert run(*options).exit_code == 0
+    shape = {"b": 2, "l": 1280, "dim": 896}
+    predicted, low, high = regress.load(tmp_path).predict(None, "res_add", "fwd", None, shape)
+    assert predicted == pytest.approx(law("res_add", "fwd", shape), rel=0.05)
+    assert low < predicted < high
 
 
 def test_too_few_samples(tmp_path: Path) -> None:

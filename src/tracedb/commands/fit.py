@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 )
 @click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator. May be repeated.")
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Draws of the random splits.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Targets fitted at once. [default: number of cores]"
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and learners.")
 @output_options
 def fit(
@@ -35,6 +39,7 @@ def fit(
     learner: str,
     operators: tuple[str, ...],
     repeats: int,
+    jobs: int | None,
     seed: int,
     format_name: str | None,
     out: Path | None,
@@ -44,6 +49,9 @@ def fit(
     The answer says how wrong each is on samples left out of its training, split at random, by distinct work, and by
     amount of work (trained on the smaller four fifths, tested on the rest). The models that are written have seen all.
     """
+    # Small matrices: threads within one only wait for each other. Said before numpy is imported, and to the workers.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
     from tracedb.database import open_read_only
     from tracedb.output import choose_format, write
     from tracedb.regress import dataset, fitting, store
@@ -52,9 +60,9 @@ def fit(
     with open_read_only(db) as connection:
         tables = _chosen(dataset.tables(connection), operators)
     fitted = []
-    for table in tables:
-        detail(f"fitting {table.target}: {len(table.shapes)} samples")
-        fitted.append(fitting.judged(table, learner, repeats, seed))
+    for model in fitting.judge_all(tables, learner, repeats, seed, jobs or os.cpu_count() or 1):
+        detail(f"fitted {model.target}: {model.facts['samples']} samples")
+        fitted.append(model)
     store.save(models, fitted, fitting.facts(learner, repeats, seed))
     answer = fitting.answer(fitted)
     answer.database, answer.filters = str(db), {"learner": learner, "seed": seed, "repeats": repeats}

@@ -1,7 +1,8 @@
 """Physical features of sampled operators: what a kernel's time follows from, on a log scale.
 
 Base features are the logarithms of the sizes, along which a trend may be carried on beyond the samples. The others only
-shape the residual: work and traffic, waves of tiles over the multiprocessors, alignment of sizes to tiles and vectors.
+shape the residual: waves of tiles over the multiprocessors, alignment of sizes to tiles. FLOPs and bytes are in the
+trend.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from tracedb.regress.problems import Array, Problem, problem
 
 TILES = ((128, 128), (256, 128), (128, 256))
 """Output tiles of the matrix kernels of cuBLAS and CUTLASS on NVIDIA since Ampere; rows by columns."""
-ALIGNED = (8, 64, 128, 256)
-"""Multiples that kernels pad sizes to: 16 bytes of half precision, then tiles."""
+ALIGNED = (16, 64, 128)
+"""Multiples that kernels pad the sizes of rows and matrices to."""
+UNPADDED = ("b", "tokens", "batch", "heads", "mp", "encoders", "experts")
+"""Sizes that only count how often the same is done."""
 SM_COUNTS = {"A100": 108, "GH200": 132, "H100": 132, "H200": 132, "V100": 80, "A800": 108, "L40": 142, "MI300": 304}
 """Multiprocessors by a word in the product name, for samples that do not say them."""
 MANY_MULTIPROCESSORS = 128
@@ -52,19 +55,11 @@ def features(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]], sm_
     found = problem(operator, pass_, shapes)
     columns = {f"log {name}": np.log(values) for name, values in found.sizes.items()}
     base = len(columns)
-    columns |= _amounts(found)
     columns |= _waves(found, sm_count)
     columns |= _alignment(found)
     signs = np.array([-1.0 if name in found.falling else 1.0 for name in found.sizes])
     volume = np.prod(list(found.sizes.values()), axis=0)
     return Features(tuple(columns), np.stack(list(columns.values()), axis=1), base, signs, volume)
-
-
-def _amounts(found: Problem) -> dict[str, Array]:
-    return {
-        "log flops": np.log(found.flops),
-        "log elements": np.log(found.elements),
-    }
 
 
 def _waves(found: Problem, sm_count: int) -> dict[str, Array]:
@@ -81,6 +76,6 @@ def _alignment(found: Problem) -> dict[str, Array]:
     """How much padding each size needs to become a multiple of what kernels work in."""
     columns = {}
     for name, values in found.sizes.items():
-        for unit in ALIGNED:
+        for unit in ALIGNED if name not in UNPADDED else ():
             columns[f"padding {name} {unit}"] = np.log(np.ceil(values / unit) * unit / values)
     return columns

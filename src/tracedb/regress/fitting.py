@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from itertools import repeat
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,19 @@ def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
         "scores": {score.split: _numbers(score) for score in scores(table, fit, repeats, seed)},
     }
     return found
+
+
+def judge_all(tables: Sequence[Table], learner: str, repeats: int, seed: int, jobs: int) -> Iterator[models.Model]:
+    """Yield the judged models of targets, in their order, worked out by ``jobs`` processes."""
+    if min(jobs, len(tables)) <= 1:
+        yield from (judged(table, learner, repeats, seed) for table in tables)
+        return
+    with ProcessPoolExecutor(min(jobs, len(tables)), mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(judged, tables, repeat(learner), repeat(repeats), repeat(seed))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _numbers(score: Score) -> dict[str, float]:

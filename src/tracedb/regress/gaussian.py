@@ -14,22 +14,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracedb.regress import neighbours
 from tracedb.regress.learners import Samples
+from tracedb.regress.neighbours import covariance, distance
 
 Array = NDArray[np.float64]
 
 SUBSET = 320
 STEPS = 24
 JITTER = 1e-7
-NEIGHBOURS = 48
 BLOCK = 512
+EXACT = 1_300
+"""Samples up to which all are weighed at once."""
+CHECKED = 600
+"""Samples that are left out one by one where there are more than that."""
+MOST_OUTLYING = 0.03
+"""Share of samples above which outlying ones are not outliers, but the way that the times spread."""
 OUTLYING = 4.0
 """Standard deviations from which a sample counts less."""
 
 
 @dataclass
 class Gaussian:
-    """A fitted process."""
+    """A fitted process. ``left_out``: mean and spread at each sample without it; NaN where that was not worked out."""
 
     mean: Array
     spread: Array
@@ -38,33 +45,21 @@ class Gaussian:
     scale: float
     parameters: Array
     points: Array
-    weights: Array
+    targets: Array
     noise: Array
+    weights: Array
+    """Of all samples; empty where there are too many, and predictions come from the nearest."""
     left_out: tuple[Array, Array]
 
     def predict(self, values: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation at each row; the latter from the nearest samples alone."""
         points = (values - self.mean) / self.spread
-        means, variances = [np.zeros(0)], [np.zeros(0)]
-        for start in range(0, len(points), BLOCK):
+        mean, variance = neighbours.predict(self.parameters, self.points, self.targets, self.noise, self.base, points)
+        for start in range(0, len(points) if self.weights.size else 0, BLOCK):
             part = points[start : start + BLOCK]
-            cross = _covariance(self.parameters, part, self.points, self.base)
-            means.append(cross @ self.weights)
-            variances.append(self._variance(part, cross))
-        deviation = np.sqrt(np.maximum(np.concatenate(variances), 0) + np.exp(2 * self.parameters[-1]))
-        return np.concatenate(means) * self.scale + self.level, deviation * self.scale
-
-    def _variance(self, part: Array, cross: Array) -> Array:
-        """Return what is not known of each point, given the samples that tell most of it."""
-        near = np.argsort(-cross, axis=1)[:, :NEIGHBOURS]
-        own = _own(self.parameters, part, self.base)
-        noise = np.exp(2 * self.parameters[-1]) * self.noise + JITTER
-        for row, chosen in enumerate(near):
-            inner = _covariance(self.parameters, self.points[chosen], self.points[chosen], self.base)
-            inner[np.diag_indices_from(inner)] += noise[chosen]
-            told = cross[row, chosen]
-            own[row] -= told @ np.linalg.solve(inner, told)
-        return np.asarray(own)
+            mean[start : start + BLOCK] = covariance(self.parameters, part, self.points, self.base) @ self.weights
+        deviation = np.sqrt(np.maximum(variance, 0) + np.exp(2 * self.parameters[-1]))
+        return mean * self.scale + self.level, deviation * self.scale
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all that ``restore`` needs."""
@@ -74,8 +69,9 @@ class Gaussian:
             "numbers": np.array([self.base, self.level, self.scale]),
             "parameters": self.parameters,
             "points": self.points,
-            "weights": self.weights,
+            "targets": self.targets,
             "noise": self.noise,
+            "weights": self.weights,
         }
 
 
@@ -89,28 +85,56 @@ def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Gaussian:
 def fit(samples: Samples, seed: int) -> Gaussian:
     """Fit to the residuals of samples."""
     mean, spread = samples.values.mean(axis=0), samples.values.std(axis=0) + 1e-12
-    points, base, noise = (samples.values - mean) / spread, samples.base, samples.noise
     level, scale = float(samples.residuals.mean()), float(samples.residuals.std()) + 1e-12
-    targets = (samples.residuals - level) / scale
-    chosen = np.random.default_rng(seed).permutation(len(points))[:SUBSET]
-    few, tamed, few_noise = points[chosen], _tamed(points[chosen], targets[chosen], base), noise[chosen]
+    order = np.random.default_rng(seed).permutation(len(samples.values))  # anchors are then samples from all over
+    points = ((samples.values - mean) / spread)[order]
+    targets, noise = ((samples.residuals - level) / scale)[order], samples.noise[order]
+    parameters = _parameters(points[:SUBSET], targets[:SUBSET], noise[:SUBSET], samples.base)
+    found = Gaussian(
+        mean, spread, samples.base, level, scale, parameters, points, targets, noise, np.zeros(0), (points, points)
+    )
+    middle, deviation = _exact(found) if len(points) <= EXACT else _near(found)
+    back = np.argsort(order)
+    found.left_out = (middle[back] * scale + level, deviation[back] * scale)
+    return found
+
+
+def _parameters(points: Array, targets: Array, noise: Array, base: int) -> Array:
+    """Return length scales, amplitudes and noise that are likely for samples."""
+    tamed = _tamed(points, targets, base)
     centre, width = _prior(points.shape[1])
 
     def loss(parameters: Array) -> tuple[float, Array]:
-        return _loss(parameters, few, tamed, few_noise, base, centre, width)
+        return _loss(parameters, points, tamed, noise, base, centre, width)
 
-    parameters = minimise(loss, centre, STEPS)
-    own = np.exp(2 * parameters[-1])
+    return minimise(loss, centre, STEPS)
+
+
+def _exact(found: Gaussian) -> tuple[Array, Array]:
+    """Set the weights of all samples; return mean and standard deviation at each without it."""
+    own, plain = np.exp(2 * found.parameters[-1]), found.noise
     while True:
-        inverse_diagonal, weights = _solve(parameters, points, targets, noise, base)
-        far = (np.abs(weights / np.sqrt(inverse_diagonal)) > OUTLYING) & (noise <= samples.noise)
-        if not far.any():
+        inner = covariance(found.parameters, found.points, found.points, found.base)
+        inner[np.diag_indices_from(inner)] += own * found.noise + JITTER
+        inverse = np.linalg.inv(inner)
+        known, found.weights = np.diag(inverse), inverse @ found.targets
+        far = (np.abs(found.weights / np.sqrt(known)) > OUTLYING) & (found.noise <= plain)
+        if far.mean() > MOST_OUTLYING or not far.any():
             break
-        noise = np.where(far, noise * weights**2 / inverse_diagonal, noise)
-    without = targets - weights / inverse_diagonal
-    deviation = np.sqrt(np.maximum(1 / inverse_diagonal - own * noise, 0) + own)
-    left_out = (without * scale + level, deviation * scale)
-    return Gaussian(mean, spread, base, level, scale, parameters, points, weights, noise, left_out)
+        found.noise = np.where(far, found.noise * found.weights**2 / known, found.noise)
+    variance = np.maximum(1 / known - own * found.noise, 0) + own
+    return found.targets - found.weights / known, np.sqrt(variance)
+
+
+def _near(found: Gaussian) -> tuple[Array, Array]:
+    """Return mean and standard deviation at some samples without each of them, NaN at the others."""
+    rows = np.arange(min(len(found.points), CHECKED))
+    mean, deviation = np.full((2, len(found.points)), np.nan)
+    mean[rows], variance = neighbours.predict(
+        found.parameters, found.points, found.targets, found.noise, found.base, found.points[rows], rows
+    )
+    deviation[rows] = np.sqrt(np.maximum(variance, 0) + np.exp(2 * found.parameters[-1]))
+    return mean, deviation
 
 
 def _tamed(points: Array, targets: Array, base: int) -> Array:
@@ -129,44 +153,9 @@ def _prior(features: int) -> tuple[Array, Array]:
     return centre, width
 
 
-def _distance(left: Array, right: Array) -> Array:
-    found = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)[None, :] - 2 * left @ right.T
-    return np.asarray(np.sqrt(np.maximum(found, 0) + 1e-12))
-
-
-def _parts(parameters: Array, left: Array, right: Array) -> tuple[Array, Array, Array, Array]:
-    features = left.shape[1]
-    smooth, rough = np.exp(parameters[:features]), np.exp(parameters[features : 2 * features])
-    far = np.sqrt(5) * _distance(left / smooth, right / smooth)
-    near = np.sqrt(3) * _distance(left / rough, right / rough)
-    return far, np.exp(-far), near, np.exp(-near)
-
-
 def _amplitudes(parameters: Array) -> tuple[float, float, float, float]:
     trend, smooth, rough, noise = np.exp(2 * parameters[-4:])
     return float(trend), float(smooth), float(rough), float(noise)
-
-
-def _covariance(parameters: Array, left: Array, right: Array, base: int) -> Array:
-    far, far_fade, near, near_fade = _parts(parameters, left, right)
-    trend, smooth, rough, _ = _amplitudes(parameters)
-    found = trend * (left[:, :base] @ right[:, :base].T)
-    found += smooth * (1 + far + far * far / 3) * far_fade
-    found += rough * (1 + near) * near_fade
-    return np.asarray(found)
-
-
-def _own(parameters: Array, points: Array, base: int) -> Array:
-    trend, smooth, rough, _ = _amplitudes(parameters)
-    return np.asarray(trend * np.sum(points[:, :base] ** 2, axis=1) + smooth + rough)
-
-
-def _solve(parameters: Array, points: Array, targets: Array, noise: Array, base: int) -> tuple[Array, Array]:
-    """Return the diagonal of the inverse covariance, and the weights of the samples."""
-    covariance = _covariance(parameters, points, points, base)
-    covariance[np.diag_indices_from(covariance)] += _amplitudes(parameters)[3] * noise + JITTER
-    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-    return np.sum(inverse**2, axis=0), np.asarray(inverse.T @ (inverse @ targets))
 
 
 def _loss(
@@ -174,7 +163,9 @@ def _loss(
 ) -> tuple[float, Array]:
     """Return the negative log posterior and its gradient."""
     features = points.shape[1]
-    far, far_fade, near, near_fade = _parts(parameters, points, points)
+    far = np.sqrt(5) * distance(points, points, np.exp(parameters[:features]))
+    near = np.sqrt(3) * distance(points, points, np.exp(parameters[features : 2 * features]))
+    far_fade, near_fade = np.exp(-far), np.exp(-near)
     trend, smooth, rough, own = _amplitudes(parameters)
     along = trend * (points[:, :base] @ points[:, :base].T)
     slow, quick = smooth * (1 + far + far * far / 3) * far_fade, rough * (1 + near) * near_fade

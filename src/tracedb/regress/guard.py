@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ALLOWED = 0.99
-"""Share of the pairs of comparable samples whose falls are taken as real."""
+"""Share of the samples whose largest fall to one that does more is taken as real."""
+SLACK = 0.02
+"""Fall in log time that is allowed besides."""
 PAIRS = 1_500
 BLOCK = 256
 
@@ -34,12 +36,12 @@ class Guard:
         rising = sizes * signs
         few = np.linspace(0, len(rising) - 1, min(len(rising), PAIRS)).astype(int)
         some, at = rising[few], times[few]
-        falls = [np.zeros(1)]
+        falls = []
         for start in range(0, len(some), BLOCK):
             smaller = np.all(some[start : start + BLOCK, None, :] <= some[None, :, :] + 1e-9, axis=2)
             fall = at[start : start + BLOCK, None] - at[None, :]
-            falls.append(np.maximum(fall[smaller], 0))
-        return cls(rising, times, signs, float(np.quantile(np.concatenate(falls), ALLOWED)) + 0.01)
+            falls.append(np.where(smaller, fall, 0).max(axis=1))
+        return cls(rising, times, signs, float(np.quantile(np.concatenate(falls), ALLOWED)) + SLACK)
 
     def within(self, sizes: Array, times: Array) -> Array:
         """Return predicted log times drawn to between the samples that do less and those that do more."""

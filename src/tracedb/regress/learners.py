@@ -40,7 +40,7 @@ class Learned(Protocol):
     """A fitted learner."""
 
     left_out: tuple[Array, Array]
-    """For each sample, the mean and spread that were predicted when it was left out."""
+    """For each sample, the mean and spread that were predicted when it was left out; NaN where it never was."""
 
     def predict(self, values: Array) -> tuple[Array, Array]:
         """Return mean and spread at each row."""

@@ -119,6 +119,7 @@ def _quantile(left_out: tuple[Array, Array], place: NDArray[np.int_], rest: Arra
     All rows of the same work are left out together, so the interval is for work that was not sampled.
     """
     mean, spread = left_out
-    scores = np.sort(np.abs(rest - mean[place]) / np.maximum(spread[place], SMALLEST_SPREAD))
+    scores = np.abs(rest - mean[place]) / np.maximum(spread[place], SMALLEST_SPREAD)
+    scores = np.sort(scores[np.isfinite(scores)])
     rank = min(int(np.ceil((len(scores) + 1) * COVERAGE)), len(scores)) - 1
     return float(scores[rank])
