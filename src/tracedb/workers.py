@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -23,8 +24,14 @@ from tracedb.ingester import Capture
 from tracedb.loading import load
 from tracedb.tasks import Loaded, Outcome, Request, Task
 
-QUIET_START = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
-"""Runs a module's ``main``; Ctrl-C while it is still importing ends it without a traceback."""
+QUIET_START = (
+    "__file__ = 'tracedb'; import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
+)
+"""Runs a module's ``main``; Ctrl-C while it is still importing ends it without a traceback.
+
+A program without ``__file__`` is a notebook or a prompt to DuckDB, which then draws a progress bar on standard output
+beside a query of more than two seconds.
+"""
 
 
 def load_all(
@@ -224,8 +231,16 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _own_stdout() -> IO[str]:
+    """Return the pipe to the parent. What anything else prints, in Python or below it, goes to standard error."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = sys.stderr
+    return out
+
+
 def _serve_parent() -> None:
-    out, sys.stdout = sys.stdout, sys.stderr  # what an ingester prints must not get among the messages
+    out = _own_stdout()
 
     def say(message: dict[str, Any]) -> None:
         _send(out, json.dumps(message))

@@ -16,6 +16,7 @@ import pytest
 
 from ingest.loading import ask, contents, ingest, trace
 from ingest.traces import document, launched, write
+from tracedb import workers
 
 
 @cache
@@ -82,7 +83,8 @@ class TestJobs:
         small = [trace(tmp_path / "in" / f"small{i}.json", 5 + i) for i in range(3)]
         large = long_trace(tmp_path / "in" / "large.json")
         with background(tmp_path / "in", db=tmp_path / "db", jobs=2) as child:
-            worker = wait_for(lambda: reader_of(child.pid, large))
+            # The parent has it open for a moment too, to recognise it.
+            worker = wait_for(lambda: reader if (reader := reader_of(child.pid, large)) != child.pid else None)
             os.kill(worker, signal.SIGKILL)
             _, stderr = child.communicate(timeout=60)
         assert child.returncode == 1
@@ -98,6 +100,23 @@ class TestJobs:
             assert done.exit_code == 1
             assert all(f"tracedb: error: {path}: " in done.stderr for path in paths)
             assert done.stderr.count("try --jobs 1") == 3
+
+    def test_what_a_worker_prints_is_no_message(self, tmp_path: Path) -> None:
+        """Neither below Python nor by DuckDB, which draws a progress bar where it takes a program for a prompt."""
+        (tmp_path / "probe.py").write_text(
+            "import os, duckdb\n"
+            "from tracedb import workers\n"
+            "def main():\n"
+            "    out = workers._own_stdout()\n"
+            "    os.write(1, b'noise')\n"
+            "    print('more noise')\n"
+            "    bar = duckdb.connect().sql(\"SELECT current_setting('enable_progress_bar')\").fetchall()\n"
+            "    print(bar, file=out, flush=True)\n"
+        )
+        command = [sys.executable, "-c", workers.QUIET_START.format("probe")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert done.stdout == "[(False,)]\n"
+        assert "noise" in done.stderr and "more noise" in done.stderr
 
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_ctrl_c_leaves_a_sound_file(self, tmp_path: Path, jobs: int) -> None:
