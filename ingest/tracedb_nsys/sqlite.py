@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb_nsys import plain
+from tracedb_nsys.ahead import in_turn
 from tracedb_nsys.tables import TEXT, decoded, is_export, schema
 
 adbc: Any
@@ -24,6 +26,7 @@ MAGIC = b"SQLite format 3\x00"
 BATCH_ROWS = 32_768
 BATCH_ROWS_PLAIN = 16_384
 SNIFF = 1 << 20
+PIECE_BATCHES = 4
 MOST_GAPS = 4
 """How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
 LOCK_WAIT_S = 2.0
@@ -105,21 +108,24 @@ class SqliteExport:
         return self._ask(f"SELECT {wanted} FROM {_quoted(table)}")
 
     def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
-        """Return iterators over ranges of row numbers."""
+        """Return one iterator, whose rows ``parts`` threads read ahead by ranges of row numbers."""
         span = self._span(table)
         if span is None:
             return [_numbered(self._run(self._select(table, columns, "0", ""), columns))]
         low, high = span
-        step = max(-(-(high - low + 1) // max(parts, 1)), BATCH_ROWS)
-        ranges = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
-        if adbc is None and TEXT.isdisjoint(columns) and high - low < MOST_GAPS * self.count(table):
-            return [self._numbers(table, columns, rows) for rows in ranges]
-        return [
-            self._run(
-                self._select(table, columns, "rowid", f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"), columns
-            )
-            for rows in ranges
-        ]
+        if high < low:
+            return []
+        if high - low >= MOST_GAPS * self.count(table):
+            return [self._run(self._select(table, columns, "rowid", ""), columns)]
+        step = PIECE_BATCHES * BATCH_ROWS
+        pieces = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
+        return [in_turn(partial(self._piece, table, columns), pieces, parts)]
+
+    def _piece(self, table: str, columns: Sequence[str], rows: range) -> list[pa.RecordBatch]:
+        if adbc is None and TEXT.isdisjoint(columns):
+            return list(self._numbers(table, columns, rows))
+        where = f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"
+        return list(self._run(self._select(table, columns, "rowid", where), columns))
 
     def _span(self, table: str) -> tuple[int, int] | None:
         """Return the least and greatest row number; None for a table without."""

@@ -167,6 +167,15 @@ class TestTypes:
         )
         assert len(Loaded(path, db=tmp_path / "a.duckdb").rows("kernel_event", "name")) == 334
 
+    def test_few_rows_were_left(self, tmp_path: Path) -> None:
+        """Numbers far apart are not gone through range by range."""
+        path = change(
+            many(50).sqlite(tmp_path / "a.sqlite"),
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET rowid = 4000000000000 + rowid WHERE rowid > 25",
+        )
+        found = Loaded(path, db=tmp_path / "a.duckdb")
+        assert found.rows("kernel_event", "count(*)", "sum(start_ns)::BIGINT") == [(50, 12_250)]
+
     def test_a_table_without_row_numbers(self, tmp_path: Path) -> None:
         path = change(
             many(0).sqlite(tmp_path / "a.sqlite"),

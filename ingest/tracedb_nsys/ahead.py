@@ -1,0 +1,30 @@
+"""Pieces of a table read ahead by several threads, and handed on in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+
+def in_turn(
+    read: Callable[[range], list[pa.RecordBatch]], pieces: Sequence[range], threads: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of all pieces, one piece after the other; at most ``threads`` + 1 of them are in memory.
+
+    DuckDB drains the parts of a union one by one, so that parts alone would not be read at the same time.
+    """
+    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+    with ThreadPoolExecutor(max(threads, 1), thread_name_prefix="tracedb-nsys") as pool:
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(read, piece))
+                if len(waiting) > threads:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
