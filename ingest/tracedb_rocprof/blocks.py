@@ -57,7 +57,7 @@ class Parser:
 
     def parse(self, data: bytes) -> Block:
         """Return the columns of a block; nothing is raised over what cannot be read."""
-        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
         is_plain = self._is_plain(data, lines)
         if is_plain or _is_clean(data):
             try:
@@ -68,11 +68,12 @@ class Parser:
 
     def _is_plain(self, data: bytes, lines: int) -> bool:
         """Whether each line is a record: all hold as many quotes as the first, whose quotes stand round its texts."""
-        returns = data.count(b"\r")
-        if returns and (returns != data.count(b"\r\n") or returns < lines - 1):
-            return False
+        if b"\r" in data:
+            returns = data.count(b"\r")
+            if returns != data.count(b"\r\n") or returns < lines - 1:
+                return False
         first = data[: data.find(b"\n") + 1 or len(data)]
-        return data.count(b'"') == lines * first.count(b'"') and _is_clean(first)
+        return _count(data, QUOTE) == lines * first.count(b'"') and _is_clean(first)
 
     def _fast(self, data: bytes, lines: int | None) -> Block:
         table = pa_csv.read_csv(
@@ -101,6 +102,11 @@ class Parser:
         example = found.unreadable[0][:80].decode("utf-8", errors="replace").strip() if found.unreadable else ""
         is_open = bool(found.unreadable) and data.endswith(found.unreadable[-1]) and not data.endswith(b"\n")
         return Block(columns, rows, len(found.unreadable), example, is_open, is_undecided=True)
+
+
+def _count(data: bytes, letter: int) -> int:
+    """Return how often a byte stands in the data; where it stands often, faster than its own method."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == letter))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -89,14 +89,15 @@ def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted:
 
 
 GRID = ", ".join(f"(g.grid_{axis} + g.block_{axis} - 1) // nullif(g.block_{axis}, 0) AS grid_{axis}" for axis in "xyz")
-BLOCK = ", ".join(f"nullif(g.block_{axis}, 0) AS block_{axis}" for axis in "xyz")
+BLOCK = ", ".join(f"nullif(g.block_{axis}, 0)::BIGINT AS block_{axis}" for axis in "xyz")
 # Sorted while narrow; names are joined on last, and keep the order.
 KERNELS = f"""
 SELECT
     g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
     g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, c.launch_id, g.graph AS graph_id,
-    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, TRY_CAST(g.vgprs AS INTEGER) AS registers_per_thread,
-    g.static_bytes AS static_shared_bytes, g.shared_bytes, coalesce(m.event_id IS NOT NULL, false) AS is_counted
+    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
+    g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes,
+    coalesce(m.event_id IS NOT NULL, false) AS is_counted
 FROM (
     SELECT g.*, d.device_id FROM staged_kernel AS g LEFT JOIN link_device AS d ON d.agent = g.agent
     WHERE g.proc = {{proc}} {{order}}

@@ -22,11 +22,11 @@ NONE = np.iinfo(np.int64).min
 FAR = 1 << 62  # times beyond are none: sums overflow
 HOUR_NS = 3_600_000_000_000
 
-EVENT = "event_id BIGINT, proc INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT, correlation BIGINT"
+EVENT = "event_id BIGINT, proc INTEGER, name INTEGER, start_ns BIGINT, duration_ns BIGINT, correlation BIGINT"
 STAGED = {
-    "kernel": f"""{EVENT}, agent INTEGER, queue BIGINT, stream BIGINT, dispatch BIGINT, is_counted BOOLEAN,
-        graph BIGINT, graph_node BIGINT, vgprs BIGINT, static_bytes BIGINT, shared_bytes BIGINT,
-        block_x BIGINT, block_y BIGINT, block_z BIGINT, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT""",
+    "kernel": f"""{EVENT}, agent INTEGER, queue BIGINT, stream BIGINT, dispatch BIGINT, graph BIGINT, graph_node BIGINT,
+        vgprs INTEGER, static_bytes INTEGER, shared_bytes INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,
+        grid_x BIGINT, grid_y BIGINT, grid_z BIGINT""",
     "copy": f"{EVENT}, source INTEGER, target INTEGER, queue BIGINT, stream BIGINT, bytes BIGINT",
     "call": f"{EVENT}, tid BIGINT, pid BIGINT",
     "marker": f"{EVENT}, tid BIGINT, pid BIGINT, style VARCHAR",
@@ -36,6 +36,10 @@ STAGED = {
 }
 """The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts."""
 GPU = ("kernel", "copy", "counter")
+NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
+"""Columns whose values must fit into 32 bits; others are NULL."""
+HELD_ROWS = 1 << 18
+"""So many kernels are held back and put in order before half of them are staged."""
 
 
 @dataclass
@@ -46,7 +50,7 @@ class Order:
     agents: set[int] = field(default_factory=set)
     is_kept: bool = True
 
-    def follow(self, starts: Numbers, agents: Numbers) -> None:
+    def follow(self, starts: Numbers, agents: npt.NDArray[Any]) -> None:
         """Take the next events."""
         if not len(starts):
             return
@@ -70,6 +74,7 @@ class Stage:
         self.order = Order()
         self.events_read = 0
         self._numbers: dict[str, int] = {}
+        self._held: list[pa.Table] = []
         for name, columns in STAGED.items():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
 
@@ -88,13 +93,29 @@ class Stage:
             untimed = (start == NONE) | ((start == 0) & (end == 0))
             made["start_ns"] = np.where(untimed, 0, start)
             made["duration_ns"] = np.where(untimed, 0, made["duration_ns"])
-        if table == "kernel":
-            agents = made["agent"] if "agent" in made else np.full(rows, NONE)
-            self.order.follow(start[is_usable], agents[is_usable])
         batch = pa.table({name: _arrow(values) for name, values in made.items()})
         if not is_usable.all():
             batch = batch.filter(pa.array(is_usable))
-        self._insert(table, batch)
+        if table == "kernel":
+            self._held.append(batch)
+            if sum(held.num_rows for held in self._held) >= HELD_ROWS:
+                self._release(HELD_ROWS // 2)
+        else:
+            self._insert(table, batch)
+
+    def _release(self, rows: int | None = None) -> None:
+        """Stage the first of the kernels held back, in the order of their starts: buffers are written out of order."""
+        if not self._held:
+            return
+        held = pa.concat_tables(self._held)
+        starts = held["start_ns"].to_numpy()
+        if not bool((starts[1:] >= starts[:-1]).all()):
+            held = held.take(pa.array(np.argsort(starts, kind="stable")))
+        ready = held if rows is None else held.slice(0, rows)
+        self._held = [] if rows is None else [held.slice(rows)]
+        agents = ready["agent"].fill_null(0).to_numpy() if "agent" in ready.column_names else np.zeros(ready.num_rows)
+        self.order.follow(ready["start_ns"].to_numpy(), agents)
+        self._insert("kernel", ready)
 
     def _usable(self, start: Numbers, end: Numbers, is_gpu: bool, may_be_untimed: bool) -> npt.NDArray[np.bool_]:
         """Return which events have usable times, and account for the others."""
@@ -115,7 +136,9 @@ class Stage:
     def _insert(self, table: str, batch: pa.Table) -> None:
         if batch.num_rows:
             self.connection.register("feed", batch)
-            self.connection.execute(f"INSERT INTO staged_{table} BY NAME SELECT * FROM feed")
+            narrow = [f"TRY_CAST({name} AS INTEGER) AS {name}" for name in NARROW if name in batch.column_names]
+            columns = f"* REPLACE ({', '.join(narrow)})" if narrow else "*"
+            self.connection.execute(f"INSERT INTO staged_{table} BY NAME SELECT {columns} FROM feed")
             self.connection.unregister("feed")
 
     def damaged(self, damages: list[str]) -> None:
@@ -124,7 +147,8 @@ class Stage:
             self.account.warned("stream_damaged", 1, f"{damage}; what comes before is loaded")
 
     def finish(self) -> None:
-        """Put the texts down, when all that name them are there."""
+        """Put down what was held back, and the texts, when all that name them are there."""
+        self._release()
         self._insert("text", self.texts.table())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from command import report
 from ingest.loading import ask, ingest
 from ingest.rocprof_loaded import captures, read, read_capture
 
@@ -158,3 +159,19 @@ def test_legacy_results_of_rocprof_v1() -> None:
         2_046_349,
     )
     assert reading.kernels()[1][0].startswith("void laplacian_kernel<double>(double*, double const*")
+
+
+def test_two_vendors_under_one_classifier(tmp_path: Path) -> None:
+    """One model on an H100, on an MI300X, and a recording of rocprofv3: the same classes, told apart by vendor."""
+    db = tmp_path / "vendors.duckdb"
+    public = SHARED.parent / "torch" / "public"
+    models = [public / f"tracelens_{gpu}_bert_small.json.gz" for gpu in ("h100", "mi300")]
+    assert ingest(*models, SHARED / "component_m8", db=db).exit_code == 0
+    rows = report(db, "matmul-fraction", "--by", "vendor", "--source", "torch")
+    found = {(row["vendor"], row["class"]): row["calls"] for row in rows}
+    assert {found[vendor, "matmul"] for vendor in ("NVIDIA", "AMD")} == {26}
+    assert {kind for _, kind in found} == {kind for vendor, kind in found if vendor == "AMD"}
+    shares = {row["vendor"]: row["share_percent"] for row in rows if row["class"] == "matmul"}
+    assert 60 < shares["NVIDIA"] < 70 and 40 < shares["AMD"] < 50
+    names = report(db, "top-kernels", "--by", "vendor", "--top", "0")
+    assert sum(row["calls"] for row in names if row["vendor"] == "AMD") == 60 + 22
