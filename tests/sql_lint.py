@@ -66,12 +66,17 @@ def parsed(text: str) -> list[Any]:
     return [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]
 
 
+def _plain(path: Path) -> str:
+    """Return the text of a file with words for the places that ``tracedb compare`` fills."""
+    return re.sub(r"\{(\w+)\}", r"\1", path.read_text(encoding="utf-8"))
+
+
 def faults(root: Path = SQL) -> list[str]:
     """Return every fault of every file, each with its place."""
     tables = _tables(root.parent / "schemas" / "v1.sql") if (root.parent / "schemas").is_dir() else set()
     found: list[str] = []
-    for path in sorted((root / "derive").glob("*.sql")):
-        found += [f"derive/{path.name}: {text}" for text in _text_faults(path.read_text(encoding="utf-8"))]
+    for path in sorted([*(root / "derive").glob("*.sql"), *(root / "compare").glob("*.sql")]):
+        found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)
     for view in files:
         found += [f"{view.version}/{view.path.name}: {text}" for text in _view_faults(view, tables)]

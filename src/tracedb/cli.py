@@ -19,6 +19,7 @@ from tracedb.errors import QUERY_INTERRUPTED, TracedbError
 COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.commands.ingest:ingest", "Load traces: files or folders, of any profiler."),
     "report": ("tracedb.commands.report:report", "Print one view, filtered, grouped, ordered."),
+    "compare": ("tracedb.commands.compare:compare", "Put runs beside a baseline; gates for CI."),
     "sql": ("tracedb.commands.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.commands.export:export", "Write files for other tools, such as input files of rocprofv3."),
     "shell": ("tracedb.commands.shell:shell", "Open a read-only SQL prompt on the database."),

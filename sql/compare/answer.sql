@@ -1,0 +1,110 @@
+-- Compares each side with the baseline: means over units, what is due to the number of calls and what to their time,
+-- and whether the difference is beyond the spread between units.
+-- In:  temp tables side_unit, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side.
+-- Out: temp table answer.
+-- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney as in v1.overlap_effect,
+-- from 4 units a side on), which needs no draws and gives the same answer every time.
+CREATE OR REPLACE TEMP TABLE answer AS
+WITH places AS (
+    SELECT 'timeline' AS kind, side, unit FROM side_timeline_unit
+    UNION ALL
+    SELECT k.kind, u.side, u.unit
+    FROM side_unit AS u
+    CROSS JOIN (SELECT DISTINCT kind FROM side_value WHERE kind <> 'timeline') AS k
+),
+
+entries AS (
+    SELECT DISTINCT kind, name FROM side_value
+),
+
+filled AS (
+    SELECT
+        n.kind, n.name, p.side, p.unit,
+        coalesce(v.calls, 0) AS calls,
+        coalesce(v.total_ns, 0) AS total_ns
+    FROM entries AS n
+    INNER JOIN places AS p ON p.kind = n.kind
+    LEFT JOIN side_value AS v ON v.kind = n.kind AND v.name = n.name AND v.side = p.side AND v.unit = p.unit
+),
+
+means AS (
+    SELECT kind, name, side, count(*) AS units, sum(calls) AS calls, sum(total_ns) AS total_ns
+    FROM filled
+    GROUP BY kind, name, side
+),
+
+pairs AS (
+    SELECT
+        o.side, o.kind, o.name, b.units AS base_units, o.units AS other_units,
+        b.calls AS base_calls, o.calls AS other_calls, b.total_ns AS base_total_ns, o.total_ns AS other_total_ns
+    FROM means AS o
+    INNER JOIN means AS b ON b.kind = o.kind AND b.name = o.name AND b.side = {baseline}
+    WHERE o.side <> {baseline} AND (o.calls > 0 OR b.calls > 0)
+),
+
+ranked AS (
+    SELECT
+        s.side AS other, f.kind, f.name, f.side,
+        rank() OVER value AS first_place,
+        count(*) OVER (PARTITION BY s.side, f.kind, f.name, f.total_ns) AS ties
+    FROM filled AS f
+    INNER JOIN side_name AS s ON s.side <> {baseline} AND f.side IN (s.side, {baseline})
+    WINDOW value AS (PARTITION BY s.side, f.kind, f.name ORDER BY f.total_ns)
+),
+
+sums AS (
+    SELECT
+        other, kind, name,
+        count(*) AS n,
+        count(*) FILTER (side = other) AS n_other,
+        count(*) FILTER (side <> other) AS n_base,
+        sum(2 * first_place + ties - 1) FILTER (side = other) AS twice_ranks,
+        sum(ties::HUGEINT * ties - 1) AS tie_cubes
+    FROM ranked
+    GROUP BY other, kind, name
+),
+
+tests AS (
+    SELECT
+        other, kind, name, n_other, n_base,
+        n_other::DOUBLE * n_base AS pairs,
+        (twice_ranks - n_other * (n_other + 1)) / 2 AS slower_pairs,
+        sqrt(pairs / 12 * (n + 1 - tie_cubes / nullif(n::DOUBLE * (n - 1), 0))) AS pairs_stddev,
+        CASE WHEN pairs_stddev > 0 THEN greatest(abs(slower_pairs - pairs / 2) - 0.5, 0) / pairs_stddev ELSE 0 END
+            / sqrt(2) AS x,
+        2 / (2 + x) AS t
+    FROM sums
+)
+
+SELECT
+    n.name AS side,
+    p.kind,
+    p.name,
+    CASE WHEN p.base_calls = 0 THEN 'new' WHEN p.other_calls = 0 THEN 'vanished' ELSE 'both' END AS status,
+    p.base_units,
+    p.other_units AS units,
+    p.base_calls / p.base_units AS base_calls_per_unit,
+    p.other_calls / p.other_units AS calls_per_unit,
+    p.base_total_ns / p.base_units AS base_mean_ns,
+    p.other_total_ns / p.other_units AS mean_ns,
+    p.other_total_ns / p.other_units - p.base_total_ns / p.base_units AS difference_mean_ns,
+    (p.other_total_ns / p.other_units) / nullif(p.base_total_ns / p.base_units, 0) AS ratio,
+    p.base_total_ns / nullif(p.base_calls, 0) AS base_call_mean_ns,
+    p.other_total_ns / nullif(p.other_calls, 0) AS call_mean_ns,
+    CASE WHEN p.base_calls > 0
+        THEN (p.other_calls / p.other_units - p.base_calls / p.base_units) * (p.base_total_ns / p.base_calls)
+        ELSE p.other_total_ns / p.other_units END AS by_calls_mean_ns,
+    difference_mean_ns - by_calls_mean_ns AS by_time_mean_ns,
+    CASE WHEN t.n_other >= 4 AND t.n_base >= 4 THEN least(1.0, t.t * exp(
+        -t.x * t.x - 1.26551223 + t.t * (1.00002368 + t.t * (0.37409196 + t.t * (0.09678418 + t.t * (-0.18628806
+        + t.t * (0.27886807 + t.t * (-1.13520398 + t.t * (1.48851587 + t.t * (-0.82215223 + t.t * 0.17087277))))))))
+    )) END AS p_value,
+    CASE
+        WHEN p_value IS NULL THEN 'too few units'
+        WHEN p_value >= 0.05 THEN 'within the spread'
+        WHEN difference_mean_ns > 0 THEN 'slower'
+        ELSE 'faster'
+    END AS verdict
+FROM pairs AS p
+INNER JOIN side_name AS n ON n.side = p.side
+INNER JOIN tests AS t ON t.other = p.side AND t.kind = p.kind AND t.name = p.name;

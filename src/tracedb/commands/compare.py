@@ -1,0 +1,74 @@
+"""``tracedb compare``: runs beside a baseline, and gates for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracedb.commands.options import database_option, note, output_options
+
+
+@click.command()
+@click.argument("sides", nargs=-1, required=True, metavar="A B [C…]")
+@database_option
+@click.option("--baseline", metavar="A", help="Which of the sides the others are compared with. [default: the first]")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(["total", "timeline", "class", "collective", "gemm", "kernel"]),
+    help="Only this kind of entry. May be repeated.",
+)
+@click.option("--skip-warmup", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N steps.")
+@click.option(
+    "--fail-on",
+    "limits",
+    multiple=True,
+    metavar="LIMIT",
+    help="End with exit code 4 where this is exceeded: [KIND.]METRIC>LIMIT[%], such as 'total_ns>5%'. May be repeated.",
+)
+@click.option("--top", type=click.IntRange(min=0), metavar="N", help="The N largest differences of each kind; 0: all.")
+@output_options
+def compare(
+    sides: tuple[str, ...],
+    db: Path,
+    baseline: str | None,
+    kinds: tuple[str, ...],
+    skip_warmup: int,
+    limits: tuple[str, ...],
+    top: int | None,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Compare runs: kernels, classes, GEMMs, collectives, timeline.
+
+    A side is a database file, labels (channels=16 or threads=256,channels=16), or a part of a capture's path; labels
+    and paths are looked up in --db. Values are means over units: steps of ranks where steps are marked, else captures.
+    """
+    from tracedb import comparison
+    from tracedb.errors import UsageError
+    from tracedb.output import choose_format, write
+
+    if len(sides) < 2:
+        raise UsageError("compare needs two sides or more")
+    if len(set(sides)) < len(sides):
+        raise UsageError("a side is named twice")
+    if baseline is not None and baseline not in sides:
+        raise UsageError(f"--baseline {baseline} is none of the sides: {', '.join(sides)}")
+    gates = [comparison.gate(text) for text in limits]
+    form = choose_format(format_name, out)
+    if top is None:
+        top = 10 if form in ("table", "markdown", "html") else 0
+    first = sides.index(baseline) if baseline is not None else 0
+    with comparison.compared([comparison.side(text, db) for text in sides], first, skip_warmup) as connection:
+        found = comparison.answer(connection, kinds, top)
+        found.database = str(db)
+        found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
+        note(f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked")
+        write(found, form, out)
+        failed = comparison.broken(connection, gates)
+    for text in failed:
+        click.echo(f"tracedb: gate failed: {text}", err=True)
+    if failed:
+        click.get_current_context().exit(4)

@@ -1,0 +1,211 @@
+"""Comparing runs: each side's work by unit, put beside a baseline by SQL (``sql/compare``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from tracedb import rooms
+from tracedb.database import check_version, open_read_only, quoted
+from tracedb.errors import NotCaptured, UsageError
+from tracedb.output import Answer, Show, from_sql
+from tracedb.selection import Filters, capture_conditions
+
+KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
+_METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
+            "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
+_GATE = re.compile(r"(?:(\w+)\.)?(\w+)\s*>\s*([0-9.]+)\s*(%?)")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the runs: how it was named, its database, and the condition on its captures ``c``."""
+
+    name: str
+    database: Path
+    captures: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on a growth: of all kernel time, or of every entry of a kind."""
+
+    text: str
+    kind: str
+    metric: str
+    limit: float
+    is_percent: bool
+
+    @property
+    def broken(self) -> str:
+        """The condition on rows of the answer that break it."""
+        base, other = _METRICS[self.metric]
+        growth = f"{other} - {base}"
+        if self.is_percent:
+            growth = f"100 * ({growth}) / nullif({base}, 0)"
+        return f"kind = {quoted(self.kind)} AND {growth} > {self.limit!r}"
+
+
+def side(text: str, db: Path) -> Side:
+    """Return the side that a word means: a database file, ``KEY=VALUE[,KEY=VALUE]``, or (part of) a capture's path."""
+    path = Path(text)
+    if path.is_file() and _is_database(path):
+        return Side(text, path, "true")
+    if "=" in text and not path.exists():
+        where: dict[str, tuple[str, ...]] = {}
+        for pair in text.split(","):
+            key, _, value = pair.partition("=")
+            where[key] = (*where.get(key, ()), value)
+        keys = {"rank": Filters(ranks=tuple(_rank(value) for value in where.pop("rank", ()))), "": Filters(where=where)}
+        return Side(text, db, " AND ".join(item for part in keys.values() for item in capture_conditions(part, "c")))
+    return Side(text, db, f"contains(c.path, {quoted(text)})")
+
+
+def _rank(text: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"rank={text}: a rank is a number")
+    return int(text)
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def gate(text: str) -> Gate:
+    """Return the gate that ``[KIND.]METRIC>LIMIT[%]`` means. Raises ``UsageError``."""
+    match = _GATE.fullmatch(text.strip())
+    if match is None or match[2] not in _METRICS or (match[1] or "total") not in KINDS:
+        raise UsageError(
+            f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%], such as 'total_ns>5%' or 'kernel.call_ns>20%'; "
+            f"metrics: {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
+        )
+    try:
+        limit = float(match[3])
+    except ValueError as error:
+        raise UsageError(f"--fail-on {text!r}: {match[3]} is no number") from error
+    return Gate(text, match[1] or "total", match[2], limit, bool(match[4]))
+
+
+@contextmanager
+def compared(sides: Sequence[Side], baseline: int, skip_warmup: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
+    paths = list(dict.fromkeys(item.database for item in sides))
+    for path in paths:  # the errors of a file that is missing, busy or none of ours
+        open_read_only(path).close()
+    with duckdb.connect(":memory:") as connection:
+        for number, path in enumerate(paths):
+            connection.execute(f"ATTACH {quoted(str(path))} AS side_{number} (READ_ONLY)")
+            connection.execute(f"USE side_{number}")
+            check_version(connection, path)
+        connection.execute("USE memory")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("CREATE TEMP TABLE side_name (side INTEGER, name VARCHAR)")
+        connection.execute("CREATE TEMP TABLE side_unit (side INTEGER, unit VARCHAR)")
+        connection.execute("CREATE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR)")
+        connection.execute(
+            """CREATE TEMP TABLE side_value (
+                   side INTEGER, kind VARCHAR, name VARCHAR, unit VARCHAR, calls BIGINT, total_ns BIGINT)"""
+        )
+        for number, item in enumerate(sides):
+            connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
+            named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
+            _run(connection, "side", {**named, "captures": item.captures, "skip": str(skip_warmup)})
+            _check(connection, number, item, skip_warmup)
+        _run(connection, "answer", {"baseline": str(baseline)})
+        yield connection
+
+
+def _run(connection: duckdb.DuckDBPyConnection, name: str, places: dict[str, str]) -> None:
+    text = rooms.text("sql", "compare", f"{name}.sql")
+    for place, sql in places.items():
+        text = text.replace("{" + place + "}", sql)
+    connection.execute(text)
+
+
+def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, skip_warmup: int) -> None:
+    ((captures, units),) = connection.execute(
+        "SELECT (SELECT count(*) FROM side_capture), (SELECT count(*) FROM side_unit WHERE side = ?)", [number]
+    ).fetchall()
+    if not captures:
+        raise NotCaptured(
+            f"{item.name}: no capture of {item.database} is meant; a side is a database file, KEY=VALUE of labels, or "
+            "a part of a capture's path"
+        )
+    if not units:
+        left = f" after {skip_warmup} steps of warm-up" if skip_warmup else ""
+        raise NotCaptured(f"{item.name}: no kernels were captured{left}")
+
+
+def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int) -> Answer:
+    """Return the rows, by side and kind, the largest differences first."""
+    wanted = kinds or KINDS
+    order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
+    limit = f"QUALIFY row_number() OVER (PARTITION BY side, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
+    found = from_sql(
+        connection,
+        f"""SELECT * FROM temp.answer WHERE kind IN ({", ".join(quoted(kind) for kind in wanted)}) {limit}
+            ORDER BY side, CASE kind {order} END, {_BY_SIZE}""",
+        _MEANINGS,
+    )
+    found.report, found.shows = "compare", list(_SHOWS)
+    return found
+
+
+def broken(connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate]) -> list[str]:
+    """Return in words which gates do not hold."""
+    said = []
+    for item in gates:
+        base, other = _METRICS[item.metric]
+        rows = connection.execute(
+            f"""SELECT side, name, format('{{:.0f}} → {{:.0f}} ({{:+.1f}} %)', {base}, {other},
+                       100 * ({other} - {base}) / nullif({base}, 0))
+                FROM temp.answer WHERE {item.broken} ORDER BY {other} - {base} DESC, side, name"""
+        ).fetchall()
+        if rows:
+            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+            said.append(f"{item.text}: {rows[0][0]}: {rows[0][1]}: {rows[0][2]}{more}")
+    return said
+
+
+_BY_SIZE = "abs(difference_mean_ns) DESC, name"
+_MEANINGS = {
+    "side": "The run that is compared with the baseline.",
+    "kind": "What is compared: total, timeline, class, collective, gemm (kernel and shapes), kernel.",
+    "name": "Which of these.",
+    "status": "both, new (not in the baseline) or vanished (only there).",
+    "base_units": "Units of the baseline: steps of ranks where all captures mark steps, else captures.",
+    "units": "Units of the side.",
+    "base_calls_per_unit": "Calls per unit in the baseline.",
+    "calls_per_unit": "Calls per unit in the side.",
+    "base_mean_ns": "Time per unit in the baseline, in ns.",
+    "mean_ns": "Time per unit in the side, in ns.",
+    "difference_mean_ns": "Side less baseline, in ns.",
+    "ratio": "Side over baseline.",
+    "base_call_mean_ns": "Time per call in the baseline, in ns.",
+    "call_mean_ns": "Time per call in the side, in ns.",
+    "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
+    "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
+    "p_value": "Two-sided p-value of the Mann-Whitney test over units; NULL below 4 units a side.",
+    "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units.",
+}
+_SHOWS = (
+    Show(("side",), floor=8),
+    Show(("kind",)),
+    Show(("name",), kind="name", floor=24),
+    Show(("base_calls_per_unit", "calls_per_unit"), "calls", "pair", drop=1),
+    Show(("base_mean_ns",), "baseline"),
+    Show(("mean_ns",), "now"),
+    Show(("difference_mean_ns",), "difference"),
+    Show(("ratio",), kind="ratio"),
+    Show(("by_calls_mean_ns",), "by calls", drop=2),
+    Show(("by_time_mean_ns",), "by time", drop=2),
+    Show(("p_value",), "p", "number", drop=3),
+    Show(("status",), drop=4, floor=4),
+    Show(("verdict",), floor=6),
+)

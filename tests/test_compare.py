@@ -1,0 +1,116 @@
+"""``tracedb compare``: runs beside a baseline, what is due to calls and what to time, gates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import run
+from tiny import ADD, GEMM, NCCL, Tiny
+
+
+def rows(*arguments: str | Path) -> list[dict[str, Any]]:
+    done = run("-q", "compare", *arguments, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return found
+
+
+def made(path: Path, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> Tiny:
+    """Four ranks of two steps each: GEMMs, an addition; ``extra`` is a kernel that others do not have."""
+    tiny = Tiny(path)
+    add(tiny, gemm_ns, gemm_calls, extra, label)
+    return tiny
+
+
+def add(tiny: Tiny, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> None:
+    for rank in range(4):
+        tiny.capture(rank, {"run": label})
+        for step in (0, 1):
+            start = 10_000 * step
+            events = [tiny.kernel(GEMM, start + 500 * n, gemm_ns + rank) for n in range(gemm_calls)]
+            events.append(tiny.kernel(ADD, start + 5_000, 50))
+            if extra:
+                events.append(tiny.kernel(extra, start + 6_000, 30))
+            tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000, tuple(events))
+
+
+def test_two_databases(tmp_path: Path) -> None:
+    before = made(tmp_path / "before.duckdb").save()
+    after = made(tmp_path / "after.duckdb", gemm_ns=150, gemm_calls=3, extra=NCCL).save()
+    found = {(row["kind"], row["name"]): row for row in rows(before, after)}
+    gemm = found["kernel", GEMM]
+    assert (gemm["status"], gemm["base_units"], gemm["units"]) == ("both", 8, 8)
+    assert (gemm["base_calls_per_unit"], gemm["calls_per_unit"]) == (2, 3)
+    assert (gemm["base_mean_ns"], gemm["mean_ns"]) == (203.0, 454.5)
+    assert (gemm["difference_mean_ns"], gemm["by_calls_mean_ns"], gemm["by_time_mean_ns"]) == (251.5, 101.5, 150.0)
+    assert gemm["ratio"] == 454.5 / 203 and gemm["verdict"] == "slower" and gemm["p_value"] < 0.01
+    assert found["kernel", ADD]["verdict"] == "within the spread" and found["kernel", ADD]["ratio"] == 1
+    assert (found["kernel", NCCL]["status"], found["kernel", NCCL]["by_calls_mean_ns"]) == ("new", 30)
+    assert found["collective", NCCL]["status"] == found["class", "collective"]["status"] == "new"
+    assert found["gemm", GEMM]["difference_mean_ns"] == 251.5
+    assert found["timeline", "computation"]["base_mean_ns"] == 2 * (203 + 50)
+    assert found["total", "kernel time"]["difference_mean_ns"] == 251.5 + 30
+    back = {(row["kind"], row["name"]): row for row in rows(after, before)}
+    assert back["kernel", NCCL]["status"] == "vanished" and back["kernel", GEMM]["verdict"] == "faster"
+
+
+def test_labels_paths_and_a_baseline(tmp_path: Path) -> None:
+    tiny = made(tmp_path / "x.duckdb")
+    add(tiny, gemm_ns=200, label="b")
+    add(tiny, gemm_ns=300, label="c")
+    db = tiny.save()
+    found = rows("run=a", "run=b", "run=c", "--db", db, "--baseline", "run=b", "--kind", "total")
+    assert [(row["side"], row["difference_mean_ns"]) for row in found] == [("run=a", -200), ("run=c", 200)]
+    (found_too,) = rows("run=a,rank=1", "capture5.json", "--db", db, "--kind", "total")
+    assert (found_too["base_mean_ns"], found_too["mean_ns"], found_too["verdict"]) == (252, 450, "too few units")
+    (skipped,) = rows("run=a", "run=b", "--db", db, "--kind", "total", "--skip-warmup", "1")
+    assert skipped["units"] == 4
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A database, and one whose GEMMs take 80 % more time."""
+    folder = tmp_path_factory.mktemp("compare")
+    return made(folder / "before.duckdb").save(), made(folder / "after.duckdb", gemm_ns=180).save()
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (("total_ns>5%",), 4),
+        (("total_ns>150", "calls>0%"), 4),
+        (("timeline.total_ns>500%", "kernel.call_ns>20 %"), 4),
+        (("total_ns>90%", "calls>0%"), 0),
+    ],
+)
+def test_gates(slower: tuple[Path, Path], limits: tuple[str, ...], code: int) -> None:
+    done = run("compare", *slower, *(word for text in limits for word in ("--fail-on", text)))
+    assert done.exit_code == code, done.stderr
+    assert ("gate failed" in done.stderr) == (code == 4)
+    assert "kernel time" in done.stdout
+
+
+def test_a_gate_is_about_growth(slower: tuple[Path, Path]) -> None:
+    assert run("compare", *reversed(slower), "--fail-on", "total_ns>5%").exit_code == 0
+
+
+def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> None:
+    db, _ = slower
+    for arguments, code, text in (
+        ((db,), 2, "two sides or more"),
+        ((db, db), 2, "named twice"),
+        ((db, "run=a", "--db", db, "--baseline", "run=z"), 2, "none of the sides"),
+        ((db, "run=z", "--db", db), 3, "run=z: no capture"),
+        ((db, "nowhere.json", "--db", db), 3, "nowhere.json: no capture"),
+        ((db, "run=a", "--db", db, "--skip-warmup", "9"), 3, "after 9 steps"),
+        ((db, "run=a", "--db", db, "--fail-on", "speed>5%"), 2, "expected [KIND.]METRIC>LIMIT[%]"),
+        ((db, "run=a", "--db", tmp_path / "none.duckdb"), 1, "no such database"),
+        ((db, "rank=x", "--db", db), 2, "a rank is a number"),
+    ):
+        done = run("compare", *arguments)
+        assert done.exit_code == code, (arguments, done.stderr)
+        assert text in done.stderr and done.stderr.count("\n") == 1
