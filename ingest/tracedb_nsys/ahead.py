@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 def in_turn(
     read: Callable[[range], list[pa.RecordBatch]], pieces: Sequence[range], threads: int
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield the batches of all pieces, one piece after the other; at most ``threads`` + 1 of them are in memory.
 
     DuckDB drains the parts of a union one by one, so that parts alone would not be read at the same time.
