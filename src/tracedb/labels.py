@@ -19,6 +19,7 @@ THREADS = re.compile(r"(?i)^(\d+)[-_]?threads?$|^threads?[-_]?(\d+)$")
 CHANNELS = re.compile(r"(?i)^(?:[nr]ccl[-_]?)?(\d+)[-_]?ch(?:annels?)?$|^(?:[nr]ccl[-_]?)?channels?[-_]?(\d+)$")
 SWEEP = re.compile(r"(?i)^sweep(?:$|[-_.\d])")
 ITERATION = re.compile(r"(?i)(?:^|[._-])(?:iteration|iter|step)[-_]?(\d+)(?=$|[._-])")
+PASS = re.compile(r"(?i)^pass[_-]?(\d+)$")
 KEY_VALUE = re.compile(r"(?:^|[,;&]|__)([A-Za-z_][\w.-]{0,63}?)=([^=,;&/]{1,200}?)(?=$|[,;&]|__)")
 RANK = re.compile(r"(?i)(?<!local[_-])(?<!local)(?<!node[_-])(?<!node)(?<![a-z])rank[\s_\-=.]*[\[(]?(\d{1,7})(?!\d)")
 ENDINGS = re.compile(r"(?i)(?:\.(?:json|gz|zst|zstd|trace|pt|sqlite|csv|db|parquet|nsys-rep))+$")
@@ -37,6 +38,8 @@ def from_path(path: Path) -> dict[str, str]:
             labels["channels"] = found[1] or found[2]
         if SWEEP.match(part):
             labels["sweep"] = part
+        if found := PASS.match(part):
+            labels["pass"] = found[1]
         if found := ITERATION.search(part):
             labels["iteration"] = found[1]
     return labels

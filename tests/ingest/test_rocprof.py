@@ -9,6 +9,7 @@ import pytest
 
 from ingest.rocprof_files import ERAS, WRITERS, Set, direct, kernel, kernel_trace, proper, small, write
 from ingest.rocprof_loaded import captures, names, read, read_capture
+from tracedb import labels
 
 GEMM = "void k<int, float>(float*, int)"
 
@@ -119,7 +120,7 @@ class TestQuoting:
 
 class TestAgents:
     @pytest.mark.parametrize(
-        ("labels", "devices"),
+        ("said", "devices"),
         [
             (["Agent 4", "Agent 5"], [0, 1]),
             (["Agent 5"], [1]),
@@ -127,9 +128,9 @@ class TestAgents:
             (["GPU 1", "GPU 0"], [1, 0]),
         ],
     )
-    def test_labels_by_agent_info(self, labels: list[str | int], devices: list[int], tmp_path: Path) -> None:
+    def test_labels_by_agent_info(self, said: list[str | int], devices: list[int], tmp_path: Path) -> None:
         made = Set(tmp_path)
-        made.kernels = [kernel("k", at, at + 1, Agent_Id=label) for at, label in enumerate(labels)]
+        made.kernels = [kernel("k", at, at + 1, Agent_Id=label) for at, label in enumerate(said)]
         made.save()
         made.agents((0, 0, "CPU"), (5, 5, "GPU"), (4, 4, "GPU"))
         reading = read(tmp_path)
@@ -249,6 +250,10 @@ class TestSets:
         assert [len(capture.files) for capture in found] == [4] * 7
         assert all(capture.files[0].name.endswith("_kernel_trace.csv") for capture in found)
         assert [capture.rank for capture in found] == [None] * 7
+
+    def test_passes_are_labelled(self) -> None:
+        assert labels.from_path(Path("/run/pass_2/17_counter_collection.csv")) == {"pass": "2"}
+        assert labels.from_path(Path("/run/passes/17_kernel_trace.csv")) == {}
 
     def test_ranks(self, tmp_path: Path) -> None:
         for place in (
