@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Narration and tables must not depend on the terminal or the user's settings.
 for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "tracedb-tests")  # the user's own is left alone
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 from tracedb_nsys.tables import ROW, decoded, schema
@@ -80,7 +79,7 @@ def _pinned(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column.view(pa.int64())
     if pa.types.is_temporal(column.type):
         return column.view(pa.int64()) if column.type.bit_width == 64 else column.cast(pa.int64())
-    return pc.cast(column, kind, safe=False)
+    return column.cast(kind, safe=False)
 
 
 def _plain(value: Any) -> Any:

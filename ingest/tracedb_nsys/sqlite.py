@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,8 @@ from tracedb_nsys import plain
 from tracedb_nsys.ahead import in_turn
 from tracedb_nsys.tables import TEXT, decoded, is_export, schema
 
-adbc: Any
-try:
-    import adbc_driver_sqlite.dbapi as adbc
-except ImportError:  # no wheel for this platform: the standard library reads it at a third of the speed
-    adbc = None
+adbc = find_spec("adbc_driver_sqlite")  # imported where it is used, since that takes long
+"""None where there is no wheel for this platform: the standard library reads it at a third of the speed."""
 
 MAGIC = b"SQLite format 3\x00"
 BATCH_ROWS = 32_768
@@ -184,12 +182,14 @@ class SqliteExport:
 
 
 def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
+    import adbc_driver_sqlite.dbapi as driver
+
     try:
-        with adbc.connect(_address(path)) as connection, connection.cursor() as cursor:
+        with driver.connect(_address(path)) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
             cursor.execute(query)
             yield from cursor.fetch_record_batch()
-    except (adbc.Error, pa.ArrowException, OSError) as error:
+    except (driver.Error, pa.ArrowException, OSError) as error:
         raise _damaged(error) from error
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 
@@ -84,7 +83,7 @@ def schema(columns: Sequence[str]) -> pa.Schema:
 def decoded(column: pa.Array) -> pa.Array:
     """Return text of an array of bytes; what is no UTF-8 is replaced."""
     try:
-        return pc.cast(column, pa.string())
+        return column.cast(pa.string())
     except pa.ArrowInvalid:
         texts = [None if item is None else item.decode(errors="replace") for item in column.to_pylist()]
         return pa.array(texts, pa.string())

@@ -5,19 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 
-adbc: Any
-try:
-    import adbc_driver_sqlite.dbapi as adbc
-except ImportError:  # no wheel for this platform: the standard library reads it at a third of the speed
-    adbc = None
+adbc = find_spec("adbc_driver_sqlite")  # imported where it is used, since that takes long
+"""None where there is no wheel for this platform: the standard library reads it at a third of the speed."""
 
 BATCH_ROWS = 32_768
 NUMBER, DECIMAL, TEXT = "INTEGER", "REAL", "BLOB"
@@ -84,12 +81,14 @@ class SqliteFile:
         return sqlite3.connect(_address(self._path), uri=True)
 
     def _arrow(self, statement: str) -> Iterator[pa.RecordBatch]:
+        import adbc_driver_sqlite.dbapi as driver
+
         try:
-            with adbc.connect(_address(self._path)) as connection, connection.cursor() as cursor:
+            with driver.connect(_address(self._path)) as connection, connection.cursor() as cursor:
                 cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
                 cursor.execute(statement)
                 yield from cursor.fetch_record_batch()
-        except (adbc.Error, pa.ArrowException, OSError) as error:
+        except (driver.Error, pa.ArrowException, OSError) as error:
             raise _damaged(error) from error
 
     def _plain(self, statement: str, columns: Sequence[tuple[str, str, str]]) -> Iterator[pa.RecordBatch]:
@@ -113,7 +112,7 @@ def quoted(name: str) -> str:
 def _text(column: pa.Array) -> pa.Array:
     """Return text of bytes; what is no UTF-8 is replaced."""
     try:
-        return pc.cast(column, pa.string())
+        return column.cast(pa.string())
     except pa.ArrowInvalid:
         texts = [None if item is None else item.decode(errors="replace") for item in column.to_pylist()]
         return pa.array(texts, pa.string())

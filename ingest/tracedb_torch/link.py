@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import duckdb
 
-from tracedb import nesting
 from tracedb.ingester import Rows
+from tracedb_torch import enclosing
 from tracedb_torch.account import Account
 from tracedb_torch.header import Header
 
@@ -78,15 +78,6 @@ class Linker:
     def _operators(self) -> None:
         """Join GPU rows to operators by external id where that is one, else to the innermost around the launch."""
         connection = self._connection
-        nesting.nest(
-            connection,
-            """SELECT op_id AS item_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
-                start_ns + duration_ns AS end_ns, coalesce(external_id, op_id) AS tie FROM part_op""",
-            self._slack,
-        )
-        connection.execute(
-            "CREATE OR REPLACE TEMP TABLE link_parent AS SELECT item_id AS op_id, parent_id FROM nest_out"
-        )
         connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE link_op AS
@@ -105,30 +96,7 @@ class Linker:
             """,
             {"is_op_id": not self._external_id_is_correlation(), "slack": self._slack},
         )
-        self._by_time_on_thread()
-        nesting.drop(connection)
-
-    def _by_time_on_thread(self) -> None:
-        """Give what has no operator yet the innermost one around its launch."""
-        connection = self._connection
-        calls = connection.execute(
-            """SELECT count(*) FROM link_gpu AS g ANTI JOIN link_op AS o ON g.event_id = o.event_id
-            WHERE launch_id IS NOT NULL"""
-        ).fetchone()
-        if not calls or not calls[0]:
-            return
-        nesting.enclose(
-            connection,
-            """SELECT DISTINCT launch_id AS call_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
-                start_ns + duration_ns AS end_ns FROM link_gpu
-            WHERE launch_id IS NOT NULL AND event_id NOT IN (SELECT event_id FROM link_op)""",
-            self._slack,
-        )
-        connection.execute(
-            """INSERT INTO link_op SELECT g.event_id, c.item_id FROM link_gpu AS g
-            INNER JOIN call_out AS c ON g.launch_id = c.call_id
-            WHERE g.event_id NOT IN (SELECT event_id FROM link_op)"""
-        )
+        enclosing.enclose(connection, self._slack)
 
     def _external_id_is_correlation(self) -> bool:
         """From 2022 to 2024 the profiler wrote the correlation id as External id; a join meets wrong operators."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tracedb.ingester import Options
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 1
+INTERFACE = 2
 CHOICE = "TRACEDB_READER"
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY = range(4)
@@ -162,6 +162,8 @@ def _load(path: Path) -> ctypes.CDLL | None:
     found.tracedb_close.argtypes = (ctypes.POINTER(_Scanner),)
     found.tracedb_forget.restype = None
     found.tracedb_forget.argtypes = (ctypes.POINTER(_Scanner),)
+    found.tracedb_nest.restype = ctypes.c_int
+    found.tracedb_nest.argtypes = (_int64, *[_pointer] * 4, _int64, _pointer, _int64, *[_pointer] * 4)
     found.tracedb_scan.restype = ctypes.c_int
     found.tracedb_scan.argtypes = (ctypes.POINTER(_Scanner), ctypes.c_char_p, _int64)
     return found

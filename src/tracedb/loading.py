@@ -11,7 +11,7 @@ from threading import Thread
 import duckdb
 import pyarrow as pa
 
-from tracedb import ingester, schema, views
+from tracedb import blank, ingester, schema, views
 from tracedb.database import attached, check_version, is_ours, transaction, workbench
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.ingester import Options
@@ -72,9 +72,12 @@ def _load(
             raise ReadError(f"ingester {registered.name} gave no rows")
         with turn():
             try:
+                is_copy = not existed and blank.place(request.database)
                 with attached(connection, request.database), transaction(connection):
                     connection.execute("SET preserve_insertion_order = true")
                     prepare(connection, request.database)
+                    if is_copy:
+                        blank.mark_new(connection)
                     digest = hashing.result()
                     seen = connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
                     if seen and seen[0]:
@@ -93,7 +96,7 @@ def _remove_if_empty(database: Path) -> None:
     """Remove a file that this run created and that nothing was committed to."""
     try:
         with duckdb.connect(str(database), read_only=True) as connection:
-            empty = not is_ours(connection)
+            empty = not is_ours(connection) or connection.execute("FROM main.capture LIMIT 1").fetchone() is None
     except duckdb.Error:
         return
     if empty:

@@ -5,14 +5,9 @@
  * one place for what odd input means.
  */
 #include "finish.h"
+#include "public.h"
 
 #include <stdlib.h>
-
-#if defined(_WIN32)
-#define PUBLIC __declspec(dllexport)
-#else
-#define PUBLIC __attribute__((visibility("default")))
-#endif
 
 static const int64_t EXACT_BELOW = (int64_t)1 << 43;        /* microseconds that a double holds to the nanosecond */
 static const int64_t LATEST = (int64_t)9000000000000000;    /* microseconds: later ones leave 64 bits in nanoseconds */

@@ -60,6 +60,9 @@ def ingest(
     Files are recognised by content. Each capture is one transaction: a file that cannot be read is named and the
     others go on; the same bytes again change nothing. The account on stdout says what every capture gave.
     """
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # numpy's threads spin at its import, and nothing here needs them
     from tracedb import labels, pipeline, tasks
     from tracedb.errors import TracedbError
     from tracedb.output import choose_format, write
