@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Narration and tables must not depend on the terminal or the user's settings.
 for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
-os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "tracedb-tests")  # the user's own is left alone
+CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 
 @pytest.fixture(scope="session")

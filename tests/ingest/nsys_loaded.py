@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import duckdb
 
@@ -15,11 +14,10 @@ from tracedb import pipeline
 
 
 class Loaded:
-    """A database that one call of ingest made; without views, which take longer to install than these files to load."""
+    """A database that one call of ingest made."""
 
     def __init__(self, *paths: Path, db: Path) -> None:
-        with patch("tracedb.views.install"), patch("tracedb.clocks.align_file"):  # which asks the views
-            self.outcomes = pipeline.ingest(*paths, db=db)
+        self.outcomes = pipeline.ingest(*paths, db=db)
         self.errors = [outcome.error for outcome in self.outcomes if outcome.error is not None]
         self.db = db
 
