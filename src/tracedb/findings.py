@@ -155,7 +155,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said = _outdated(connection) + _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
     if report.spans_ranks:
         said += ranks.warnings(connection, scope)
-    is_apart = report.spans_ranks and "labels" in columns
+    is_apart = "labels" in columns  # then a row is of one configuration
     if "capture_id" not in columns and not is_apart:
         said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)

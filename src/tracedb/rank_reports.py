@@ -79,6 +79,43 @@ ORDER BY place, labels, rank
 
 REPORTS = (
     Report(
+        view="gpu_timeline_average",
+        title="The GPU timeline averaged over the ranks of each configuration.",
+        needs="gpu",
+        order=("{place}", "place"),
+        names=("part",),
+        shows=(
+            CONFIGURATION,
+            Show(("part",)),
+            Show(("ranks",), kind="raw"),
+            Show(("mean_ns",), "mean"),
+            Show(("mean_percent",), "mean"),
+            Show(("geometric_mean_ns",), "geo. mean"),
+            Show(("zero_ranks",), "ranks at 0", "count", drop=1),
+            Show(("min_ns",), "min"),
+            Show(("max_ns",), "max"),
+        ),
+    ),
+    Report(
+        view="idle_breakdown",
+        title="Why the GPU idles: nothing launched, or launched and not begun; and exposed collectives.",
+        needs="gpu",
+        order=("{place}", "device_id"),
+        names=(),
+        shows=(
+            PLACE,
+            Show(("device_id",), "dev", "raw"),
+            Show(("gaps",)),
+            Show(("idle_ns",), "idle"),
+            Show(("host_bound_ns",), "host- bound"),
+            Show(("host_bound_percent",), "host- bound"),
+            Show(("device_bound_ns",), "device- bound"),
+            Show(("device_bound_percent",), "device- bound"),
+            Show(("unknown_percent",), "unknown", drop=1),
+            Show(("collective_wait_ns",), "exposed collective"),
+        ),
+    ),
+    Report(
         view="stragglers",
         title="Which rank is late to collectives, and how long the others wait for it.",
         needs="matches",

@@ -1,0 +1,92 @@
+-- Why does the GPU not compute: was nothing launched, had what was launched not begun, or did it wait for a collective?
+-- Grain: capture × device. An idle gap lies between the furthest end so far and the next start. Up to the first launch
+-- call of all that starts later it is host-bound, since nothing is pending; after that it is device-bound: launch
+-- overhead, or waiting for another stream. Where the launches of what follows were not recorded it is unknown. So host
+-- + device + unknown = idle, exactly, and idle is that of gpu_timeline. Collectives that no computation hides are not
+-- idle, yet the device waits; they stand beside.
+CREATE VIEW v1.idle_breakdown AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.event_id,
+        e.start_ns,
+        e.end_ns,
+        l.start_ns AS launch_ns,
+        CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
+    FROM v1._gpu_event AS e /* join e */
+    LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    WHERE true /* filter e */
+),
+reaches AS (
+    SELECT
+        /* by */
+        clock_id,
+        gpu_id,
+        start_ns,
+        end_ns,
+        layer,
+        max(end_ns) OVER earlier AS from_ns,
+        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
+        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
+        min(launch_ns) OVER (
+            PARTITION BY /* by */ clock_id, gpu_id
+            ORDER BY start_ns, event_id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        ) AS next_launch_ns
+    FROM events
+    WINDOW earlier AS (
+        PARTITION BY /* by */ clock_id, gpu_id
+        ORDER BY start_ns, event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+gaps AS (
+    SELECT
+        /* by */
+        clock_id,
+        gpu_id,
+        start_ns,
+        end_ns,
+        layer,
+        reach_1_ns,
+        reach_2_ns,
+        next_launch_ns,
+        greatest(start_ns - from_ns, 0) AS idle_ns,
+        greatest(least(start_ns, next_launch_ns) - from_ns, 0) AS before_launch_ns
+    FROM reaches
+)
+SELECT
+    /* by */
+    /* grain */
+    clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id,
+    /* end grain */
+    count(*) FILTER (idle_ns > 0) AS gaps,
+    coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
+    coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)::BIGINT AS host_bound_ns,
+    100.0 * host_bound_ns / nullif(sum(idle_ns), 0) AS host_bound_percent,
+    coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)::BIGINT
+        AS device_bound_ns,
+    100.0 * device_bound_ns / nullif(sum(idle_ns), 0) AS device_bound_percent,
+    coalesce(sum(idle_ns) FILTER (next_launch_ns IS NULL), 0)::BIGINT AS unknown_ns,
+    100.0 * unknown_ns / nullif(sum(idle_ns), 0) AS unknown_percent,
+    (coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0)
+        - coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0))::BIGINT
+        AS collective_wait_ns
+FROM gaps
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
+GROUP BY ALL;
+
+COMMENT ON VIEW v1.idle_breakdown IS 'Idle time of each GPU: nothing launched, or launched and not begun; and exposed collectives beside. Grain: capture × device.';
+COMMENT ON COLUMN v1.idle_breakdown.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.idle_breakdown.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.idle_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps.';
+COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time in which nothing runs, from the first start to the last end, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of it in which nothing is launched and waiting to begin, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of that in the idle time, in percent.';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of it in which something is launched that has not begun, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_percent IS 'Share of that in the idle time, in percent.';
+COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of it of which this is not known, since no later launch was recorded, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.unknown_percent IS 'Share of that in the idle time, in percent.';
+COMMENT ON COLUMN v1.idle_breakdown.collective_wait_ns IS 'Time in which collectives run and no computation, which is not idle, in ns.';

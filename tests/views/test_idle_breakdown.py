@@ -1,0 +1,46 @@
+"""``v1.idle_breakdown``: idle time without anything launched, and with; exposed collectives beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Insert = Callable[..., None]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
+
+PARTS = "gaps, idle_ns, host_bound_ns, device_bound_ns, unknown_ns, collective_wait_ns"
+
+
+def test_empty(ask: Ask) -> None:
+    assert ask("SELECT * FROM v1.idle_breakdown") == []
+
+
+def test_gaps_before_and_after_the_next_launch(
+    insert: Insert, ask: Ask, report: Report, shuffled: Callable[[], None]
+) -> None:
+    insert("launch", "launch_id start_ns", (1, 0), (2, 60), (3, 5), (4, 405), capture_id=0, name="l", duration_ns=1)
+    insert("kernel_event", "event_id launch_id name start_ns duration_ns", (1, 1, "add", 10, 40),
+           (2, 2, "add", 70, 30),            # 20 idle: 10 before its launch at 60 … but 3 was launched before
+           (3, 3, "ncclKernel", 200, 100),   # 100 idle, all of it after its launch at 5
+           (4, 4, "add", 410, 10), (5, 4, "add", 410, 10),  # 110 idle: 105 before the launch, 5 after
+           (6, None, "add", 500, 1),         # 80 idle, and no launch known
+           capture_id=0, kind="kernel", device_id=0)  # fmt: skip
+    right = [(4, 310, 105, 125, 80, 100)]
+    assert ask(f"SELECT {PARTS} FROM v1.idle_breakdown") == right
+    shuffled()
+    assert ask(f"SELECT {PARTS} FROM v1.idle_breakdown") == right
+    assert ask("SELECT idle_ns, exposed_collective_ns FROM v1.gpu_timeline") == [(310, 100)]
+    assert report("idle_breakdown", PARTS, by={"d": "{base}.device_id"}) == right
+    found = report("idle_breakdown", PARTS, where={"e": "e.event_id < 3"})
+    assert found == [(1, 20, 10, 10, 0, 0)]
+
+
+def test_devices_are_apart(insert: Insert, ask: Ask) -> None:
+    insert("kernel_event", "device_id event_id start_ns", (0, 1, 0), (1, 2, 5), (0, 3, 20), (None, 4, 90),
+           capture_id=0, kind="kernel", name="add", duration_ns=10)  # fmt: skip
+    assert ask("SELECT device_id, idle_ns, unknown_ns FROM v1.idle_breakdown ORDER BY ALL") == [
+        (0, 10, 10),
+        (1, 0, 0),
+        (None, 0, 0),
+    ]
