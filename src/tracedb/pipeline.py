@@ -34,7 +34,7 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
 def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
     """Work out what concerns several captures, once all are loaded. Raises ``DatabaseBusy``."""
     if any(outcome.loaded for outcome in outcomes):
-        clocks.align_file(request.database, request.memory_limit)
+        clocks.align_file(request.database)
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:
