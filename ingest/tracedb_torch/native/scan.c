@@ -8,6 +8,9 @@
 #include "public.h"
 
 #include <stdlib.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 static const int64_t EXACT_BELOW = (int64_t)1 << 43;        /* microseconds that a double holds to the nanosecond */
 static const int64_t LATEST = (int64_t)9000000000000000;    /* microseconds: later ones leave 64 bits in nanoseconds */
@@ -258,12 +261,22 @@ static void begin(scanner *s) {
     s->has_fractions = s->has_large = s->has_long_fraction = s->has_odd_times = 0;
 }
 
+/* Blocks of some megabytes come and go: glibc would give their pages back and ask for zeroed ones each time, which
+ * takes a sixth of the time of reading. */
+static void keep_pages(void) {
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
+
 PUBLIC int tracedb_interface(void) { return INTERFACE; }
 
 PUBLIC scanner *tracedb_open(uint64_t seed, int64_t first_text, int64_t flags) {
     static const int64_t WIDTHS[TABLES] = {GPU_COLUMNS, LAUNCH_COLUMNS, OP_COLUMNS, ANNOTATION_COLUMNS};
     scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
+    keep_pages();
     for (int table = 0; table < TABLES; table++) s->tables[table].columns = WIDTHS[table];
     s->all_texts.seed = seed;
     s->all_texts.next = first_text;
