@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--theirs", action="store_true", help="fit their models too")
     parser.add_argument("--seeds", type=int, default=3, choices=(1, 2, 3))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--learner", default="gaussian")
+    parser.add_argument("--learner", default="blend")
     parser.add_argument("--operator", action="append", help="only this one")
     said = parser.parse_args()
     start = time.perf_counter()

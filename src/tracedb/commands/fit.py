@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--learner",
-    type=click.Choice(["gaussian", "torch", "trees"]),
-    default="gaussian",
+    type=click.Choice(["blend", "gaussian", "torch", "trees"]),
+    default="blend",
     show_default=True,
     help="What learns the residual over the trend; torch and trees need the extras of those names.",
 )

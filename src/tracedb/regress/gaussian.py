@@ -89,7 +89,9 @@ def fit(samples: Samples, seed: int) -> Gaussian:
     order = np.random.default_rng(seed).permutation(len(samples.values))  # anchors are then samples from all over
     points = ((samples.values - mean) / spread)[order]
     targets, noise = ((samples.residuals - level) / scale)[order], samples.noise[order]
-    parameters = _parameters(points[:SUBSET], targets[:SUBSET], noise[:SUBSET], samples.base)
+    part = min(1.0, SUBSET / len(points))
+    repeated = (samples.repeated[0] * part, samples.repeated[1] * part / scale**2)
+    parameters = _parameters(points[:SUBSET], targets[:SUBSET], noise[:SUBSET], samples.base, repeated)
     found = Gaussian(
         mean, spread, samples.base, level, scale, parameters, points, targets, noise, np.zeros(0), (points, points)
     )
@@ -99,13 +101,18 @@ def fit(samples: Samples, seed: int) -> Gaussian:
     return found
 
 
-def _parameters(points: Array, targets: Array, noise: Array, base: int) -> Array:
+def _parameters(points: Array, targets: Array, noise: Array, base: int, repeated: tuple[float, float]) -> Array:
     """Return length scales, amplitudes and noise that are likely for samples."""
     tamed = _tamed(points, targets, base)
     centre, width = _prior(points.shape[1])
 
     def loss(parameters: Array) -> tuple[float, Array]:
-        return _loss(parameters, points, tamed, noise, base, centre, width)
+        value, slope = _loss(parameters, points, tamed, noise, base, centre, width)
+        # Rows of one work differ by noise alone: their likelihood is that of independent draws.
+        count, squares = repeated
+        own = np.exp(2 * parameters[-1])
+        slope[-1] += count - squares / own
+        return value + count * float(parameters[-1]) + 0.5 * squares / float(own), slope
 
     return minimise(loss, centre, STEPS)
 

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ALLOWED = 0.99
-"""Share of the samples whose largest fall to one that does more is taken as real."""
 SLACK = 0.02
-"""Fall in log time that is allowed besides."""
+"""Fall in log time that is allowed beyond the largest among the samples."""
 PAIRS = 1_500
 BLOCK = 256
 
@@ -41,7 +39,7 @@ class Guard:
             smaller = np.all(some[start : start + BLOCK, None, :] <= some[None, :, :] + 1e-9, axis=2)
             fall = at[start : start + BLOCK, None] - at[None, :]
             falls.append(np.where(smaller, fall, 0).max(axis=1))
-        return cls(rising, times, signs, float(np.quantile(np.concatenate(falls), ALLOWED)) + SLACK)
+        return cls(rising, times, signs, float(np.concatenate(falls).max()) + SLACK)
 
     def within(self, sizes: Array, times: Array) -> Array:
         """Return predicted log times drawn to between the samples that do less and those that do more."""

@@ -15,12 +15,13 @@ from tracedb.errors import UsageError
 Array = NDArray[np.float64]
 
 WHERE = {
+    "blend": "tracedb.regress.blend",
     "gaussian": "tracedb.regress.gaussian",
     "torch": "tracedb.regress.network",
     "trees": "tracedb.regress.trees",
 }
 """Learner → the module with its ``fit`` and ``restore``. Heavy libraries are imported there, when they are used."""
-DEFAULT = "gaussian"
+DEFAULT = "blend"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Samples:
     base: int
     residuals: Array
     noise: Array
+    repeated: tuple[int, float] = (0, 0.0)
+    """Rows beyond one for each work, and the sum of squares of rows around the mean of their work."""
 
 
 class Learned(Protocol):

@@ -93,7 +93,11 @@ def fit(
     kept = np.ptp(found.values, axis=0) > 1e-9
     distinct, place, count = _distinct(found.values)
     samples = learners.Samples(
-        found.values[distinct][:, kept], int(kept[: found.base].sum()), _means(rest, place, count), 1 / count
+        found.values[distinct][:, kept],
+        int(kept[: found.base].sum()),
+        _means(rest, place, count),
+        1 / count,
+        _repeated(rest, place, count),
     )
     learned = learners.fit(learner, samples, seed)
     guard = Guard.of(found.values[distinct][:, : found.base], _means(np.log(times), place, count), found.signs)
@@ -111,6 +115,15 @@ def _distinct(values: Array) -> tuple[NDArray[np.int_], NDArray[np.int_], Array]
 
 def _means(values: Array, place: NDArray[np.int_], count: Array) -> Array:
     return np.asarray(np.bincount(place, values) / count)
+
+
+def _repeated(rest: Array, place: NDArray[np.int_], count: Array) -> tuple[int, float]:
+    """Return how many rows repeat a work, and the sum of squares around the means of works; the largest rows tamed."""
+    off = np.abs(rest - _means(rest, place, count)[place])[count[place] > 1]
+    if not len(off):
+        return 0, 0.0
+    tamed = np.minimum(off, 8 * np.median(off) + 1e-9)
+    return len(rest) - len(count), float(np.sum(tamed**2))
 
 
 def _quantile(left_out: tuple[Array, Array], place: NDArray[np.int_], rest: Array) -> float:
