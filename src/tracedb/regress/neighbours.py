@@ -60,12 +60,14 @@ def _block(
     chosen = np.concatenate([nearest, np.broadcast_to(anchors, (len(points), len(anchors)))], axis=1)
     around = samples[chosen]
     inner = covariance(parameters, around, around, base)
-    diagonal = np.exp(2 * parameters[-1]) * noise[chosen] + JITTER
+    trend, smooth, rough, own_noise = np.exp(2 * parameters[-4:])
+    diagonal = own_noise * noise[chosen] + JITTER * (1 + smooth + rough)
+    # An anchor that is among the nearest counts once: the same sample twice would be a singular system.
+    diagonal[:, nearest.shape[1] :][(nearest[:, :, None] == anchors).any(axis=1)] += 1e6
     if own is not None:
         diagonal = np.where(chosen == own[:, None], 1e6, diagonal)
     inner[:, np.arange(chosen.shape[1]), np.arange(chosen.shape[1])] += diagonal
     told = covariance(parameters, points[:, None, :], around, base)[:, 0, :]
     solved = np.linalg.solve(inner, np.stack([targets[chosen], told], axis=2))
-    trend, smooth, rough, _ = np.exp(2 * parameters[-4:])
     before = trend * np.sum(points[:, :base] ** 2, axis=1) + smooth + rough
     return np.sum(told * solved[:, :, 0], axis=1), before - np.sum(told * solved[:, :, 1], axis=1)
