@@ -25,7 +25,7 @@ LOWER_KEYWORD = re.compile(
 SKIPPED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 BLOCK_COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 HOOK = re.compile(r" (?:join \w+|filter \w+|by \w+|by|partition|using \w+ \w+|rule|grain|end grain) ")
-OF_NSYS = re.compile(r"-- The report \w+ of nsys stats\b")
+OF_PEER = re.compile(r"-- The report \w+ of (?:nsys stats|HTA|TraceLens)\b")
 TABLE_FUNCTIONS = ("UNNEST", "RANGE", "GENERATE_SERIES")
 
 
@@ -159,7 +159,7 @@ def _query_faults(query: Any, view: ViewFile, tables: set[str]) -> Iterator[str]
             if item.is_star or item.find(exp.Columns):
                 yield f"selects {item.sql(dialect='duckdb')}; name the columns"
     for name in names | {item.alias for item in query.find_all(exp.Alias)}:
-        if not SNAKE.fullmatch(name) and not OF_NSYS.match(view.text):
+        if not SNAKE.fullmatch(name) and not OF_PEER.match(view.text):
             yield f"{name!r} is not in lower snake case"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from tracedb import counter_reports, nsys_reports, range_reports, rank_reports, sample_reports
+from tracedb import counter_reports, nsys_reports, peer_reports, range_reports, rank_reports, sample_reports
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.report_entry import PLACE, Report
@@ -247,6 +247,7 @@ REPORTS = (
     *rank_reports.REPORTS,
     *range_reports.REPORTS,
     *nsys_reports.REPORTS,
+    *peer_reports.REPORTS,
     *sample_reports.REPORTS,
 )
 

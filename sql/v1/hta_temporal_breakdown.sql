@@ -1,0 +1,70 @@
+-- The report temporal_breakdown of HTA, with its columns, units and rounding.
+-- Grain: capture, that is rank, over all its devices. Computation is what HTA takes for it, by name: a kernel that is no
+-- `^nccl.*Kernel` and has neither Memcpy nor Sync in its name; RCCL is computation too. Non-compute is the rest of the
+-- busy time. v1.gpu_timeline knows other collectives, and has devices apart and nanoseconds.
+CREATE VIEW v1.hta_temporal_breakdown AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.start_ns,
+        e.end_ns,
+        e.kind NOT IN ('memcpy', 'memset') AND NOT regexp_matches(e.name, '^nccl.*Kernel|Memcpy|^Memset|Sync')
+            AS computes
+    FROM v1._gpu_event AS e /* join e */
+    WHERE true /* filter e */
+),
+reaches AS (
+    SELECT
+        /* by */
+        clock_id,
+        start_ns,
+        end_ns,
+        computes,
+        coalesce(max(end_ns) FILTER (computes) OVER earlier, start_ns) AS compute_reach_ns,
+        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_ns
+    FROM events
+    WINDOW earlier AS (
+        PARTITION BY /* by */ clock_id
+        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+unions AS (
+    SELECT
+        /* by */
+        clock_id,
+        coalesce(
+            sum(greatest(end_ns, compute_reach_ns) - greatest(start_ns, compute_reach_ns)) FILTER (computes), 0
+        ) AS compute_ns,
+        sum(greatest(end_ns, reach_ns) - greatest(start_ns, reach_ns)) AS busy_ns,
+        max(end_ns) - min(start_ns) AS total_ns
+    FROM reaches
+    GROUP BY /* by */ clock_id
+)
+SELECT
+    /* by */
+    /* grain */
+    clock_id AS capture_id, any_value(c.labels) AS labels, any_value(c.rank) AS rank,
+    /* end grain */
+    sum(total_ns - busy_ns) / 1e3 AS "idle_time(us)",
+    sum(compute_ns) / 1e3 AS "compute_time(us)",
+    sum(busy_ns - compute_ns) / 1e3 AS "non_compute_time(us)",
+    sum(total_ns) / 1e3 AS "kernel_time(us)",
+    round(100.0 * sum(total_ns - busy_ns) / nullif(sum(total_ns), 0), 2) AS "idle_time_pctg",
+    round(100.0 * sum(compute_ns) / nullif(sum(total_ns), 0), 2) AS "compute_time_pctg",
+    round(100.0 * sum(busy_ns - compute_ns) / nullif(sum(total_ns), 0), 2) AS "non_compute_time_pctg"
+FROM unions
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
+GROUP BY ALL;
+
+COMMENT ON VIEW v1.hta_temporal_breakdown IS 'Idle, compute and other busy time of each rank, as HTA''s get_temporal_breakdown gives it. Grain: capture.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time(us)" IS 'Time in which nothing runs, in µs.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time(us)" IS 'Time in which computation runs, as HTA tells it by name, in µs.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time(us)" IS 'Time in which something runs and no computation: communication, copies and memsets, in µs.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."kernel_time(us)" IS 'From the first start to the last end (summed over captures in a --by group), in µs.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time_pctg" IS 'Share in the kernel time, rounded to 0.01, in percent.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time_pctg" IS 'Share in the kernel time, rounded to 0.01, in percent.';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time_pctg" IS 'Share in the kernel time, rounded to 0.01, in percent.';

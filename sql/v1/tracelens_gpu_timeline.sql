@@ -1,0 +1,83 @@
+-- The report gpu_timeline of TraceLens, with its rows, columns and units.
+-- Grain: capture × kind of time, over all devices of the capture. Communication is what TraceLens takes for it, by name
+-- (nccl, rccl, cross_device_reduce); memsets compute, and ROCm's copy kernels are copies. Computation + exposed
+-- communication + exposed copies = busy and busy + idle = total. v1.gpu_timeline knows other collectives.
+CREATE VIEW v1.tracelens_gpu_timeline AS
+WITH events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.start_ns,
+        e.end_ns,
+        CASE
+            WHEN e.kind = 'memcpy' OR e.name LIKE '%\_\_amd\_rocclr\_copy%' ESCAPE '\' THEN 3
+            WHEN e.kind <> 'memset' AND regexp_matches(e.name, '(?i)rccl|nccl|cross_device_reduce') THEN 2
+            ELSE 1
+        END AS layer
+    FROM v1._gpu_event AS e /* join e */
+    WHERE true /* filter e */
+),
+-- The furthest end so far of layer 1, of 1 and 2, of all three, of 2 alone and of 3 alone.
+reaches AS (
+    SELECT
+        /* by */
+        clock_id,
+        start_ns,
+        end_ns,
+        layer,
+        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
+        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
+        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns,
+        coalesce(max(end_ns) FILTER (layer = 2) OVER earlier, start_ns) AS comm_reach_ns,
+        coalesce(max(end_ns) FILTER (layer = 3) OVER earlier, start_ns) AS copy_reach_ns
+    FROM events
+    WINDOW earlier AS (
+        PARTITION BY /* by */ clock_id
+        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+unions AS (
+    SELECT
+        /* by */
+        clock_id,
+        coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
+        coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
+        sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
+        coalesce(sum(greatest(end_ns, comm_reach_ns) - greatest(start_ns, comm_reach_ns)) FILTER (layer = 2), 0) AS comm_ns,
+        coalesce(sum(greatest(end_ns, copy_reach_ns) - greatest(start_ns, copy_reach_ns)) FILTER (layer = 3), 0) AS copy_ns,
+        max(end_ns) - min(start_ns) AS total_ns
+    FROM reaches
+    GROUP BY /* by */ clock_id
+),
+parts AS (
+    SELECT
+        /* by */
+        clock_id,
+        total_ns,
+        unnest([
+            ('computation_time', union_1_ns), ('exposed_comm_time', union_2_ns - union_1_ns),
+            ('exposed_memcpy_time', union_3_ns - union_2_ns), ('busy_time', union_3_ns),
+            ('idle_time', total_ns - union_3_ns), ('total_time', total_ns),
+            ('total_comm_time', comm_ns), ('total_memcpy_time', copy_ns)
+        ]) AS share
+    FROM unions
+)
+SELECT
+    /* by */
+    /* grain */
+    clock_id AS capture_id, any_value(c.labels) AS labels, any_value(c.rank) AS rank,
+    /* end grain */
+    share[1] AS "type",
+    sum(share[2]) / 1e6 AS "time ms",
+    100.0 * sum(share[2]) / nullif(sum(total_ns), 0) AS "percent"
+FROM parts
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
+GROUP BY ALL;
+
+COMMENT ON VIEW v1.tracelens_gpu_timeline IS 'Parts of the GPU time of each rank, as TraceLens''s gpu_timeline gives them. Grain: capture × kind of time.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."type" IS 'computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (their sum), idle_time, total_time (busy and idle), total_comm_time and total_memcpy_time (hidden or not).';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (summed over captures in a --by group), in ms.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share in total_time, in percent.';
