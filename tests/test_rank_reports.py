@@ -104,3 +104,16 @@ def test_the_sample_run_has_one_straggler(sample: Path) -> None:
     found = report(sample, "stragglers", "--by", "channels", "--by", "rank", "--where", "channels=16")
     assert [row["is_straggler"] for row in found] == [False, False, False, True]
     assert report(sample, "stragglers", "--rank", "3", "--where", "channels=16")[0]["is_straggler"] is True
+
+
+def test_queue_depth_needs_recorded_launches(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for rank in (0, 1):
+        tiny.capture(rank)
+        tiny.kernel(ADD, 10, 5, launch_id=rank or None)
+        tiny.add("launch", capture_id=rank + 1, launch_id=1, name="cudaLaunchKernel", start_ns=0, duration_ns=2)
+    db = tiny.save()
+    rows = report(db, "queue-depth")
+    assert [(row["rank"], row["launches"], row["empty_percent"]) for row in rows] == [(0, None, None), (1, 1, 100.0)]
+    done = run("report", "queue-depth", "--db", db, "--rank", "0")
+    assert done.exit_code == 3 and "no launches were captured with --rank 0" in done.stderr

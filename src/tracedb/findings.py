@@ -70,6 +70,8 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
         return f"no gaps{left}: on no device is idle time between its {_many(kernels + graphs + others, 'GPU event')}"
     if report.needs == "launches" and not _calls(connection):
         return f"no API calls were captured, so nothing is known of the launch of {_many(kernels, 'kernel')}"
+    if report.needs == "launches":
+        return f"no launches were captured{left}: no API call is known to have launched one of the kernels"
     if report.needs == "collectives":
         return f"no collectives were captured{left}: none of the {_many(kernels, 'kernel')} is one"
     if report.needs == "gemms":
