@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Narration and tables must not depend on the terminal or the user's settings.
 for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+# Programs that come with the tests' packages, as the DuckDB shell, lie beside their Python.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 
