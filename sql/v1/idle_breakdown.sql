@@ -62,10 +62,14 @@ SELECT
     /* end grain */
     count(*) FILTER (idle_ns > 0) AS gaps,
     coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
-    coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)::BIGINT AS host_bound_ns,
+    -- NULL where no launch was recorded: what idling was for is then not captured, not 0.
+    CASE WHEN count(next_launch_ns) > 0 THEN
+        coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+    END::BIGINT AS host_bound_ns,
     100.0 * host_bound_ns / nullif(sum(idle_ns), 0) AS host_bound_percent,
-    coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)::BIGINT
-        AS device_bound_ns,
+    CASE WHEN count(next_launch_ns) > 0 THEN
+        coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+    END::BIGINT AS device_bound_ns,
     100.0 * device_bound_ns / nullif(sum(idle_ns), 0) AS device_bound_percent,
     coalesce(sum(idle_ns) FILTER (next_launch_ns IS NULL), 0)::BIGINT AS unknown_ns,
     100.0 * unknown_ns / nullif(sum(idle_ns), 0) AS unknown_percent,
@@ -83,9 +87,9 @@ COMMENT ON COLUMN v1.idle_breakdown.labels IS 'Labels of the capture: sweep, thr
 COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the capture.';
 COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps.';
 COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time in which nothing runs, from the first start to the last end, in ns.';
-COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of it in which nothing is launched and waiting to begin, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of it in which nothing is launched and waiting to begin; NULL where no launch was recorded, in ns.';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of that in the idle time, in percent.';
-COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of it in which something is launched that has not begun, in ns.';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of it in which something is launched that has not begun; NULL where no launch was recorded, in ns.';
 COMMENT ON COLUMN v1.idle_breakdown.device_bound_percent IS 'Share of that in the idle time, in percent.';
 COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of it of which this is not known, since no later launch was recorded, in ns.';
 COMMENT ON COLUMN v1.idle_breakdown.unknown_percent IS 'Share of that in the idle time, in percent.';

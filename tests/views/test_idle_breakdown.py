@@ -44,3 +44,10 @@ def test_devices_are_apart(insert: Insert, ask: Ask) -> None:
         (1, 0, 0),
         (None, 0, 0),
     ]
+
+
+def test_without_launches_the_cause_is_not_captured(insert: Insert, ask: Ask) -> None:
+    insert("kernel_event", "event_id start_ns", (1, 0), (2, 40),
+           capture_id=0, device_id=0, kind="kernel", name="add", duration_ns=10)  # fmt: skip
+    columns = "host_bound_ns, host_bound_percent, device_bound_ns, device_bound_percent"
+    assert ask(f"SELECT idle_ns, unknown_ns, {columns} FROM v1.idle_breakdown") == [(30, 30, None, None, None, None)]
