@@ -1,6 +1,8 @@
 -- Adds what one side of a comparison did, by unit: a step of a rank where all its captures mark steps, else a capture.
--- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: steps left out.
--- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns).
+-- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: steps left out;
+--      session variable step_range (see v1._step).
+-- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); of this
+--      side alone side_capture(capture_id), side_marked(by_step, captures, without_steps).
 CREATE OR REPLACE TEMP TABLE side_capture AS
 SELECT c.capture_id
 FROM {db}.main.capture AS c
@@ -17,17 +19,19 @@ LEFT JOIN {db}.v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_i
 LEFT JOIN {db}.main.op AS o ON e.class = 'matmul' AND o.capture_id = e.capture_id AND o.op_id = e.op_id
 WHERE e.kind = 'kernel';
 
-CREATE OR REPLACE TEMP TABLE side_measured AS
-WITH marked AS (
-    SELECT count(DISTINCT capture_id) FILTER (step IS NOT NULL) = count(DISTINCT capture_id) AS by_step
-    FROM side_event
-)
+CREATE OR REPLACE TEMP TABLE side_marked AS
+SELECT
+    count(DISTINCT capture_id) AS captures,
+    captures - count(DISTINCT capture_id) FILTER (step IS NOT NULL) AS without_steps,
+    without_steps = 0 AS by_step
+FROM side_event;
 
+CREATE OR REPLACE TEMP TABLE side_measured AS
 SELECT
     CASE WHEN m.by_step THEN e.capture_id || '/' || e.step ELSE e.capture_id::VARCHAR END AS unit,
     e.name, e.class, e.input_dims, e.collective, e.duration_ns
 FROM side_event AS e
-CROSS JOIN marked AS m
+CROSS JOIN side_marked AS m
 WHERE (m.by_step AND e.step_index > {skip}) OR (NOT m.by_step AND {skip} = 0);
 
 INSERT INTO side_unit
@@ -56,24 +60,3 @@ SELECT {side}, 'collective', coalesce(collective, name), unit, count(*), sum(dur
 FROM side_measured
 WHERE class = 'collective'
 GROUP BY unit, coalesce(collective, name);
-
-INSERT INTO side_timeline_unit
-SELECT DISTINCT {side}, capture_id::VARCHAR
-FROM side_event;
-
-INSERT INTO side_value
-WITH timeline AS (
-    SELECT
-        t.capture_id,
-        unnest([
-            ('computation', sum(t.computation_ns)), ('exposed collective', sum(t.exposed_collective_ns)),
-            ('exposed copy', sum(t.exposed_copy_ns)), ('busy', sum(t.busy_ns)), ('idle', sum(t.idle_ns)),
-            ('total', sum(t.total_ns))
-        ]) AS part
-    FROM {db}.v1.gpu_timeline AS t
-    SEMI JOIN side_capture AS c ON c.capture_id = t.capture_id
-    GROUP BY t.capture_id
-)
-
-SELECT {side}, 'timeline', part[1], capture_id::VARCHAR, 1, part[2]
-FROM timeline;

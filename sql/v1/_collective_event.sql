@@ -21,7 +21,7 @@ WITH events AS (
             e.name, '_(bf16|f16|f32|f64|[iu](?:8|32|64)|f8e4m3|f8e5m2|half|float|double|u?int(?:8|32|64)_t)(?:_|\(|$)', 1
         ), '')) AS dtype,
         e.group_name, e.group_size, e.group_ranks, e.sequence,
-        t.step, t.step_index,
+        t.step, t.step_index, t.marked_step,
         e.start_ns, e.end_ns, e.duration_ns,
         s.clock_zero_unix_ns
     FROM v1._gpu_event AS e
@@ -91,7 +91,7 @@ named AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.name, e.plain_name, e.recorded_as,
         e.message_in_elements, e.message_out_elements, e.bytes, e.dtype,
-        e.group_name, e.group_size, e.group_ranks, e.sequence, e.step, e.step_index,
+        e.group_name, e.group_size, e.group_ranks, e.sequence, e.step, e.step_index, e.marked_step,
         e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns,
         CASE
             WHEN a.collective IS NOT NULL THEN a.collective
@@ -121,7 +121,7 @@ named AS (
 )
 SELECT
     capture_id, event_id, device_id, set_id, source, labels, rank, name, recorded_as, collective, dtype,
-    group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index,
+    group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, marked_step,
     start_ns, end_ns, duration_ns, clock_zero_unix_ns, member, members, is_by_rank, has_duplicate,
     CASE collective
         WHEN 'allgather' THEN coalesce(message_out_elements, message_in_elements * ranks_expected)

@@ -13,7 +13,7 @@ CREATE VIEW v1._collective_match AS
 WITH numbered AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.member, e.members, e.is_grouped, e.group_key, e.collective,
-        e.size_key, e.sequence, e.step, e.group_size, e.ranks_expected, e.has_duplicate,
+        e.size_key, e.sequence, e.marked_step AS step, e.group_size, e.ranks_expected, e.has_duplicate,
         e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS start_ns,
         e.end_ns + coalesce(e.clock_zero_unix_ns, 0) AS end_ns,
         e.is_grouped AND e.sequence IS NOT NULL AS is_sequenced,
@@ -22,7 +22,7 @@ WITH numbered AS (
             ORDER BY e.start_ns, e.event_id, e.capture_id
         ) AS sequence_place,
         row_number() OVER (
-            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key, e.step
+            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key, e.marked_step
             ORDER BY e.start_ns, e.event_id, e.capture_id
         ) AS step_place,
         row_number() OVER (

@@ -21,6 +21,7 @@ marked AS (
         UNION ALL
         SELECT s.capture_id
         FROM v1._step AS s
+        WHERE s.marked_step IS NOT NULL
     ) AS f
     GROUP BY f.capture_id
 )

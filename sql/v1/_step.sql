@@ -1,18 +1,63 @@
--- Which annotations mark training steps (ProfilerStep#N), and the place of each among the steps of its capture.
--- Grain: annotation. The place counts distinct numbers, so a step marked on several threads is one step.
+-- Which annotations mark training steps, and the place of each among the steps of its capture.
+-- Grain: annotation. Steps are ranges named ProfilerStep#N, with N for their number. Where the session variable
+-- step_range holds a pattern (SET VARIABLE step_range = 'iter*', which `tracedb report --step-range` does), steps are
+-- instead the ranges whose name matches it (GLOB), numbered 0, 1, … in the order of their starts on their thread; a
+-- range inside another one of its thread that matches is part of that step. Equal numbers on several threads are one
+-- step: threads that work side by side do the same iteration. marked_step is N in any case: it is the same in all ranks
+-- of a run, which a place in one capture need not be, and so matches their collectives.
+-- A variable, and no table of patterns: a file open for reading only can be asked by another pattern at every question.
 CREATE VIEW v1._step AS
 WITH marks AS (
     SELECT
         a.capture_id,
         a.annotation_id,
-        TRY_CAST(regexp_extract(a.name, '^ProfilerStep#([0-9]+)$', 1) AS BIGINT) AS step
+        TRY_CAST(regexp_extract(a.name, '^ProfilerStep#([0-9]+)$', 1) AS BIGINT) AS number
     FROM main.annotation AS a
     WHERE a.name LIKE 'ProfilerStep#%' AND a.style NOT IN ('mark', 'gpu_projection')
+),
+chosen AS (
+    SELECT
+        a.capture_id, a.annotation_id, a.process_id, a.thread_id, a.depth, a.start_ns,
+        coalesce(a.start_ns + a.duration_ns, 9223372036854775807) AS end_ns
+    FROM main.annotation AS a
+    WHERE getvariable('step_range') IS NOT NULL
+        AND a.name GLOB getvariable('step_range')::VARCHAR
+        AND a.style NOT IN ('mark', 'gpu_projection')
+        AND (a.duration_ns IS NOT NULL OR a.is_open)
+),
+outermost AS (
+    SELECT c.capture_id, c.annotation_id, c.process_id, c.thread_id, c.start_ns
+    FROM chosen AS c
+    QUALIFY coalesce(c.end_ns > max(c.end_ns) OVER (
+        PARTITION BY c.capture_id, c.process_id, c.thread_id
+        ORDER BY c.start_ns, c.end_ns DESC, c.depth, c.annotation_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), true)
+),
+numbered AS (
+    SELECT
+        m.capture_id,
+        m.annotation_id,
+        CASE WHEN getvariable('step_range') IS NULL THEN m.number END AS step,
+        m.number AS marked_step
+    FROM marks AS m
+    WHERE m.number IS NOT NULL
+    UNION ALL
+    SELECT
+        o.capture_id,
+        o.annotation_id,
+        row_number() OVER (
+            PARTITION BY o.capture_id, o.process_id, o.thread_id ORDER BY o.start_ns, o.annotation_id
+        ) - 1 AS step,
+        NULL AS marked_step
+    FROM outermost AS o
 )
 SELECT
-    m.capture_id,
-    m.annotation_id,
-    m.step,
-    dense_rank() OVER (PARTITION BY m.capture_id ORDER BY m.step) AS step_index
-FROM marks AS m
-WHERE m.step IS NOT NULL;
+    n.capture_id,
+    n.annotation_id,
+    max(n.step) AS step,
+    CASE WHEN max(n.step) IS NOT NULL THEN
+        dense_rank() OVER (PARTITION BY n.capture_id ORDER BY max(n.step) NULLS LAST)
+    END AS step_index,
+    max(n.marked_step) AS marked_step
+FROM numbered AS n
+GROUP BY n.capture_id, n.annotation_id;

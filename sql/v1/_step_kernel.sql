@@ -1,9 +1,19 @@
 -- Which step a GPU event belongs to: its launch lies in the step on any thread of the process, or, where launches
 -- were not recorded, it starts in the step.
--- Grain: GPU event inside a step.
+-- Grain: GPU event inside a step. Where steps are ranges that were chosen (see v1._step), threads may be in different
+-- ones at a time; then the launching thread's own comes first, else the one of the highest number.
 CREATE VIEW v1._step_kernel AS
-SELECT m.capture_id, m.event_id, max(s.step) AS step, max(s.step_index) AS step_index
+SELECT
+    m.capture_id, m.event_id,
+    coalesce(
+        CASE WHEN getvariable('step_range') IS NOT NULL THEN max(s.step) FILTER (m.rule = 'thread') END, max(s.step)
+    ) AS step,
+    coalesce(
+        CASE WHEN getvariable('step_range') IS NOT NULL THEN max(s.step_index) FILTER (m.rule = 'thread') END,
+        max(s.step_index)
+    ) AS step_index,
+    max(s.marked_step) AS marked_step
 FROM main.annotation_kernel AS m
 INNER JOIN v1._step_range AS s ON s.capture_id = m.capture_id AND s.annotation_id = m.annotation_id
-WHERE m.rule IN ('process', 'time')
+WHERE m.rule IN ('process', 'time') OR getvariable('step_range') IS NOT NULL
 GROUP BY m.capture_id, m.event_id;

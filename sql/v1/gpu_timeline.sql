@@ -1,50 +1,8 @@
 -- Where does the GPU's time go: computing, waiting for collectives or copies that nothing hides, idle?
 -- Grain: capture × device, from the first GPU event's start to the last one's end. Times are unions of intervals;
 -- computation counts first, then collectives, then copies, each without what those before it cover. So computation
--- + exposed collectives + exposed copies = busy and busy + idle = total, exactly. One ordered pass: what an event adds
--- to a union is the part of it past the furthest end so far of that union.
+-- + exposed collectives + exposed copies = busy and busy + idle = total, exactly. How: see v1._gpu_time.
 CREATE VIEW v1.gpu_timeline AS
-WITH events AS (
-    SELECT
-        /* by e */
-        e.capture_id AS clock_id,
-        e.device_id AS gpu_id,
-        e.start_ns,
-        e.end_ns,
-        CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
-    FROM v1._gpu_event AS e /* join e */
-    WHERE true /* filter e */
-),
--- The furthest end so far of layer 1, of 1 and 2, and of all three.
-reaches AS (
-    SELECT
-        /* by */
-        clock_id,
-        gpu_id,
-        start_ns,
-        end_ns,
-        layer,
-        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
-        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
-        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns
-    FROM events
-    WINDOW earlier AS (
-        PARTITION BY /* by */ clock_id, gpu_id
-        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
-),
-unions AS (
-    SELECT
-        /* by */
-        clock_id,
-        gpu_id,
-        coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
-        coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
-        sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
-        max(end_ns) - min(start_ns) AS total_ns
-    FROM reaches
-    GROUP BY /* by */ clock_id, gpu_id
-)
 SELECT
     /* by */
     /* grain */
@@ -61,7 +19,7 @@ SELECT
     sum(total_ns - union_3_ns)::BIGINT AS idle_ns,
     100.0 * sum(total_ns - union_3_ns) / nullif(sum(total_ns), 0) AS idle_percent,
     sum(total_ns)::BIGINT AS total_ns
-FROM unions
+FROM v1._gpu_time AS u /* inline */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 

@@ -1,50 +1,9 @@
 -- How does the GPU's time divide on the average rank of a configuration?
--- Grain: configuration × part of the time. Each rank and device counts once, with the parts of gpu_timeline (whose steps
--- are repeated here, so that filters reach the events): arithmetic and geometric mean, smallest and largest. A geometric
--- mean with a zero among its values is 0; how many there are is said beside it, and no small number is put for them.
+-- Grain: configuration × part of the time. Each rank and device counts once, with the parts of gpu_timeline: arithmetic
+-- and geometric mean, smallest and largest. A geometric mean with a zero among its values is 0; how many there are is
+-- said beside it, and no small number is put for them.
 CREATE VIEW v1.gpu_timeline_average AS
-WITH events AS (
-    SELECT
-        /* by e */
-        e.capture_id AS clock_id,
-        e.device_id AS gpu_id,
-        e.start_ns,
-        e.end_ns,
-        CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
-    FROM v1._gpu_event AS e /* join e */
-    WHERE true /* filter e */
-),
--- The furthest end so far of layer 1, of 1 and 2, and of all three.
-reaches AS (
-    SELECT
-        /* by */
-        clock_id,
-        gpu_id,
-        start_ns,
-        end_ns,
-        layer,
-        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
-        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
-        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns
-    FROM events
-    WINDOW earlier AS (
-        PARTITION BY /* by */ clock_id, gpu_id
-        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
-),
-unions AS (
-    SELECT
-        /* by */
-        clock_id,
-        gpu_id,
-        coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
-        coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
-        sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
-        max(end_ns) - min(start_ns) AS total_ns
-    FROM reaches
-    GROUP BY /* by */ clock_id, gpu_id
-),
-parts AS (
+WITH parts AS (
     SELECT
         /* by u */
         s.set_id,
@@ -56,7 +15,7 @@ parts AS (
             (5, 'idle', u.total_ns - u.union_3_ns), (6, 'total', u.total_ns)
         ]) AS share,
         u.total_ns
-    FROM unions AS u
+    FROM v1._gpu_time AS u /* inline */
     LEFT JOIN v1._capture_set AS s ON s.capture_id = u.clock_id
 )
 SELECT

@@ -40,8 +40,8 @@ COMMENT ON COLUMN v1.kernels.overlaps_prev IS 'Whether it starts before an earli
 COMMENT ON COLUMN v1.kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
 COMMENT ON COLUMN v1.kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if shapes were not recorded.';
 COMMENT ON COLUMN v1.kernels.collective IS 'Collective as recorded with the event; NULL if not recorded.';
-COMMENT ON COLUMN v1.kernels.step IS 'Number N of the ProfilerStep#N that holds its launch (its start, where launches were not recorded); NULL outside steps.';
-COMMENT ON COLUMN v1.kernels.step_index IS 'Place of that step among the marked steps of the capture, from 1.';
+COMMENT ON COLUMN v1.kernels.step IS 'Number N of the ProfilerStep#N that holds its launch (its start, where launches were not recorded), or the place, from 0, of the range that the variable step_range makes a step; NULL outside steps.';
+COMMENT ON COLUMN v1.kernels.step_index IS 'Place of that step among the steps of the capture, from 1.';
 COMMENT ON COLUMN v1.kernels.launch_name IS 'API call that launched it, such as cudaLaunchKernel.';
 COMMENT ON COLUMN v1.kernels.launch_process_id IS 'Process that launched it.';
 COMMENT ON COLUMN v1.kernels.launch_thread_id IS 'Thread that launched it.';

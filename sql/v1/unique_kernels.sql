@@ -83,7 +83,7 @@ COMMENT ON COLUMN v1.unique_kernels.bytes IS 'Bytes copied or set by one call, i
 COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
 COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.unique_kernels.calls IS 'Number of calls.';
-COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside marked steps per capture and marked step (of those that hold any GPU event); NULL where no steps are marked.';
+COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps per capture and step (of those that hold any GPU event); NULL where there are no steps.';
 COMMENT ON COLUMN v1.unique_kernels.total_ns IS 'Sum of durations, in ns.';
 COMMENT ON COLUMN v1.unique_kernels.mean_ns IS 'Mean duration, in ns.';
 COMMENT ON COLUMN v1.unique_kernels.median_ns IS 'Median duration, mean of the middle two, in ns.';

@@ -1,8 +1,9 @@
-"""The user's own SELECT over the file: read-only, one statement, nothing but the file."""
+"""The user's own SELECT over the file: read-only, one statement, nothing but the file. Variables may be set before."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from tracedb.database import first_words
 from tracedb.errors import TracedbError
 from tracedb.output import Answer, from_sql
 
+_VARIABLE = re.compile(r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:SET|RESET)\s+VARIABLE\b", re.IGNORECASE | re.DOTALL)
 _PIVOT = (duckdb.StatementType.CREATE, duckdb.StatementType.SELECT)  # what DuckDB 1.4 makes of PIVOT
 
 
@@ -47,10 +49,22 @@ def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:
     )
 
 
+def variables_set(connection: duckdb.DuckDBPyConnection, text: str) -> str:
+    """Set the session variables that the text begins with, such as step_range, and return the rest of it."""
+    for statement in connection.extract_statements(text):
+        if statement.type != duckdb.StatementType.SET or not _VARIABLE.match(statement.query):
+            break
+        words = statement.query.strip()
+        connection.execute(words)
+        text = text[text.index(words) + len(words) :].lstrip("; \t\r\n")
+    return text
+
+
 def run(connection: duckdb.DuckDBPyConnection, text: str) -> Answer:
     """Check and run the text. Call it, and read the answer, inside ``explained()``."""
-    check(connection, text)
-    return from_sql(connection, text)
+    query = variables_set(connection, text)
+    check(connection, query)
+    return from_sql(connection, query)
 
 
 def limited(answer: Answer, top: int) -> bool:

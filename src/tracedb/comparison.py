@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import rooms
+from tracedb import hooks, rooms, step_ranges, views
 from tracedb.database import check_version, open_read_only, quoted
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer, Show, from_sql
@@ -29,6 +29,14 @@ class Side:
     name: str
     database: Path
     captures: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which steps are compared: all but the first ``skip`` of those marked, or of the ranges of such a name."""
+
+    skip: int = 0
+    range: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ def gate(text: str) -> Gate:
 
 
 @contextmanager
-def compared(sides: Sequence[Side], baseline: int, skip_warmup: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
     paths = list(dict.fromkeys(item.database for item in sides))
     for path in paths:  # the errors of a file that is missing, busy or none of ours
@@ -105,6 +113,7 @@ def compared(sides: Sequence[Side], baseline: int, skip_warmup: int) -> Iterator
             check_version(connection, path)
         connection.execute("USE memory")
         connection.execute("SET enable_external_access = false")
+        step_ranges.choose(connection, steps.range)
         connection.execute("CREATE TEMP TABLE side_name (side INTEGER, name VARCHAR)")
         connection.execute("CREATE TEMP TABLE side_unit (side INTEGER, unit VARCHAR)")
         connection.execute("CREATE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR)")
@@ -115,8 +124,9 @@ def compared(sides: Sequence[Side], baseline: int, skip_warmup: int) -> Iterator
         for number, item in enumerate(sides):
             connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
             named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
-            _run(connection, "side", {**named, "captures": item.captures, "skip": str(skip_warmup)})
-            _check(connection, number, item, skip_warmup)
+            _run(connection, "side", {**named, "captures": item.captures, "skip": str(steps.skip)})
+            _check(connection, number, item, steps, named["db"])
+            _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
         _run(connection, "answer", {"baseline": str(baseline)})
         yield connection
 
@@ -128,17 +138,38 @@ def _run(connection: duckdb.DuckDBPyConnection, name: str, places: dict[str, str
     connection.execute(text)
 
 
-def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, skip_warmup: int) -> None:
+def _timeline(connection: duckdb.DuckDBPyConnection, steps: Steps, database: str) -> str:
+    """Return the SELECT of ``v1.gpu_timeline`` over the side's events, by unit."""
+    ((by_step,),) = connection.execute("SELECT by_step FROM side_marked").fetchall()
+    kept = ["e.capture_id IN (SELECT c.capture_id FROM temp.side_capture AS c)"]
+    joins = {}
+    if by_step:
+        joins["e"] = (
+            "INNER JOIN v1._step_kernel AS e_step ON e_step.capture_id = e.capture_id AND e_step.event_id = e.event_id"
+        )
+        kept.append(f"e_step.step_index > {steps.skip}")
+    unit = hooks.By("unit", lambda base: f"{base}.capture_id" + (" || '/' || e_step.step" if by_step else "::VARCHAR"))
+    text = hooks.resolve(views.find("gpu_timeline").select, hooks.Edits([unit], {"e": kept}, joins))
+    return re.sub(r"\b(main|v\d+)\.", rf"{database}.\1.", text)
+
+
+def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps: Steps, database: str) -> None:
+    """Raise ``NotCaptured`` where a side has nothing to compare."""
     ((captures, units),) = connection.execute(
         "SELECT (SELECT count(*) FROM side_capture), (SELECT count(*) FROM side_unit WHERE side = ?)", [number]
     ).fetchall()
+    ((of, without),) = connection.execute("SELECT captures, without_steps FROM side_marked").fetchall()
     if not captures:
         raise NotCaptured(
             f"{item.name}: no capture of {item.database} is meant; a side is a database file, KEY=VALUE of labels, or "
             "a part of a capture's path"
         )
+    if without and steps.range is not None:
+        there = step_ranges.names(connection, f"{database}.{views.CURRENT}", "temp.side_capture")
+        words = step_ranges.absent(f"--step-range {steps.range!r}", there)
+        raise NotCaptured(f"{item.name}: in {without} of {of} captures {words}")
     if not units:
-        left = f" after {skip_warmup} steps of warm-up" if skip_warmup else ""
+        left = f" after {steps.skip} steps of warm-up" if steps.skip else ""
         raise NotCaptured(f"{item.name}: no kernels were captured{left}")
 
 

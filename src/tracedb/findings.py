@@ -119,6 +119,7 @@ def _left_out(filters: Filters) -> str:
     said += [f"--class {name!r}" for name in filters.classes]
     said += [f"--range {filters.range!r}"] if filters.range is not None else []
     said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
+    said += [f"--step-range {filters.step_range!r}"] if filters.step_range is not None else []
     return f" with {', '.join(said)}" if said else ""
 
 
@@ -163,7 +164,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if scope.rule:
         said += _without_rule(connection, scope)
-    if scope.filters.skip_warmup:
+    if scope.filters.skip_warmup or scope.filters.step_range is not None:
         said += _without_steps(connection, scope)
     return said
 
@@ -306,6 +307,11 @@ def _without_steps(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[
     count = _row(
         connection,
         f"""SELECT count(*) FROM temp.selected_capture AS s
-            ANTI JOIN {scope.version}._step AS t ON t.capture_id = s.capture_id""",
+            ANTI JOIN {scope.version}._step AS t ON t.capture_id = s.capture_id AND t.step IS NOT NULL""",
     )[0]
-    return [f"{_many(count, 'capture')} left out by --skip-warmup: no steps marked"] if count else []
+    if not count:
+        return []
+    pattern = scope.filters.step_range
+    which = "no steps marked" if pattern is None else f"no range matches --step-range {pattern!r}"
+    left = "left out by --skip-warmup" if scope.filters.skip_warmup else "without steps"
+    return [f"{_many(count, 'capture')} {left}: {which}"]

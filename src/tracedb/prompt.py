@@ -66,6 +66,9 @@ def _command(connection: duckdb.DuckDBPyConnection, word: str) -> bool:
 def _answer(connection: duckdb.DuckDBPyConnection, text: str, most: int = ROWS) -> None:
     try:
         with adhoc.explained(), interruptible(connection):
+            text = adhoc.variables_set(connection, text)
+            if not text:
+                return
             answer = adhoc.run(connection, text)
             more = bool(most) and adhoc.limited(answer, most)
             write(answer, "table", None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import conditions, findings, hints, hooks, ranks, schema, selection, views
+from tracedb import conditions, findings, hints, hooks, ranks, schema, selection, step_ranges, views
 from tracedb.database import first_words, identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
@@ -62,8 +62,10 @@ class Query:
         return ", ".join(identifier(name) for name in self.by)
 
     def text(self, top: int) -> str:
-        """Return the whole statement, runnable on the file."""
-        return self.select(self.source, self.where, top)
+        """Return the whole statement, runnable on the file, after the one that chooses the steps, if any."""
+        steps = self.scope.filters.step_range
+        chosen = "" if steps is None else step_ranges.statement(steps) + ";\n"
+        return chosen + self.select(self.source, self.where, top)
 
     def rows_and_shown(self, source: str, where: str, top: int) -> str:
         """Return the query for how many rows there are, and how many of them ``top`` leaves."""
@@ -198,6 +200,10 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
     if scope.filters.rule and not scope.rule:
         found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
+    if scope.filters.step_range is not None and not _uses_steps(query):
+        found.notes.append(
+            "--step-range changes nothing here: it goes with --by step, --skip-warmup and reports with a step column"
+        )
     if scope.rule and scope.rule != "thread":
         found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
     found.notes += hints.other_rule(connection, report, scope, path)
@@ -206,6 +212,11 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         if shown < rows:
             found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
     return found
+
+
+def _uses_steps(query: Query) -> bool:
+    filters = query.scope.filters
+    return bool(filters.skip_warmup or "step" in filters.by or {"step", "calls_per_step"} & set(query.columns))
 
 
 def _gist(query: Query, text: str) -> str:
@@ -258,6 +269,7 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "range": filters.range,
         "rule": query.scope.rule or None,
         "skip_warmup": filters.skip_warmup,
+        "step_range": filters.step_range,
         "counted": filters.counted or None,
         "by": query.by,
         "top": top,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tracedb import step_ranges
 from tracedb.database import quoted
 from tracedb.errors import NotCaptured, UsageError
 
@@ -28,6 +29,8 @@ class Filters:
     range: str | None = None
     rule: str | None = None
     skip_warmup: int = 0
+    step_range: str | None = None
+    """Pattern of the names of ranges that are the steps, in place of those marked ProfilerStep#N."""
     counted: bool = False
     """Whether dispatches measured while hardware counters were read are taken in."""
     by: tuple[str, ...] = ()
@@ -104,6 +107,7 @@ def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str
         raise NotCaptured(f"no capture matches all of {described(filters)}")
     _check_devices(connection, filters)
     _check_classes(connection, filters, version)
+    step_ranges.choose(connection, filters.step_range)
     _check_steps(connection, filters, version)
     rule = filters.rule or _default_rule(connection)
     if filters.range is not None or "range" in filters.by:
@@ -221,15 +225,21 @@ def class_conditions(filters: Filters, alias: str) -> list[str]:
 
 
 def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
-    if not filters.skip_warmup and "step" not in filters.by:
+    if not filters.skip_warmup and "step" not in filters.by and filters.step_range is None:
         return
     steps = _scalar(
         connection,
         f"""SELECT max(t.step_index) FROM {version}._step AS t
             SEMI JOIN temp.selected_capture AS s ON s.capture_id = t.capture_id""",
     )
+    if not steps and filters.step_range is not None:
+        there = step_ranges.names(connection, version, "temp.selected_capture")
+        raise NotCaptured(step_ranges.absent(f"--step-range {filters.step_range!r}", there))
     if not steps:
-        raise NotCaptured("no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart")
+        raise NotCaptured(
+            "no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart; "
+            "--step-range GLOB takes other ranges for steps"
+        )
     if steps <= filters.skip_warmup:
         raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {steps} steps")
 
@@ -244,11 +254,7 @@ def _default_rule(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, rule: str, version: str) -> None:
-    names = _texts(
-        connection,
-        f"""SELECT r.name FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
-            ON s.capture_id = r.capture_id GROUP BY r.name ORDER BY count(*) DESC, r.name LIMIT 8""",
-    )
+    names = step_ranges.names(connection, version, "temp.selected_capture")
     if not names:
         raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
     if filters.range is None:
@@ -259,7 +265,7 @@ def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, rule: 
         f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
             ON s.capture_id = r.capture_id WHERE {condition}""",
     ):
-        raise NotCaptured(f"no range matches {filters.range!r}; some that there are: {', '.join(names)}")
+        raise NotCaptured(step_ranges.absent(repr(filters.range), names))
 
 
 def _varying(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from tracedb.errors import UsageError
 
 VERSIONS = ("v1",)
 CURRENT = VERSIONS[-1]
+_INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
 
 
 class View(NamedTuple):
@@ -39,11 +40,18 @@ class View(NamedTuple):
 
     @property
     def select(self) -> str:
-        """The SELECT of the view, hooks included, without CREATE VIEW and comments on it."""
+        """The SELECT of the view, hooks included, without CREATE VIEW and comments on it.
+
+        The text of a private view stands in the place of its name where the hook ``inline`` says so.
+        """
         match = re.search(r"CREATE VIEW [\w.]+ AS\s(.*?);\s*(?=COMMENT ON|\Z)", self.text, re.DOTALL)
         if match is None:
             raise AssertionError(f"sql/{self.version}/{self.name}.sql does not hold a CREATE VIEW")
-        return match[1].strip()
+        return _INLINE.sub(self._inlined, match[1].strip())
+
+    def _inlined(self, match: re.Match[str]) -> str:
+        indented = "\n".join(f"    {line}" if line else "" for line in View(self.version, match[1]).select.split("\n"))
+        return f"(\n{indented}\n) AS {match[2]}"
 
 
 def shipped(version: str = CURRENT) -> list[View]:

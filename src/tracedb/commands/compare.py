@@ -21,6 +21,7 @@ from tracedb.commands.options import database_option, note, output_options
     help="Only this kind of entry. May be repeated.",
 )
 @click.option("--skip-warmup", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N steps.")
+@click.option("--step-range", metavar="GLOB", help="Ranges of such a name are the steps, not ProfilerStep#N.")
 @click.option(
     "--fail-on",
     "limits",
@@ -36,6 +37,7 @@ def compare(
     baseline: str | None,
     kinds: tuple[str, ...],
     skip_warmup: int,
+    step_range: str | None,
     limits: tuple[str, ...],
     top: int | None,
     format_name: str | None,
@@ -61,10 +63,12 @@ def compare(
     if top is None:
         top = 10 if form in ("table", "markdown", "html") else 0
     first = sides.index(baseline) if baseline is not None else 0
-    with comparison.compared([comparison.side(text, db) for text in sides], first, skip_warmup) as connection:
+    steps = comparison.Steps(skip_warmup, step_range)
+    with comparison.compared([comparison.side(text, db) for text in sides], first, steps) as connection:
         found = comparison.answer(connection, kinds, top)
         found.database = str(db)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
+        found.filters |= {} if step_range is None else {"step_range": step_range}
         note(f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked")
         write(found, form, out)
         failed = comparison.broken(connection, gates)

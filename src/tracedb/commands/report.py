@@ -67,7 +67,12 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Leave out the first N marked steps of each capture, and whatever is in no step.",
+    help="Leave out the first N steps of each capture, and whatever is in no step.",
+)
+@click.option(
+    "--step-range",
+    metavar="GLOB",
+    help="Take each instance of the ranges of such a name for a step. [default: what is marked ProfilerStep#N]",
 )
 @click.option(
     "--counted",

@@ -19,7 +19,8 @@ def sql(query: str, db: Path, format_name: str | None, out: Path | None, top: in
     """Run one SELECT, read-only.
 
     QUERY is the SQL, or - to read it from stdin. It sees the database and nothing else: no other file, no network,
-    no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels).
+    no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be
+    set before it: SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
     """
     from tracedb import adhoc, database
     from tracedb.interrupt import interruptible
