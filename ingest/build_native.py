@@ -1,7 +1,7 @@
-"""Builds the compiled reader of torch traces with the system's C compiler; hatchling runs this for wheels.
+"""Builds the compiled readers of torch traces and of CSV with the system's C compiler; hatchling runs this for wheels.
 
 Without a compiler the wheel holds Python only, and traces are read by the Python reader with the same result. An
-editable install finds the library beside its sources.
+editable install finds each library beside its sources.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = "ingest/tracedb_torch/native"
-LIBRARY = "libtracedb_scan.so"
+LIBRARIES = {"ingest/tracedb_torch/native": "libtracedb_scan.so", "ingest/tracedb_rocprof/native": "libtracedb_csv.so"}
+"""The folders that are compiled, each into one library."""
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 COMPILERS = ("cc", "gcc", "clang")
 
@@ -30,25 +30,31 @@ class NativeReader(BuildHookInterface[Any]):
         """Compile; go on without the library where that fails."""
         if self.target_name != "wheel":
             return
-        fault = build(Path(self.root) / FOLDER)
+        fault = build_all(Path(self.root))
         if fault:
             self.app.display_warning(
-                f"tracedb: {fault}; torch traces will be read by the Python reader, some four times slower. Install a "
+                f"tracedb: {fault}; traces will be read in Python, some two to four times slower. Install a "
                 "C compiler (Debian: apt-get install gcc libc6-dev) and install tracedb again for the compiled one."
             )
             return
-        build_data["artifacts"].append(f"{FOLDER}/{LIBRARY}")
+        build_data["artifacts"].extend(f"{folder}/{name}" for folder, name in LIBRARIES.items())
         if version != "editable":
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag()}"
 
 
-def build(folder: Path) -> str | None:
+def build_all(root: Path) -> str | None:
+    """Compile every library below ``root``; return why the first could not be, None where all were."""
+    faults = [build(root / folder, name) for folder, name in LIBRARIES.items()]
+    return next((fault for fault in faults if fault), None)
+
+
+def build(folder: Path, name: str) -> str | None:
     """Compile the library of ``folder`` in place; return why that could not be done, None where it was.
 
     A library that is in use is replaced, never written to; one that cannot be made anew is taken away.
     """
-    library, fresh = folder / LIBRARY, folder / f"{LIBRARY}.{os.getpid()}"
+    library, fresh = folder / name, folder / f"{name}.{os.getpid()}"
     fault = _compile(folder, fresh)
     if fault is None:
         fresh.replace(library)
@@ -88,4 +94,4 @@ def platform_tag() -> str:
 
 
 if __name__ == "__main__":  # in a checkout: python ingest/build_native.py
-    sys.exit(build(Path(__file__).parents[1] / FOLDER))
+    sys.exit(build_all(Path(__file__).parents[1]))

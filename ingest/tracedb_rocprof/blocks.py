@@ -1,7 +1,12 @@
-"""Blocks of a CSV file as columns: by Arrow's parser where quotes stand only where they must, else by ``records``."""
+"""Blocks of a CSV file as columns.
+
+By the compiled parser where there is nothing odd, by Arrow's where quotes stand only where they must, else by
+``records``.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tracedb_rocprof import native
 from tracedb_rocprof.headers import Header
 from tracedb_rocprof.records import Reader, unquoted
 
@@ -41,6 +47,8 @@ class Parser:
     def __init__(self, header: Header) -> None:
         self._header = header
         self._reader = Reader(header)
+        found = None if VALUE in header.used else native.library()
+        self._plain = native.PlainParser(found, header) if found else None
         self._kinds = {name: self._kind(name) for name in header.used}
         self._options = pa_csv.ConvertOptions(
             include_columns=list(header.used), column_types=self._kinds, strings_can_be_null=False
@@ -57,6 +65,8 @@ class Parser:
 
     def parse(self, data: bytes) -> Block:
         """Return the columns of a block; nothing is raised over what cannot be read."""
+        if self._plain and (made := self._plain.parse(data)):
+            return Block(made[1], made[0])
         lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
         is_plain = self._is_plain(data, lines)
         if is_plain or _is_clean(data):
@@ -153,6 +163,11 @@ def pieces(file: BinaryIO, parser: Parser) -> Iterator[bytes]:
     rest = b""
     wanted = BLOCK_BYTES
     while more := file.read(wanted):
+        cut = _last_end(more, parser)
+        if cut and more.rfind(b"\n", 0, cut - 1) >= 0:  # else that line may begin in the piece before
+            yield b"".join((rest, memoryview(more)[:cut]))
+            rest, wanted = more[cut:], BLOCK_BYTES
+            continue
         data = rest + more
         cut = _last_end(data, parser)
         if cut:
@@ -175,16 +190,16 @@ def _last_end(data: bytes, parser: Parser) -> int:
     return 0
 
 
-def parsed(blocks: Iterator[bytes], parser: Parser, workers: int) -> Iterator[Block]:
-    """Yield the blocks parsed, in order; several threads work ahead of who takes them."""
+def parsed(blocks: Iterator[bytes], parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
+    """Yield the blocks parsed, in order; several threads work so many blocks ahead of who takes them."""
     if workers < 2:
         yield from map(parser.parse, blocks)
         return
     with ThreadPoolExecutor(workers, "tracedb-csv") as pool:
-        ahead: list[Future[Block]] = []
+        futures: deque[Future[Block]] = deque()
         for data in blocks:
-            ahead.append(pool.submit(parser.parse, data))
-            if len(ahead) > workers:
-                yield ahead.pop(0).result()
-        for future in ahead:
-            yield future.result()
+            futures.append(pool.submit(parser.parse, data))
+            while len(futures) >= workers + ahead:
+                yield futures.popleft().result()
+        while futures:
+            yield futures.popleft().result()

@@ -26,16 +26,19 @@ def compare(connection: duckdb.DuckDBPyConnection, account: Account, file: str, 
     table = next((table for name, table in FILES if name in file), None)
     if table is None or not said:
         return
+    query = f"SELECT name, count(*) AS calls, sum(duration_ns) AS total FROM {table} GROUP BY name"
+    if table == "staged_kernel":
+        query += " UNION ALL SELECT name, calls, total_ns AS total FROM staged_total"
     connection.execute("CREATE OR REPLACE TEMP TABLE check_said (name BIGINT, calls BIGINT, total BIGINT)")
     connection.executemany(
         "INSERT INTO check_said VALUES (?, ?, ?)", [(name, calls, total) for name, (calls, total) in said.items()]
     )
     different = connection.execute(
         f"""WITH found AS (
-            SELECT t.value AS name, count(*) AS calls, sum(e.duration_ns) AS total
-            FROM {table} AS e INNER JOIN staged_text AS t ON t.id = e.name GROUP BY t.value
+            SELECT t.value AS name, sum(e.calls) AS calls, sum(e.total) AS total
+            FROM ({query}) AS e INNER JOIN staged_text AS t ON t.id = e.name GROUP BY t.value
         )
-        SELECT n.value, s.calls, coalesce(f.calls, 0), s.total, coalesce(f.total, 0)::BIGINT
+        SELECT n.value, s.calls, coalesce(f.calls, 0)::BIGINT, s.total, coalesce(f.total, 0)::BIGINT
         FROM check_said AS s
         INNER JOIN staged_text AS n ON n.id = s.name
         LEFT JOIN found AS f ON f.name = n.value

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tracedb_rocprof import headers
+from tracedb_rocprof import headers, straight
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import agent_of
 from tracedb_rocprof.blocks import Block, Parser, parsed, pieces
+from tracedb_rocprof.gather import NONE, Numbers
 from tracedb_rocprof.headers import Header, header_of
 from tracedb_rocprof.packed import opened
 from tracedb_rocprof.recording import Place, Recording
-from tracedb_rocprof.stage import NONE, Numbers, Stage, numbers
+from tracedb_rocprof.stage import Stage, numbers
 
 ORDER = (headers.AGENT, headers.CALL, headers.KERNEL, headers.LEGACY, headers.COUNTER, headers.COPY)
 LONGEST_HEADER = 1 << 16
@@ -26,13 +27,18 @@ LEFT_ASIDE = {
     headers.ALLOCATION: ("memory_allocation_events", "allocations and releases of device memory; left aside"),
     headers.SCRATCH: ("scratch_memory_events", "scratch memory of kernels; left aside"),
 }
+AHEAD = 24
+"""Blocks parsed while kernels that go straight are written."""
 MARK, RANGE = "mark", "push_pop"
 
 
 class SetReader:
     """Reads a set into the staging tables."""
 
-    def __init__(self, stage: Stage, cores: int, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, stage: Stage, cores: int, progress: Callable[[int], None], may_go_straight: bool = False
+    ) -> None:
+        self._may_go_straight = may_go_straight
         self._stage = stage
         self._cores = cores
         self._progress = progress
@@ -45,20 +51,24 @@ class SetReader:
         }
         self.found = Recording(metadata={"format": "csv"})
 
-    def read(self, files: Sequence[Path]) -> Recording:
-        """Read the files; the kernels' come before those that are joined to them."""
+    def read(self, files: Sequence[Path]) -> Iterator[pa.Table]:
+        """Read the files, the kernels' before those that are joined to them; yields kernels that go straight."""
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
+        sizes = [(path.stat().st_size, header) for path, header in known]
+        is_possible = self._may_go_straight and straight.is_possible(sizes)
         for path, header in sorted(known, key=lambda item: _place(item[1].domain)):
             if header.domain == headers.LEGACY:
                 self.found.source = "rocprofv2" if header.has("grid_size") else "rocprofv1"
+            if header.domain in (headers.KERNEL, headers.LEGACY):
+                self._stage.is_straight = is_possible and not self._stage.count("call")
             if header.domain == headers.AGENT:
                 self._agents(path)
             elif header.domain == headers.STATS:
                 self._stats(path, header)
             else:
-                self._events(path, header)
-        return self.found
+                yield from self._events(path, header)
+        yield from self._stage.straight(is_last=True)
 
     def _header(self, path: Path) -> Header | None:
         with opened(path) as file:
@@ -67,14 +77,15 @@ class SetReader:
             self._progress(path.stat().st_size)
         return header
 
-    def _events(self, path: Path, header: Header) -> None:
+    def _events(self, path: Path, header: Header) -> Iterator[pa.Table]:
         """Read a file of events in blocks."""
         parser = Parser(header)
         unreadable, example, is_last = 0, "", False
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
             file.readline(LONGEST_HEADER)
-            for block in parsed(pieces(file, parser), parser, self._cores):
+            ahead = AHEAD if self._stage.is_straight else 1
+            for block in parsed(pieces(file, parser), parser, self._cores, ahead):
                 if header.domain in LEFT_ASIDE:
                     self._left_aside(header.domain, block.rows)
                 elif block.rows:
@@ -82,6 +93,7 @@ class SetReader:
                 unreadable += block.unreadable
                 example = example or block.example
                 is_last = block.ends_unreadable
+                yield from self._stage.straight()
         self._stage.texts.settle(self._stage.account)
         self._stage.damaged(damages)
         self.found.is_cut = self.found.is_cut or bool(damages)
@@ -178,7 +190,7 @@ class SetReader:
             self._stage.put(table, int(mine.sum()), chosen, start[mine], end[mine])
 
     def _put(self, table: str, block: Block, columns: dict[str, Any]) -> None:
-        self._stage.put(table, block.rows, columns, *_times(block))
+        self._stage.put(table, block.rows, columns, *_times(block), is_settled=not block.is_undecided)
 
     def _agents(self, path: Path) -> None:
         for row in self._rows(path):

@@ -14,6 +14,8 @@ GPU_AGENTS = """
 SELECT DISTINCT agent FROM (
     SELECT agent FROM staged_kernel WHERE proc = $proc
     UNION ALL
+    SELECT agent FROM staged_total WHERE proc = $proc
+    UNION ALL
     SELECT agent FROM staged_counter WHERE proc = $proc
     UNION ALL
     SELECT CASE WHEN t.value LIKE '%HOST_TO_DEVICE' THEN c.target WHEN t.value LIKE '%DEVICE_TO_%' THEN c.source END
@@ -24,9 +26,15 @@ SELECT DISTINCT agent FROM (
 """The agents that GPU rows of a process name."""
 
 
+def begin(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables that say which device an agent is, and what the names are of kernels that go straight."""
+    connection.execute("CREATE OR REPLACE TEMP TABLE link_device (agent INTEGER, device_id INTEGER)")
+    connection.execute("CREATE OR REPLACE TEMP TABLE straight_text (id BIGINT, value VARCHAR)")
+
+
 def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
     """Return the processes that left rows."""
-    union = " UNION ".join(f"SELECT proc FROM staged_{table}" for table in TABLES)
+    union = " UNION ".join(f"SELECT proc FROM staged_{table}" for table in (*TABLES, "total"))
     return [proc for (proc,) in connection.execute(f"SELECT proc FROM ({union}) ORDER BY proc").fetchall()]
 
 
@@ -54,7 +62,6 @@ def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> int:
         CROSS JOIN last
         GROUP BY c.proc, c.dispatch, c.first_row"""
     )
-    connection.execute("CREATE OR REPLACE TEMP TABLE link_device (agent INTEGER, device_id INTEGER)")
     ((repeated,),) = connection.execute("SELECT coalesce(sum(times - 1), 0) FROM link_counter").fetchall()
     account.left_aside("counter_repeated", int(repeated), "counters told again of a dispatch; the first is kept")
     ((nowhere,),) = connection.execute("SELECT count(*) FROM staged_counter WHERE dispatch IS NULL").fetchall()
@@ -90,14 +97,19 @@ def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted:
 
 GRID = ", ".join(f"(g.grid_{axis} + g.block_{axis} - 1) // nullif(g.block_{axis}, 0) AS grid_{axis}" for axis in "xyz")
 BLOCK = ", ".join(f"nullif(g.block_{axis}, 0)::BIGINT AS block_{axis}" for axis in "xyz")
+EVENT = f"""
+    g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
+    g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, g.graph AS graph_id,
+    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
+    g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes"""
+TOTALS = """
+INSERT INTO staged_total BY NAME
+SELECT proc, name, agent, count(*) AS calls, sum(duration_ns) AS total_ns, max(event_id) AS last_event_id
+FROM feed GROUP BY proc, name, agent
+"""
 # Sorted while narrow; names are joined on last, and keep the order.
 KERNELS = f"""
-SELECT
-    g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
-    g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, c.launch_id, g.graph AS graph_id,
-    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
-    g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes,
-    coalesce(m.event_id IS NOT NULL, false) AS is_counted
+SELECT {EVENT}, c.launch_id, coalesce(m.event_id IS NOT NULL, false) AS is_counted
 FROM (
     SELECT g.*, d.device_id FROM staged_kernel AS g LEFT JOIN link_device AS d ON d.agent = g.agent
     WHERE g.proc = {{proc}} {{order}}
@@ -105,6 +117,13 @@ FROM (
 LEFT JOIN staged_text AS t ON t.id = g.name
 LEFT JOIN link_call AS c ON c.correlation = g.correlation
 LEFT JOIN (SELECT event_id FROM link_dispatch WHERE proc = {{proc}} AND NOT is_kernel) AS m ON m.event_id = g.event_id
+"""
+STRAIGHT = f"""
+SELECT {EVENT}, false AS is_counted
+FROM (
+    SELECT f.*, d.device_id FROM (SELECT {{columns}} FROM feed) AS f LEFT JOIN link_device AS d ON d.agent = f.agent
+) AS g
+LEFT JOIN straight_text AS t ON t.id = g.name
 """
 COUNTED = """
 SELECT
@@ -121,7 +140,8 @@ ORDER BY v.device_id, g.start_ns, d.event_id
 """
 COPIES = """
 SELECT
-    g.event_id + (SELECT coalesce(max(event_id), 0) FROM staged_kernel)
+    g.event_id + (SELECT greatest(coalesce(max(event_id), 0),
+            (SELECT coalesce(max(last_event_id), 0) FROM staged_total)) FROM staged_kernel)
         + (SELECT coalesce(max(event_id), 0) FROM staged_counter) AS event_id,
     'memcpy' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns,
     CASE WHEN t.value LIKE '%HOST_TO_DEVICE' THEN v.device_id ELSE s.device_id END AS device_id,
@@ -171,3 +191,8 @@ ROWS = (
     ("counter", "counter", COUNTERS),
 )
 """Staging table, table of the schema, and how rows of the one become rows of the other."""
+
+
+def straight(columns: str) -> str:
+    """Return the query that makes rows of the table ``feed``; ``columns`` gives it those of the staging table."""
+    return STRAIGHT.format(columns=columns)

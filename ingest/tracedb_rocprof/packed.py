@@ -19,7 +19,7 @@ PIECE = 1 << 16
 class _Counted(io.RawIOBase):
     """Tells how many bytes of a file were read."""
 
-    def __init__(self, file: BinaryIO, progress: Callable[[int], None]) -> None:
+    def __init__(self, file: io.FileIO, progress: Callable[[int], None]) -> None:
         self._file = file
         self._progress = progress
 
@@ -27,10 +27,9 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        self._progress(len(data))
-        return len(data)
+        read = self._file.readinto(buffer)
+        self._progress(read)
+        return read
 
 
 class _Unpacked(io.RawIOBase):
@@ -63,7 +62,7 @@ def opened(
     with path.open("rb", buffering=0) as raw:
         magic = raw.read(4)
         raw.seek(0)
-        counted = cast(BinaryIO, io.BufferedReader(_Counted(cast(BinaryIO, raw), progress), BUFFER))
+        counted = cast(BinaryIO, io.BufferedReader(_Counted(raw, progress), BUFFER))
         yield _unpacked(counted, magic, [] if damages is None else damages)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracedb_rocprof.gather import NONE
 from tracedb_rocprof.recording import Recording
 from tracedb_rocprof.rocpdpart import Part, mapped
 from tracedb_rocprof.rocpdregions import RegionReader
 from tracedb_rocprof.sqlitefile import DECIMAL, NUMBER, TEXT, SqliteFile, quoted
-from tracedb_rocprof.stage import NONE, Stage
+from tracedb_rocprof.stage import Stage
 
 TABLE = re.compile(
     r"rocpd_(?:info_process|kernel_dispatch|region|memory_copy|metadata)(?P<suffix>_[0-9a-f][0-9a-f_-]*)?"

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb_rocprof.agents import Agent
+from tracedb_rocprof.gather import NONE, Numbers
 from tracedb_rocprof.recording import Place, Recording
 from tracedb_rocprof.sqlitefile import NUMBER, Query, SqliteFile, quoted
-from tracedb_rocprof.stage import NONE, Numbers, Stage, numbers
+from tracedb_rocprof.stage import Stage, numbers
 
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS")

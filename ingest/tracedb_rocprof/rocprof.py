@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tracedb_rocprof.rocpd import RocpdReader
 from tracedb_rocprof.rpd import RpdReader
 from tracedb_rocprof.sdkjson import JsonReader
 from tracedb_rocprof.stage import Stage
+from tracedb_rocprof.straight import Straight
 
 SEVERAL = "one recording held several processes; each became a capture of its own"
 REFUSED = (
@@ -34,6 +35,7 @@ class RocprofIngester:
     """Reads recordings of rocprofv3, rocpd, and the profilers before them."""
 
     name = "rocprof"
+    memory_limit = "400MB"
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim a capture for each process; of several recordings of one, the first of database, JSON, CSV."""
@@ -43,7 +45,9 @@ class RocprofIngester:
         """Yield the rows of a recording; every process in it gives a part."""
         account = Account()
         stage = Stage(scratch, account)
-        recording = _fill(stage, capture, options)
+        link.begin(scratch)
+        straight = Straight(stage)
+        recording = yield from _fill(stage, straight, capture, options)
         stage.finish()
         for file, said in recording.stats:
             checks.compare(scratch, account, file, said)
@@ -55,7 +59,7 @@ class RocprofIngester:
             account.noted("several_processes", len(found), SEVERAL)
         for part, proc in enumerate(found):
             mine = account if part == len(found) - 1 else Account()
-            yield from _process(scratch, stage, recording, proc, part, mine)
+            yield from _process(scratch, stage, straight, recording, proc, part, mine)
             is_idle = not _count(scratch, "kernel", proc) + _count(scratch, "counter", proc)
             copies = _count(scratch, "copy", proc)
             if is_idle:
@@ -65,12 +69,16 @@ class RocprofIngester:
             yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
 
 
-def _fill(stage: Stage, capture: Capture, options: Options) -> Recording:
-    """Read the files into the staging tables."""
+def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
+    """Read the files into the staging tables; yields the kernels that need not go there."""
     path = capture.files[0]
     kind = recordings.kind_of(path)
     if kind in (recordings.CSV, recordings.LEGACY_CSV, recordings.EMPTY, recordings.STATS):
-        return SetReader(stage, options.cores, options.progress).read(capture.files)
+        may_go_straight = options.cores > 1 and not options.is_second
+        tables = SetReader(stage, options.cores, options.progress, may_go_straight)
+        for batch in tables.read(capture.files):
+            yield straight.rows(batch, tables.found)
+        return tables.found
     if kind == recordings.JSON:
         return JsonReader(stage, options.progress).read(path)
     if kind in (recordings.ROCPD, recordings.RPD):
@@ -83,13 +91,20 @@ def _fill(stage: Stage, capture: Capture, options: Options) -> Recording:
 
 
 def _process(
-    scratch: duckdb.DuckDBPyConnection, stage: Stage, recording: Recording, proc: int, part: int, account: Account
+    scratch: duckdb.DuckDBPyConnection,
+    stage: Stage,
+    straight: Straight,
+    recording: Recording,
+    proc: int,
+    part: int,
+    account: Account,
 ) -> Iterator[Rows]:
     """Yield events and devices of a process."""
     agents = recording.agents_of(stage.processes.text(proc))
     names = {number: stage.agents.text(number) for number in range(1, stage.agents.count + 1)}
     numbers = [agent for (agent,) in scratch.execute(link.GPU_AGENTS, {"proc": proc}).fetchall() if agent in names]
     found, guessed = gpus_of([names[number] for number in numbers], agents)
+    straight.check(found)
     if guessed:
         said = ", ".join(f"{label} = device {found[label]}" for label in guessed)
         why = "without agent_info" if not agents else "not in agent_info"
@@ -103,6 +118,9 @@ def _process(
 
 def _count(scratch: duckdb.DuckDBPyConnection, table: str, proc: int) -> int:
     ((count,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE proc = ?", [proc]).fetchall()
+    if table == "kernel":
+        ((calls,),) = scratch.execute("SELECT sum(calls) FROM staged_total WHERE proc = ?", [proc]).fetchall()
+        count += calls or 0
     return int(count)
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from tracedb_rocprof.agents import Agent
+from tracedb_rocprof.gather import NONE, Numbers
 from tracedb_rocprof.jsonstream import CutShort, JsonStream
 from tracedb_rocprof.packed import opened
 from tracedb_rocprof.recording import Place, Recording
@@ -26,7 +27,7 @@ from tracedb_rocprof.sdkrecords import (
     Strings,
     Symbol,
 )
-from tracedb_rocprof.stage import NONE, Numbers, Stage
+from tracedb_rocprof.stage import Stage
 
 GPU_TYPE = 2
 TOP = "rocprofiler-sdk-tool"

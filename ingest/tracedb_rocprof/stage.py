@@ -5,6 +5,7 @@ Every format fills the same tables. ``proc`` tells processes apart where one rec
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb_rocprof.account import Account
+from tracedb_rocprof.gather import NONE, Gatherer, Numbers
 from tracedb_rocprof.texts import Texts
 
-Numbers = npt.NDArray[np.int64]
-NONE = np.iinfo(np.int64).min
-"""Stands for a value that is not there."""
 FAR = 1 << 62  # times beyond are none: sums overflow
 HOUR_NS = 3_600_000_000_000
 
@@ -33,8 +32,10 @@ STAGED = {
     "counter": f"""{EVENT}, agent INTEGER, queue BIGINT, dispatch BIGINT, vgprs BIGINT, static_bytes BIGINT,
         counter BIGINT, value DOUBLE""",
     "text": "id BIGINT, value VARCHAR",
+    "total": "proc INTEGER, name INTEGER, agent INTEGER, calls BIGINT, total_ns HUGEINT, last_event_id BIGINT",
 }
-"""The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts."""
+"""The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts.
+``total`` sums up the kernels that went past ``kernel``."""
 GPU = ("kernel", "copy", "counter")
 NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
 """Columns whose values must fit into 32 bits; others are NULL."""
@@ -73,13 +74,22 @@ class Stage:
         """Processes by what tells them apart; the first has number 1."""
         self.order = Order()
         self.events_read = 0
+        self.is_straight = False
+        """Whether kernels whose names are settled are not staged, but given by ``straight``."""
+        self._ready: list[tuple[dict[str, Numbers], int]] = []
+        self._gatherer = Gatherer()
         self._numbers: dict[str, int] = {}
         self._held: list[pa.Table] = []
         for name, columns in STAGED.items():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
 
-    def put(self, table: str, rows: int, columns: dict[str, Any], start: Numbers, end: Numbers) -> None:
-        """Stage events. Columns are arrays of Arrow or NumPy, in which ``NONE`` stands for no value."""
+    def put(
+        self, table: str, rows: int, columns: dict[str, Any], start: Numbers, end: Numbers, *, is_settled: bool = True
+    ) -> None:
+        """Stage events. Columns are arrays of Arrow or NumPy, in which ``NONE`` stands for no value.
+
+        ``is_settled``: their names will not change at the end of the file.
+        """
         first = self._numbers.get(table, 0)
         self._numbers[table] = first + rows
         self.events_read += rows
@@ -93,15 +103,34 @@ class Stage:
             untimed = (start == NONE) | ((start == 0) & (end == 0))
             made["start_ns"] = np.where(untimed, 0, start)
             made["duration_ns"] = np.where(untimed, 0, made["duration_ns"])
+        if table == "kernel" and self.is_straight and is_settled:
+            arrays = {name: _whole(values, rows) for name, values in made.items()}
+            if not is_usable.all():
+                arrays = {name: values[is_usable] for name, values in arrays.items()}
+            self._ready.append((arrays, int(is_usable.sum())))
+            return
         batch = pa.table({name: _arrow(values) for name, values in made.items()})
         if not is_usable.all():
             batch = batch.filter(pa.array(is_usable))
-        if table == "kernel":
+        if table == "kernel" and not self.is_straight:
             self._held.append(batch)
             if sum(held.num_rows for held in self._held) >= HELD_ROWS:
                 self._release(HELD_ROWS // 2)
         else:
+            self.order.is_kept = self.order.is_kept and table != "kernel"
             self._insert(table, batch)
+
+    def count(self, table: str) -> int:
+        """Return how many events were put into a table, usable or not."""
+        return self._numbers.get(table, 0)
+
+    def straight(self, is_last: bool = False) -> Iterator[pa.Table]:
+        """Yield the kernels that go straight, in row groups; each table is to be used before the next is asked for."""
+        for arrays, rows in self._ready:
+            yield from self._gatherer.add(arrays, rows)
+        self._ready = []
+        if is_last:
+            yield from self._gatherer.rest()
 
     def _release(self, rows: int | None = None) -> None:
         """Stage the first of the kernels held back, in the order of their starts: buffers are written out of order."""
@@ -160,6 +189,14 @@ def _arrow(values: Any) -> pa.Array:
         return pa.array(values)
     missing = values == NONE
     return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+
+
+def _whole(values: Any, rows: int) -> Numbers:
+    """Return the values of an array of Arrow or NumPy, with ``NONE`` for what is not there."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return numbers(values, rows)
+    whole: Numbers = values.astype(np.int64, copy=False)
+    return whole
 
 
 def numbers(column: pa.Array | None, rows: int) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +66,8 @@ class Texts:
             self.undecided(text) if is_undecided and '"' in text else self.number(text)
             for text in column.dictionary.to_pylist()
         ]
-        places = column.indices.fill_null(len(give)).to_numpy()
+        indices = column.indices.fill_null(len(give)) if column.indices.null_count else column.indices
+        places = indices.to_numpy()
         found: npt.NDArray[np.int64] = np.array([*give, -1], np.int64)[places]
         return found
 
@@ -86,8 +88,7 @@ class Texts:
             )
         self._undecided = {}
 
-    def table(self) -> pa.Table:
-        """Return the texts with their numbers, id and value."""
-        return pa.table(
-            {"id": pa.array(self._texts.keys(), pa.int64()), "value": pa.array(self._texts.values(), pa.string())}
-        )
+    def table(self, known: int = 0) -> pa.Table:
+        """Return the texts with their numbers, id and value, without the first ``known`` of them."""
+        numbers, values = islice(self._texts.keys(), known, None), islice(self._texts.values(), known, None)
+        return pa.table({"id": pa.array(numbers, pa.int64()), "value": pa.array(values, pa.string())})

@@ -47,6 +47,8 @@ class Rows:
     table: str
     data: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation
     part: int = 0
+    is_ordered: bool = True
+    """Whether they are to lie in the database in this order; if not, several cores write them."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,15 @@ class Options:
     """Processor cores that one read may keep busy."""
     progress: Callable[[int], None] = field(default=lambda done: None)
     """Called with the number of bytes of the files (as stored) that were newly read."""
+    is_second: bool = False
+    """Whether ``ReadAgain`` was raised before."""
+
+
+class ReadAgain(Exception):
+    """Raised by ``read`` where what comes late in a file proves rows wrong that it has yielded.
+
+    All are rolled back, and it is called once more, with ``options.is_second``.
+    """
 
 
 @runtime_checkable
@@ -79,6 +90,13 @@ class Ingester(Protocol):
         the operating system's own errors may pass.
         """
         ...
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """An ingester that knows how much memory the database engine should have for its rows, as ``300MB``."""
+
+    memory_limit: str
 
 
 @runtime_checkable

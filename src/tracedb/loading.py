@@ -15,7 +15,7 @@ from tracedb import blank, ingester, schema, views
 from tracedb.database import attached, check_version, is_ours, transaction, workbench
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.ingester import Options
-from tracedb.tasks import Outcome, Request, Task
+from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task
 from tracedb.writing import Writer
 
 
@@ -37,7 +37,10 @@ def load(
             outcome.is_known = True
             progress(task.size_bytes)
             return outcome
-        _load(task, request, outcome, progress, turn)
+        try:
+            _load(task, request, outcome, progress, turn)
+        except ingester.ReadAgain:
+            _load(task, request, outcome, None, turn)
     except DatabaseBusy:
         raise
     except TracedbError as error:
@@ -58,14 +61,22 @@ def _load(
     task: Task,
     request: Request,
     outcome: Outcome,
-    progress: Callable[[int], None],
+    progress: Callable[[int], None] | None,
     turn: Callable[[], AbstractContextManager[None]],
 ) -> None:
+    """Load a capture; without ``progress`` for the second time."""
     registered, source = next(pair for pair in ingester.load(task.source))
-    options = Options(request.python_stacks, request.memory_events, request.cores, progress)
+    options = Options(
+        request.python_stacks,
+        request.memory_events,
+        request.cores,
+        progress or (lambda done: None),
+        is_second=progress is None,
+    )
     hashing = _Hashing(task.capture.files)
     existed = request.database.exists()
-    with workbench(request.memory_limit, request.cores, request.database) as connection:
+    wanted = source.memory_limit if isinstance(source, ingester.Weighed) else MEMORY_LIMIT
+    with workbench(request.memory_limit or wanted, request.cores, request.database) as connection:
         rows = source.read(task.capture, connection, options)
         first = next(rows, None)
         if first is None:
@@ -74,7 +85,6 @@ def _load(
             try:
                 is_copy = not existed and blank.place(request.database)
                 with attached(connection, request.database), transaction(connection):
-                    connection.execute("SET preserve_insertion_order = true")
                     prepare(connection, request.database)
                     if is_copy:
                         blank.mark_new(connection)

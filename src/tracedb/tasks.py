@@ -9,7 +9,7 @@ from pathlib import Path
 from tracedb.ingester import Capture
 
 MEMORY_LIMIT = "150MB"
-"""For the database engine of one job; with Python and the decoding helper a job stays below 400 MB."""
+"""For the database engine of one job, where its ingester asks for no other; a job then stays below 400 MB."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Request:
     database: Path
     labels: dict[str, str] = field(default_factory=dict)
     labels_from: str | None = None
-    memory_limit: str = MEMORY_LIMIT
+    memory_limit: str | None = None
+    """For the database engine of each job; None for what the ingester asks for, or ``MEMORY_LIMIT``."""
     ingester: str | None = None
     python_stacks: bool = False
     memory_events: bool = False

@@ -25,6 +25,8 @@ class Writer:
         self._request = request
         self._digest = digest
         self._stamp = stamp
+        self._is_ordered = True
+        connection.execute("SET preserve_insertion_order = true")
         self._ids: dict[int, int] = {}
         self._open: int | None = None
         self._loaded: list[Loaded] = []
@@ -65,6 +67,9 @@ class Writer:
         if rows.table == "annotation":
             connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming")
             return
+        if rows.is_ordered != self._is_ordered:
+            self._is_ordered = rows.is_ordered
+            connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
         connection.execute(
             f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
         )

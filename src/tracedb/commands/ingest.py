@@ -26,7 +26,10 @@ SHOWN_UNRECOGNISED = 10
 @click.option("--strict", is_flag=True, help="Exit 1 also where an event was skipped or repaired.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
 @click.option(
-    "--memory-limit", default=None, metavar="SIZE", help="Memory for the database engine of each job. [default: 150MB]"
+    "--memory-limit",
+    default=None,
+    metavar="SIZE",
+    help="Memory for the database engine of each job. [default: 150MB, nsys and rocprof 400MB]",
 )
 @click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
 @click.option(
@@ -82,7 +85,7 @@ def ingest(
         database=db,
         labels=dict(labels.parse_label(text) for text in label),
         labels_from=labels_from,
-        memory_limit=memory_limit or tasks.MEMORY_LIMIT,
+        memory_limit=memory_limit,
         ingester=ingester,
         python_stacks=python_stacks,
         memory_events=memory_events,
