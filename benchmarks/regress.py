@@ -1,11 +1,11 @@
 """Models of operator times against those of estimate-train-time, on their own samples and the same rows.
 
-``python benchmarks/regress.py FOLDER [--theirs] [--seeds N] [--jobs N]``; FOLDER holds ``Perlmutter`` and ``Vista`` as
-their repository does. Needs scikit-learn, and XGBoost for their models. Their models are re-made from the kinds and
-settings in their ``GPU.csv``, on raw microseconds. The errors are mean absolute percentages of the test rows, averaged
-over seeds: ``random`` is their 80/20 split of rows, ``grouped`` an 80/20 split of their feature vectors (they fold
-shapes into sizes, and a random split has a twin of most test rows in training), ``extrapolation`` trains where the
-product of their features is at most its 80th percentile and tests above.
+``python benchmarks/regress.py FOLDER [--theirs | --only-theirs] [--seeds N] [--jobs N]``; FOLDER holds ``Perlmutter``
+and ``Vista`` as their repository does. Needs scikit-learn, and XGBoost for their models. Their models are re-made
+from the kinds and settings in their ``GPU.csv``, on raw microseconds. The errors are mean absolute percentages of the
+test rows, averaged over seeds: ``random`` is their 80/20 split of rows, ``grouped`` an 80/20 split of their feature
+vectors (they fold shapes into sizes, and a random split has a twin of most test rows in training), ``extrapolation``
+trains where the product of their features is at most its 80th percentile and tests above.
 """
 
 from __future__ import annotations
@@ -179,16 +179,17 @@ def theirs(rows: Rows, train: NDArray[np.int_], test: NDArray[np.int_]) -> float
     return float(np.mean(np.abs(fitted.predict(rows.features[test]) - wanted) / wanted) * 100)
 
 
-def judged(task: tuple[Rows, int, bool, str]) -> Result:
+def judged(task: tuple[Rows, int, bool, bool, str]) -> Result:
     """Return the errors of one target."""
-    rows, seeds, with_theirs, learner = task
+    rows, seeds, with_ours, with_theirs, learner = task
     mine: dict[str, float] = {}
     other: dict[str, float] = {}
     covered: dict[str, float] = {}
     for split in SPLITS:
         draws = [parts(rows, split, seed) for seed in (SEEDS[:seeds] if split != "extrapolation" else SEEDS[:1])]
-        found = [ours(rows, train, test, learner) for train, test in draws]
-        mine[split], covered[split] = (float(value) for value in np.mean(found, axis=0))
+        if with_ours:
+            found = [ours(rows, train, test, learner) for train, test in draws]
+            mine[split], covered[split] = (float(value) for value in np.mean(found, axis=0))
         if with_theirs:
             other[split] = float(np.mean([theirs(rows, train, test) for train, test in draws]))
     return Result(rows.cluster, rows.operator, rows.pass_, len(rows.times), mine, other, covered)
@@ -196,8 +197,11 @@ def judged(task: tuple[Rows, int, bool, str]) -> Result:
 
 def table(results: list[Result]) -> Iterator[str]:
     """Yield the lines of a Markdown table: a row a target, then the means of each cluster."""
-    yield "| cluster | operator | pass | rows | random | grouped | extrapolation | theirs | in interval, grouped |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| cluster | operator | pass | rows | random | grouped | extrapolation "
+        "| theirs, random | theirs, grouped | theirs, extrapolation | in interval, grouped |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for item in results:
         yield _line([item], f"{item.cluster} | {item.operator} | {item.pass_} | {item.rows}")
     for cluster in ("Perlmutter", "Vista"):
@@ -207,10 +211,14 @@ def table(results: list[Result]) -> Iterator[str]:
 
 
 def _line(items: list[Result], start: str) -> str:
-    mean = {split: np.mean([item.ours[split] for item in items]) for split in SPLITS}
-    other = " / ".join(f"{np.mean([item.theirs[split] for item in items]):.2f}" for split in SPLITS if items[0].theirs)
-    inside = np.mean([item.covered["grouped"] for item in items])
-    return f"| {start} | {' | '.join(f'{mean[split]:.2f}' for split in SPLITS)} | {other} | {inside:.1f} |"
+    mine = " | ".join(_mean([item.ours for item in items], split) for split in SPLITS)
+    other = " | ".join(_mean([item.theirs for item in items], split) for split in SPLITS)
+    return f"| {start} | {mine} | {other} | {_mean([item.covered for item in items], 'grouped')} |"
+
+
+def _mean(items: list[dict[str, float]], split: str) -> str:
+    """Return the mean over targets; nothing where it was not asked for."""
+    return f"{np.mean([item[split] for item in items]):.2f}" if items[0] else ""
 
 
 def main() -> None:
@@ -218,6 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--theirs", action="store_true", help="fit their models too")
+    parser.add_argument("--only-theirs", action="store_true", help="fit their models alone")
     parser.add_argument("--seeds", type=int, default=3, choices=(1, 2, 3))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--learner", default="blend")
@@ -225,7 +234,8 @@ def main() -> None:
     said = parser.parse_args()
     start = time.perf_counter()
     wanted = [rows for rows in targets(said.folder) if not said.operator or rows.operator in said.operator]
-    tasks = [(rows, said.seeds, said.theirs, said.learner) for rows in wanted]
+    with_theirs = said.theirs or said.only_theirs
+    tasks = [(rows, said.seeds, not said.only_theirs, with_theirs, said.learner) for rows in wanted]
     with ProcessPoolExecutor(said.jobs, mp_context=get_context("spawn")) as pool:
         print("\n".join(table(list(pool.map(judged, tasks)))))
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)

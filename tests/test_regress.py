@@ -146,11 +146,14 @@ def test_too_few_samples(tmp_path: Path) -> None:
     assert "no sampled operators" in empty.stderr
     tiny = Tiny(tmp_path / "one.duckdb")
     capture = tiny.capture()
-    tiny.add("operator_sample", capture_id=capture, sample_id=1, gpu="X", operator="mm", shape={"b": 1},
-             statistic="mean", time_ns=5, **{"pass": "fwd"})  # fmt: skip
+    for number in range(11):
+        for operator, shape in (("mm", {"b": 1 + number % 2, "l": 1 + number}), ("add", {"b": 1 + number % 5})):
+            tiny.add("operator_sample", capture_id=capture, sample_id=len(operator) * 100 + number, gpu="X",
+                     operator=operator, shape=shape, statistic="mean", time_ns=5, **{"pass": "fwd"})  # fmt: skip
     few = run("fit", "--db", tiny.save(), "--models", tmp_path / "m")
     assert few.exit_code == 3
-    assert "fewer than 12 distinct shapes" in few.stderr
+    assert "mm fwd of unknown element type on X: left out, fewer than 12 distinct shapes" in few.stderr
+    assert "add fwd of unknown element type on X: left out, fewer than 6 distinct shapes" in few.stderr
 
 
 def test_shapes_of_a_model_must_be_sizes(models: Path) -> None:

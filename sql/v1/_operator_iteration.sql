@@ -2,6 +2,9 @@
 -- Grain: sampled range, also one that launched nothing. Its GPU work is what was launched inside the range by any
 -- thread of the process (rule process: autograd launches the backward from a thread of its own), copies and memsets
 -- included; where launches were not recorded, what started inside it (rule time). Busy is the union of the intervals.
+-- A collective on one rank holds waiting for the others. Where the ranks of a run were recorded (label run), the k-th
+-- range of a name on each of them is one call, whose transfer is the shortest rank's time: that is what the first
+-- rank's iteration counts as (target_ns), and the others' count as nothing.
 CREATE VIEW v1._operator_iteration AS
 WITH RECURSIVE inside AS (
     SELECT r.capture_id, r.annotation_id, r.annotation_id AS member_id
@@ -59,28 +62,56 @@ works AS (
         arg_min(e.kernel_word, (e.start_ns, e.event_id)) AS kernel_word
     FROM events AS e
     GROUP BY e.capture_id, e.annotation_id
+),
+iterated AS (
+    SELECT
+        r.capture_id, r.annotation_id,
+        c.source, c.rank, c.labels,
+        r.name, r.start_ns, r.operator, r.pass, r.shape,
+        coalesce(r.dtype, t.dtype, CASE coalesce(w.input_word, w.kernel_word)
+            WHEN 'c10::Half' THEN 'fp16'
+            WHEN '__half' THEN 'fp16'
+            WHEN 'c10::BFloat16' THEN 'bf16'
+            WHEN '__nv_bfloat16' THEN 'bf16'
+            WHEN 'hip_bfloat16' THEN 'bf16'
+            WHEN 'float' THEN 'fp32'
+            WHEN 'double' THEN 'fp64'
+        END, c.labels['dtype']) AS dtype,
+        r.duration_ns AS range_ns,
+        w.rule, w.device_id, w.busy_ns, w.span_ns, w.kernel_sum_ns
+    FROM v1._sample_range AS r
+    INNER JOIN main.capture AS c ON c.capture_id = r.capture_id
+    LEFT JOIN (
+        SELECT capture_id, operator, min(dtype) AS dtype
+        FROM main.sample_status
+        GROUP BY capture_id, operator
+        HAVING count(DISTINCT dtype) = 1
+    ) AS t ON t.capture_id = r.capture_id AND t.operator = r.operator
+    LEFT JOIN works AS w ON w.capture_id = r.capture_id AND w.annotation_id = r.annotation_id
+),
+numbered AS (
+    SELECT
+        i.capture_id, i.annotation_id, i.source, i.rank, i.labels, i.name, i.start_ns, i.operator, i.pass, i.shape,
+        i.dtype, i.range_ns, i.rule, i.device_id, i.busy_ns, i.span_ns, i.kernel_sum_ns,
+        i.labels['run'] AS run_label,
+        row_number() OVER (PARTITION BY i.capture_id, i.name ORDER BY i.start_ns, i.annotation_id) AS call_number
+    FROM iterated AS i
+),
+matched AS (
+    SELECT
+        n.capture_id, n.annotation_id,
+        min(n.capture_id) OVER call AS first_capture_id,
+        count(n.busy_ns) OVER call AS ranks,
+        min(n.busy_ns) OVER call AS transfer_ns
+    FROM numbered AS n
+    WHERE n.pass = 'comm' AND n.run_label IS NOT NULL
+    WINDOW call AS (PARTITION BY n.run_label, n.name, n.call_number)
 )
 SELECT
-    r.capture_id, r.annotation_id,
-    c.source, c.rank, c.labels,
-    r.name, r.start_ns, r.operator, r.pass, r.shape,
-    coalesce(r.dtype, t.dtype, CASE coalesce(w.input_word, w.kernel_word)
-        WHEN 'c10::Half' THEN 'fp16'
-        WHEN '__half' THEN 'fp16'
-        WHEN 'c10::BFloat16' THEN 'bf16'
-        WHEN '__nv_bfloat16' THEN 'bf16'
-        WHEN 'hip_bfloat16' THEN 'bf16'
-        WHEN 'float' THEN 'fp32'
-        WHEN 'double' THEN 'fp64'
-    END, c.labels['dtype']) AS dtype,
-    r.duration_ns AS range_ns,
-    w.rule, w.device_id, w.busy_ns, w.span_ns, w.kernel_sum_ns
-FROM v1._sample_range AS r
-INNER JOIN main.capture AS c ON c.capture_id = r.capture_id
-LEFT JOIN (
-    SELECT capture_id, operator, min(dtype) AS dtype
-    FROM main.sample_status
-    GROUP BY capture_id, operator
-    HAVING count(DISTINCT dtype) = 1
-) AS t ON t.capture_id = r.capture_id AND t.operator = r.operator
-LEFT JOIN works AS w ON w.capture_id = r.capture_id AND w.annotation_id = r.annotation_id;
+    n.capture_id, n.annotation_id, n.source, n.rank, n.labels, n.name, n.start_ns, n.operator, n.pass, n.shape,
+    n.dtype, n.range_ns, n.rule, n.device_id, n.busy_ns, n.span_ns, n.kernel_sum_ns,
+    coalesce(m.ranks > 1, false) AS is_matched,
+    CASE WHEN m.ranks > 1 THEN CASE WHEN n.capture_id = m.first_capture_id THEN m.transfer_ns END ELSE n.busy_ns END
+        AS target_ns
+FROM numbered AS n
+LEFT JOIN matched AS m ON m.capture_id = n.capture_id AND m.annotation_id = n.annotation_id;

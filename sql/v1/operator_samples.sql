@@ -14,7 +14,7 @@ iterations AS (
         d.gpu, d.sm_count,
         r.rule, r.operator, r.pass, r.dtype, r.shape,
         r.start_ns, r.capture_id AS clock_id, r.annotation_id,
-        r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns
+        r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns, r.target_ns, r.is_matched
     FROM v1._operator_iteration AS r /* join r */
     LEFT JOIN devices AS d ON d.capture_id = r.capture_id AND d.device_id = r.device_id
     WHERE true /* filter r */
@@ -38,6 +38,8 @@ sampled AS (
         median(i.range_ns) AS range_median_ns,
         median(i.span_ns) AS span_median_ns,
         median(i.busy_ns) AS busy_median_ns,
+        median(i.target_ns) AS target_ns,
+        bool_or(i.is_matched) AS is_matched,
         median(i.kernel_sum_ns) AS kernel_sum_median_ns,
         sum(i.busy_ns) / count(i.busy_ns) AS busy_mean_ns,
         CASE WHEN count(i.busy_ns) = 1 THEN 0.0 ELSE stddev_samp(i.busy_ns) END AS busy_stddev_ns,
@@ -61,8 +63,8 @@ samples AS (
         /* by s */ /* grain */ s.capture_id, s.source, s.rank, s.labels, s.device_id, /* end grain */
         s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape, list_sort(map_entries(s.shape)) AS shape_key,
         CASE WHEN s.n = 0 THEN 'no_gpu_activity' ELSE 'measured' END AS status,
-        s.busy_median_ns AS target_ns,
-        CASE WHEN s.n > 0 THEN 'busy_median' END AS statistic,
+        s.target_ns,
+        CASE WHEN s.is_matched THEN 'transfer_median' WHEN s.n > 0 THEN 'busy_median' END AS statistic,
         s.rule, s.n, s.iterations,
         s.range_median_ns, s.span_median_ns, s.busy_median_ns, s.kernel_sum_median_ns,
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
@@ -138,8 +140,8 @@ COMMENT ON COLUMN v1.operator_samples.pass IS 'fwd, bwd, step (an optimizer''s) 
 COMMENT ON COLUMN v1.operator_samples.dtype IS 'Element type (fp16, bf16, fp32, fp64): as the range''s dtype key or sample_status says it, else of the first floating input or kernel argument of what was launched, else label dtype.';
 COMMENT ON COLUMN v1.operator_samples.shape IS 'Parameter name to value, as the range''s text says it.';
 COMMENT ON COLUMN v1.operator_samples.status IS 'measured, or no_gpu_activity: the ranges launched nothing. What became of shapes that could not be sampled is in sample_status.';
-COMMENT ON COLUMN v1.operator_samples.target_ns IS 'What tracedb fit learns: busy_median_ns, or the one time that was recorded, in ns.';
-COMMENT ON COLUMN v1.operator_samples.statistic IS 'What target_ns is: busy_median, or span_trimmed_mean (estimate-train-time''s mean of the 3rd to 7th smallest of ten spans).';
+COMMENT ON COLUMN v1.operator_samples.target_ns IS 'What tracedb fit learns: busy_median_ns, or the one time that was recorded; of a collective whose ranks were recorded together the transfer, on the first rank''s row, NULL on the others''; in ns.';
+COMMENT ON COLUMN v1.operator_samples.statistic IS 'What target_ns is: busy_median; transfer_median (median over calls of the shortest rank''s time, without waiting); or span_trimmed_mean (estimate-train-time''s mean of the 3rd to 7th smallest of ten spans).';
 COMMENT ON COLUMN v1.operator_samples.rule IS 'process: the GPU work was launched inside the range by any thread; time: it started inside (launches not recorded); NULL where no events were recorded.';
 COMMENT ON COLUMN v1.operator_samples.n IS 'Iterations that did GPU work; NULL where not recorded.';
 COMMENT ON COLUMN v1.operator_samples.iterations IS 'Iterations of the range; NULL where not recorded.';

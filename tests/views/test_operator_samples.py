@@ -18,6 +18,29 @@ EVENT = "event_id kind start_ns duration_ns launch_id op_id name"
 FWD, BWD = "fwd|mm|b=2|dim=64", "bwd|mm|b=2|dim=64"
 
 
+def test_of_a_collective_the_transfer_counts_once(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+    """Two ranks of a run in which one or the other waits; a rank of no run, whose calls cannot be matched."""
+    name = "comm|allreduce|elements=1000"
+    for rank, run, calls in ((0, "x", (50, 50, 60)), (1, "x", (40, 55, 60)), (2, None, (70, 70, 80))):
+        labels = {"dtype": "fp16", **({"run": run} if run else {})}
+        insert("capture", "capture_id rank labels", (rank, rank, labels), source="torch")
+        for place, busy in enumerate(calls):
+            insert("annotation", RANGE, (place, name, 1000 * place, None, 1), capture_id=rank, style="user",
+                   duration_ns=900)  # fmt: skip
+            insert("kernel_event", EVENT, (place, "kernel", 1000 * place + 5, busy, None, None, "nccl"),
+                   capture_id=rank, device_id=rank)  # fmt: skip
+            insert("annotation_kernel", "annotation_id event_id rule", (place, place, "process"), capture_id=rank)
+    query = "SELECT capture_id, target_ns, statistic, busy_median_ns, repeats FROM v1.operator_samples ORDER BY ALL"
+    right = [
+        (0, 50.0, "transfer_median", 50.0, 2),
+        (1, None, "transfer_median", 55.0, 2),
+        (2, 70.0, "busy_median", 70.0, 2),
+    ]
+    assert ask(query) == right
+    shuffled()
+    assert ask(query) == right
+
+
 def test_empty(insert: Insert, ask: Ask) -> None:
     assert ask("SELECT * FROM v1.operator_samples") == []
     insert("capture", "capture_id", (0,), source="torch")

@@ -73,7 +73,7 @@ def fit(
 def _chosen(tables: list[Table], operators: tuple[str, ...]) -> list[Table]:
     """Return the tables of the operators asked for that can be learned from, and say what is left aside."""
     from tracedb.errors import NotCaptured, UsageError
-    from tracedb.regress.fitting import FEWEST, is_enough
+    from tracedb.regress.fitting import FEWEST, FEWEST_ALONG_ONE, fewest, is_enough
 
     there = sorted({table.target.operator for table in tables})
     for name in operators:
@@ -88,7 +88,10 @@ def _chosen(tables: list[Table], operators: tuple[str, ...]) -> list[Table]:
         if is_enough(table):
             chosen.append(table)
         else:
-            warn(f"{table.target}: left out, fewer than {FEWEST} distinct shapes")
+            warn(f"{table.target}: left out, fewer than {fewest(table)} distinct shapes")
     if not chosen:
-        raise NotCaptured(f"no operator was sampled at {FEWEST} distinct shapes or more; sample more of them")
+        raise NotCaptured(
+            f"no operator was sampled at {FEWEST} distinct shapes or more, or {FEWEST_ALONG_ONE} along one parameter; "
+            "sample more of them"
+        )
     return chosen

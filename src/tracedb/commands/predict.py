@@ -73,6 +73,9 @@ def predict(
     With --operator and --shape, of that shape; with --trace, of a trace's operators beside what they took; with --step,
     of training steps. Without, of every sample in --db beside its measured time. The interval from low to high is to
     hold nine of ten measurements.
+
+    Matrix products of a step in fp16 (--step with JSON) are priced on NaN operands, on which an H100 is faster: weights
+    in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write

@@ -19,7 +19,9 @@ from tracedb.regress.evaluate import Score, noise_floor, scores
 from tracedb.regress.features import features
 
 FEWEST = 12
-"""Distinct shapes below which a target is left out."""
+"""Distinct shapes below which a target is left out …"""
+FEWEST_ALONG_ONE = 6
+"""… and where they differ in one parameter alone, as the sizes of a collective do."""
 
 
 def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
@@ -67,9 +69,15 @@ def _numbers(score: Score) -> dict[str, float]:
     }
 
 
+def fewest(table: Table) -> int:
+    """Return how many distinct shapes a target needs, to be learned from and judged on."""
+    varying = sum(len(set(values)) > 1 for values in zip(*(shape.values() for shape in table.shapes), strict=True))
+    return FEWEST if varying > 1 else FEWEST_ALONG_ONE
+
+
 def is_enough(table: Table) -> bool:
-    """Whether a target has shapes enough to learn from and to be judged on."""
-    return len({tuple(shape.values()) for shape in table.shapes}) >= FEWEST
+    """Whether a target has that many."""
+    return len({tuple(shape.values()) for shape in table.shapes}) >= fewest(table)
 
 
 def facts(learner: str, repeats: int, seed: int) -> dict[str, Any]:

@@ -10,6 +10,11 @@ from tracedb.steps.configuration import Step
 GRADIENT_LAYOUT = "qkv_gradients"
 """Brings the gradients of query, key and value, each by heads, into the layout of the one product that made all three.
 No operator of a sweep does it."""
+GRADIENT_COPIES = "gradient_copies"
+"""Adds the gradients of each further micro-batch to the sum, and brings them into the buckets of an all-reduce beside
+the backward. No operator of a sweep does it."""
+PIPELINE = "pipeline_wait"
+"""Filling and draining the pipeline, and handing on."""
 
 
 @dataclass(frozen=True, order=True)

@@ -173,6 +173,7 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             recompute=given.flag("recompute", False),
             zero1=given.flag("zero1", False),
             overlap=given.flag("overlap", False),
+            bucket=given.size("bucket", 1_260_000_000),
             operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
             product_speedup=given.number("product_speedup"),
             measured_ns=None if (measured := given.number("step_us_median")) is None else 1000.0 * measured,

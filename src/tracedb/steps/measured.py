@@ -1,4 +1,8 @@
-"""The parts of a recorded step, for comparison with the predicted ones."""
+"""The parts of a recorded step, for comparison with the predicted ones.
+
+A collective counts with what of it no computation hides: its transfer under its own name, the rest as waiting for other
+ranks. A barrier is the recording's own, and counts for nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured
 from tracedb.steps import recorded
-from tracedb.steps.composition import GRADIENT_LAYOUT
+from tracedb.steps.composition import GRADIENT_COPIES, GRADIENT_LAYOUT, PIPELINE
 from tracedb.steps.configuration import Step
 from tracedb.steps.recorded import Recorded
 
@@ -15,6 +19,44 @@ if TYPE_CHECKING:
     import duckdb
 
 OTHER = "other"
+WAITING = "collective_wait"
+EXPOSED = """
+WITH calls AS (
+    SELECT
+        m.event_id, m.collective, m.message_elements, e.start_ns, m.duration_ns,
+        CASE WHEN m.ranks > 1 THEN m.latency_ns END AS latency_ns
+    FROM v1._collective_member AS m
+    INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
+    WHERE m.capture_id = $capture AND m.collective <> 'barrier'
+),
+computing AS (
+    SELECT e.start_ns, e.start_ns + e.duration_ns AS end_ns
+    FROM main.kernel_event AS e
+    WHERE
+        e.capture_id = $capture AND e.kind = 'kernel'
+        AND e.event_id NOT IN (SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture)
+),
+hidden AS (
+    SELECT c.event_id, sum(least(c.start_ns + c.duration_ns, k.end_ns) - greatest(c.start_ns, k.start_ns)) AS hidden_ns
+    FROM calls AS c
+    INNER JOIN computing AS k ON k.start_ns < c.start_ns + c.duration_ns AND k.end_ns > c.start_ns
+    GROUP BY c.event_id
+),
+exposed AS (
+    SELECT
+        c.collective, c.message_elements, c.latency_ns,
+        greatest(c.duration_ns - coalesce(h.hidden_ns, 0), 0) AS exposed_ns
+    FROM calls AS c
+    LEFT JOIN hidden AS h ON h.event_id = c.event_id
+)
+SELECT
+    x.collective, x.message_elements,
+    sum(least(x.exposed_ns, coalesce(x.latency_ns, x.exposed_ns)))::BIGINT,
+    sum(x.exposed_ns)::BIGINT
+FROM exposed AS x
+GROUP BY ALL
+ORDER BY ALL
+"""
 BY_NAME = {
     "aten::native_layer_norm": "layernorm_fwd",
     "aten::native_layer_norm_backward": "layernorm_bwd",
@@ -51,9 +93,24 @@ def parts(connection: duckdb.DuckDBPyConnection, step: Step) -> dict[str, float]
     if not steps or not steps[0]:
         raise NotCaptured(f"step {step.name}: its trace {step.trace} has no steps (ProfilerStep#N)")
     found: defaultdict[str, float] = defaultdict(float)
-    for item in recorded.operators(connection, row[0]):
+    for item in recorded.operators(connection, row[0], collectives=False):
         found[_part(step, item)] += item.total_ns / steps[0]
+    for collective, elements, transfer, exposed in connection.execute(EXPOSED, {"capture": row[0]}).fetchall():
+        name = _collective(step, collective, elements)
+        if name == PIPELINE:
+            found[name] += exposed / steps[0]
+        else:
+            found[name] += transfer / steps[0]
+            found[WAITING] += (exposed - transfer) / steps[0]
     return dict(found)
+
+
+def _collective(step: Step, collective: str, elements: int | None) -> str:
+    """Return the part that a collective belongs to: activations over split products, gradients over replicas."""
+    if collective == "allreduce":
+        activations = elements == step.batch * step.length * step.dim
+        return "mp_allreduce" if step.mp > 1 and (activations or step.dp == 1) else "dp_allreduce"
+    return {"allgather": "dp_allgather", "reduce_scatter": "dp_allreduce", "sendrecv": PIPELINE}.get(collective, OTHER)
 
 
 def _part(step: Step, item: Recorded) -> str:
@@ -64,6 +121,8 @@ def _part(step: Step, item: Recorded) -> str:
     tokens = (step.batch, step.length, step.dim)
     if item.name in ("aten::add", "aten::add_") and item.dims[:2] == (tokens, tokens):
         return "res_add_bwd" if item.is_backward else "res_add_fwd"
+    if item.name in ("aten::add_", "aten::mul") and item.is_backward and item.dims[:1] in _weights(step):
+        return GRADIENT_COPIES
     if item.name == "aten::fill_" and item.is_backward:
         return "embedding_bwd" if item.dims[:1] == ((step.vocabulary, step.dim),) else "parallel_cross_entropy_128_bwd"
     if item.name in ("aten::cat", "aten::copy_") and item.is_backward:
@@ -73,18 +132,28 @@ def _part(step: Step, item: Recorded) -> str:
     return BY_NAME.get(item.name, OTHER)
 
 
-def _linear(step: Step, item: Recorded) -> str | None:
-    """Return which linear layer a matrix product belongs to: its output, or a gradient of its input or weight."""
-    (rows, depth), (_, columns) = item.dims[-2:]
-    tokens, dim, mp = step.batch * step.length, step.dim, step.mp
-    widths = {
+def _widths(step: Step) -> dict[str, tuple[int, int]]:
+    """Return linear layer → features in and out."""
+    dim, mp = step.dim, step.mp
+    return {
         "linear1": (dim, 3 * dim // mp),
         "linear2": (dim // mp, dim),
         "linear3": (dim, 4 * dim // mp),
         "linear4": (4 * dim // mp, dim),
         "linear_final": (dim, step.vocabulary // mp),
     }
-    for name, (into, out) in widths.items():
+
+
+def _weights(step: Step) -> set[tuple[tuple[int, ...], ...]]:
+    """Return the shapes of weights, as the first input of an operator."""
+    return {((out, into),) for into, out in _widths(step).values()} | {((step.dim,),)}
+
+
+def _linear(step: Step, item: Recorded) -> str | None:
+    """Return which linear layer a matrix product belongs to: its output, or a gradient of its input or weight."""
+    (rows, depth), (_, columns) = item.dims[-2:]
+    tokens = step.batch * step.length
+    for name, (into, out) in _widths(step).items():
         if not item.is_backward and (rows, depth, columns) == (tokens, into, out):
             return f"{name}_fwd"
         if item.is_backward and (rows, depth, columns) in ((out, tokens, into), (tokens, out, into)):

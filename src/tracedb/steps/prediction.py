@@ -20,6 +20,11 @@ ELEMENTS_A_LAUNCH = 320 * 65_536
 """Weights that one launch of an optimizer over lists of tensors takes."""
 OPTIMIZER_LAUNCHES = 9
 """Launches of AdamW for so many weights."""
+ADDING, INTO_BUCKETS = 3, 2
+"""Times that an element of a gradient is read or written to be added to the sum, or brought into a bucket."""
+BESIDE = 1.68
+"""How many times as long a matrix product takes beside a collective: medians over the GEMMs of a training step on four
+H200, 1.67 and 1.70 with 16 channels of 256 and 512 threads, 1.71 and 1.73 with 24, less with fewer."""
 
 
 @dataclass
@@ -29,6 +34,7 @@ class StageTimes:
     stage: Stage
     forward: float
     backward: float
+    copies: float
     optimizer: float
     optimizer_gaps: float
     allreduce: float
@@ -99,9 +105,11 @@ class _Builder:
                 parts[part.name] += price.ns
                 spread[part.name] += (price.high - price.low) / 2
             parts["launch_gaps"] += self._gaps(counts) * step.micro_batches
+        if copies := max(stages, key=lambda item: item.backward).copies * step.micro_batches:
+            parts[composition.GRADIENT_COPIES] = copies
         if step.pp > 1:
-            # What the slowest stages do not explain: filling and draining the pipeline, and handing on.
-            parts["pipeline_wait"] = pipeline - sum(parts.values())
+            # What the slowest stages do not explain.
+            parts[composition.PIPELINE] = pipeline - sum(parts.values())
         last = self._update(stages, parts, spread)
         total = pipeline + last
         half = math.sqrt(sum(value * value for value in spread.values()))
@@ -109,14 +117,28 @@ class _Builder:
 
     def _stage(self, stage: Stage) -> StageTimes:
         step = self._step
-        forward, backward = self._sum(stage.forward), self._sum(stage.backward)
+        copies = self._copies(stage)
+        forward, backward = self._sum(stage.forward), self._sum(stage.backward) + copies
         optimizer = self._prices.optimizer(stage.weights, stage.layer_weights, stage.layers)
         self._note("optimizer", optimizer)
         shared = step.dp if step.zero1 else 1
         launched = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / shared / ELEMENTS_A_LAUNCH) * self._gap_ns
         allreduce = self._bucketed("dp_allreduce", stage.weights) if step.dp > 1 else 0.0
         allgather = self._bucketed("dp_allgather", stage.weights // step.dp) if step.dp > 1 and step.zero1 else 0.0
-        return StageTimes(stage, forward, backward, optimizer.ns / shared, launched, allreduce, allgather)
+        return StageTimes(stage, forward, backward, copies, optimizer.ns / shared, launched, allreduce, allgather)
+
+    def _copies(self, stage: Stage) -> float:
+        """Return what summing gradients up costs a micro-batch on average, and bringing them into buckets.
+
+        estimate-train-time, whose schedule is lockstep, has no such cost.
+        """
+        step = self._step
+        passes = ADDING * (step.micro_batches - 1) + (INTO_BUCKETS if step.overlap and step.dp > 1 else 0)
+        if not passes or step.schedule == "lockstep":
+            return 0.0
+        price = self._prices.moved(passes * stage.weights / step.micro_batches)
+        self._note(composition.GRADIENT_COPIES, price)
+        return price.ns
 
     def _update(
         self, stages: list[StageTimes], parts: defaultdict[str, float], spread: defaultdict[str, float]
@@ -124,14 +146,18 @@ class _Builder:
         """Add what comes after the last backward: gradients over the replicas, optimizer, weights over the replicas."""
         step = self._step
         # The first stage's backward ends last, so its all-reduce is the one that all wait for.
-        allreduce = stages[0].allreduce
+        allreduce, slowed = stages[0].allreduce, 0.0
         if step.overlap and allreduce:
-            buckets = math.ceil(stages[0].stage.weights / step.bucket)
-            allreduce = max(allreduce / buckets, allreduce - stages[0].backward)
+            # Weights are not divided: the last bucket holds at least the embedding's gradient, which comes last.
+            last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
+            exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
+            slowed = (allreduce - exposed) * (1 - 1 / BESIDE)
+            allreduce = exposed
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
         for name, value in (
             ("dp_allreduce", allreduce),
+            ("overlap_slowdown", slowed),
             ("optimizer", slowest.optimizer),
             ("dp_allgather", slowest.allgather),
         ):
@@ -139,7 +165,7 @@ class _Builder:
                 parts[name] = value
         parts["launch_gaps"] += slowest.optimizer_gaps
         spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 else 1)
-        return allreduce + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
+        return allreduce + slowed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
 
     def _sum(self, counts: Counter[Part]) -> float:
         return sum(count * self._price(part).ns for part, count in counts.items()) + self._gaps(counts)

@@ -15,7 +15,11 @@ QUERY = """
 WITH RECURSIVE own AS (
     SELECT k.capture_id, k.op_id, count(*) AS kernels, sum(k.duration_ns) AS total_ns
     FROM main.kernel_event AS k
-    WHERE k.capture_id = $capture
+    WHERE
+        k.capture_id = $capture
+        AND ($collectives OR k.event_id NOT IN (
+            SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture
+        ))
     GROUP BY ALL
 ),
 up AS (
@@ -51,9 +55,12 @@ class Recorded:
     total_ns: int
 
 
-def operators(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Recorded]:
-    """Return the GPU time of a capture by operator. Raises ``NotCaptured`` where no operator launched any."""
-    rows = connection.execute(QUERY, {"capture": capture_id}).fetchall()
+def operators(connection: duckdb.DuckDBPyConnection, capture_id: int, *, collectives: bool = True) -> list[Recorded]:
+    """Return the GPU time of a capture by operator, with or without collectives.
+
+    Raises ``NotCaptured`` where no operator launched any.
+    """
+    rows = connection.execute(QUERY, {"capture": capture_id, "collectives": collectives}).fetchall()
     found = [Recorded(name, _dims(dims), backward, *rest) for name, dims, backward, *rest in rows]
     if not any(item.name for item in found):
         raise NotCaptured(
