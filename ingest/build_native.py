@@ -17,7 +17,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARIES = {"ingest/tracedb_torch/native": "libtracedb_scan.so", "ingest/tracedb_rocprof/native": "libtracedb_csv.so"}
+LIBRARIES = {
+    "ingest/tracedb_nsys/native": "libtracedb_pages.so",
+    "ingest/tracedb_rocprof/native": "libtracedb_csv.so",
+    "ingest/tracedb_torch/native": "libtracedb_scan.so",
+}
 """The folders that are compiled, each into one library."""
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 COMPILERS = ("cc", "gcc", "clang")

@@ -19,9 +19,10 @@ STAGED = {
     "other": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, domain VARCHAR, name BIGINT, start_ns BIGINT,
         duration_ns BIGINT""",
     "text": "id BIGINT, value VARCHAR",
+    "total": "gpid BIGINT, device_id INTEGER, kernels BIGINT",
 }
 """The staging tables. ``gpid`` is the serialized id of a process, ``tid`` the thread within it; ``copy`` also holds
-memsets and graph replays, told by ``kind``."""
+memsets and graph replays, told by ``kind``; ``total`` counts the kernels that went past ``kernel``."""
 COPY, SET, REPLAY = 1, 2, 3
 NAMED = (("kernel", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
 """The columns of staging tables that name strings."""

@@ -18,6 +18,11 @@ SELECT event_id, gpid, device_id, correlation_id, launch_id FROM {0}_kernel
 UNION ALL
 SELECT event_id, gpid, device_id, correlation_id, launch_id FROM {0}_copy
 """
+USED_DEVICES = """
+SELECT device_id FROM part_gpu WHERE device_id IS NOT NULL
+UNION
+SELECT device_id FROM staged_total WHERE device_id IS NOT NULL
+"""
 # Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
 COPY_KINDS = (
     (0, "Unknown", None),
@@ -56,6 +61,7 @@ def _processes(connection: duckdb.DuckDBPyConnection, account: Account) -> list[
     found = connection.execute(
         """SELECT gpid FROM (
             SELECT gpid FROM staged_gpu UNION SELECT gpid FROM staged_launch UNION SELECT gpid FROM staged_range
+            UNION SELECT gpid FROM staged_total
         ) WHERE gpid IS NOT NULL ORDER BY (gpid >> 24) & 16777215, gpid"""
     ).fetchall()
     processes: list[int | None] = [gpid for (gpid,) in found]
@@ -106,20 +112,23 @@ def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> 
     yield Rows("annotation", connection.sql(ranges.ANNOTATION_SQL), part)
 
 
-# Sorted while narrow; the names are joined on last, and keep the order.
-KERNEL_SQL = """
-SELECT
+EVENT = """
     g.event_id, 'kernel' AS kind, coalesce(n.value, '(string ' || g.name || ')', '(no name)') AS name,
     g.start_ns, g.duration_ns, g.device_id, g.stream_id::BIGINT AS stream_id, g.context_id::BIGINT AS context_id,
     g.correlation_id, g.launch_id, g.graph_id, g.graph_node_id,
     g.grid_x::BIGINT AS grid_x, g.grid_y::BIGINT AS grid_y, g.grid_z::BIGINT AS grid_z,
     g.block_x::BIGINT AS block_x, g.block_y::BIGINT AS block_y, g.block_z::BIGINT AS block_z,
     g.registers AS registers_per_thread, g.static_shared::BIGINT AS static_shared_bytes,
-    g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes,
-    m.bytes, m.collective, m.group_name, m.group_size
-FROM (FROM part_kernel AS g {order}) AS g
+    g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes"""
+# Sorted while narrow; the names are joined on last, and keep the order.
+KERNEL_SQL = f"""
+SELECT {EVENT}, m.bytes, m.collective, m.group_name, m.group_size
+FROM (FROM part_kernel AS g {{order}}) AS g
 LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_kernel)) AS n ON g.name = n.id
 LEFT JOIN link_collective AS m ON g.event_id = m.event_id
+"""
+STRAIGHT_SQL = f"""
+SELECT {EVENT} FROM ({{kernels}}) AS g LEFT JOIN straight_text AS n ON g.name = n.id
 """
 COPY_SQL = f"""
 SELECT

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_nsys import collectives, link, ranges, report
+from tracedb_nsys import collectives, link, pages, ranges, report, straight
 from tracedb_nsys.account import Account
 from tracedb_nsys.header import Header, devices, header_of, metadata_text
 from tracedb_nsys.parquet import ParquetExport
@@ -34,6 +34,11 @@ class NsysIngester:
     """Reads captures of Nsight Systems."""
 
     name = "nsys"
+    memory_limit = "400MB"
+
+    def describe(self) -> dict[str, str]:
+        """Say which reader of large tables is in use."""
+        return {"reader": "compiled" if pages.library() else "SQLite"}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim SQLite and Parquet exports and reports; of several recordings of one capture, the first of these."""
@@ -46,29 +51,30 @@ class NsysIngester:
         account = Account()
         header = header_of(export)
         stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
-        stage.fill()
+        yield from stage.fill(may_go_straight=options.cores > 1 and not options.is_second)
         progress.finish()
         others = recording_names(capture.duplicates)
         account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
         processes = link.prepare(scratch, account)
+        straight_rows = stage.straight_rows()
+        straight.check(processes, straight_rows)
         if len(processes) > 1:
             account.noted("several_processes", len(processes), SEVERAL)
         has_kernels = any(table in export.tables and export.count(table) for table in (KERNEL, GRAPH))
         for part, gpid in enumerate(processes):
             link.use(scratch, gpid, part == 0, len(processes) == 1)
             yield from link.rows(scratch, part, stage.kernels_are_sorted)
-            used = scratch.execute("SELECT DISTINCT device_id FROM part_gpu WHERE device_id IS NOT NULL").fetchall()
+            used = scratch.execute(link.USED_DEVICES).fetchall()
             yield Rows("device", devices(header, gpid, [device for (device,) in used]), part)
-            gpu = _rows(scratch, "part_gpu")
+            gpu = _rows(scratch, "part_gpu") + straight_rows
             mine = account if part == len(processes) - 1 else Account()
             is_idle = not gpu or not has_kernels
             if is_idle:
                 mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, header, gpu))
             yield Rows("ingest_issue", mine.table(), part)
             status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
-            row = _capture(
-                scratch, header, gpid, status, mine.skipped, stage.events_read if len(processes) == 1 else None
-            )
+            read = stage.events_read if len(processes) == 1 else None
+            row = _capture(scratch, header, gpid, status, mine.skipped, read, straight_rows)
             yield Rows("capture", row, part)
 
 
@@ -118,9 +124,10 @@ def _capture(
     status: str,
     skipped: int,
     events_read: int | None,
+    straight_rows: int,
 ) -> pa.Table:
     """Return the row of a process; ``events_read`` is counted where one export holds several."""
-    rows = sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
+    rows = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     place = collectives.place(scratch)
     rank = header.mpi_ranks.get(pid) if pid is not None else None

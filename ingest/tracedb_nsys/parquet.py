@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb_nsys.tables import ROW, decoded, schema
+from tracedb_nsys.tables import ROW, STRINGS, decoded, schema
 
 BATCH_ROWS = 32_768
 SUFFIX = ".parquet"
@@ -57,11 +58,20 @@ class ParquetExport:
         """Return one iterator over the rows: decoding is fast enough."""
         return [self._batches(table, columns)]
 
+    def texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return strings of the export by their numbers, as far as it has them."""
+        wanted = set(numbers)
+        return {
+            int(number): str(value)
+            for number, value in self.small(STRINGS, ("id", "value"))
+            if number in wanted and value is not None
+        }
+
     def _batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted, done = schema(columns), 0
         try:
             for batch in self._files[table].iter_batches(BATCH_ROWS, columns=list(columns)):
-                numbers = pa.array(range(done + 1, done + batch.num_rows + 1), pa.int64())
+                numbers = pa.array(np.arange(done + 1, done + batch.num_rows + 1, dtype=np.int64))
                 arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field.type) for field in wanted]
                 yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
                 done += batch.num_rows

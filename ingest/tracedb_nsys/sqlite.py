@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb_nsys import plain
+from tracedb_nsys import pages, plain
 from tracedb_nsys.ahead import in_turn
-from tracedb_nsys.tables import TEXT, decoded, is_export, schema
+from tracedb_nsys.tables import STRINGS, TEXT, decoded, is_export, schema
 
 adbc = find_spec("adbc_driver_sqlite")  # imported where it is used, since that takes long
 """None where there is no wheel for this platform: the standard library reads it at a third of the speed."""
 
 MAGIC = b"SQLite format 3\x00"
-BATCH_ROWS = 32_768
+BATCH_ROWS = 30_720
 BATCH_ROWS_PLAIN = 16_384
 SNIFF = 1 << 20
-PIECE_BATCHES = 4
+PIECE_BATCHES = 4  # a row group of DuckDB
+IMMUTABLE = "&immutable=1"
+MOST_ASKED = 500
 MOST_GAPS = 4
 """How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
 LOCK_WAIT_S = 2.0
@@ -52,7 +54,7 @@ def _address(path: Path) -> str:
     """Return the URI that opens the file without locks; what a write-ahead log still holds needs them."""
     wal = Path(f"{path}-wal")
     whole = not wal.exists() or wal.stat().st_size == 0
-    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if whole else ''}"
+    return f"{path.absolute().as_uri()}?mode=ro{IMMUTABLE if whole else ''}"
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -87,10 +89,14 @@ class SqliteExport:
         except sqlite3.Error as error:
             raise _damaged(error) from error
         self._keyed: dict[str, tuple[int, int] | None] = {}
+        self._counts: dict[str, int] = {}
+        self._pages: dict[str, pages.Table | None] = {}
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
-        return int(self._ask(f"SELECT count(*) FROM {_quoted(table)}")[0][0])
+        if table not in self._counts:
+            self._counts[table] = int(self._ask(f"SELECT count(*) FROM {_quoted(table)}")[0][0])
+        return self._counts[table]
 
     def about(self, table: str) -> int:
         """Return the span of row numbers: the number of rows, unless some were deleted."""
@@ -119,8 +125,26 @@ class SqliteExport:
         pieces = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
         return [in_turn(partial(self._piece, table, columns), pieces, parts)]
 
+    def texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return strings of the export by their numbers, as far as it has them."""
+        found: list[tuple[Any, ...]] = []
+        for first in range(0, len(numbers), MOST_ASKED):
+            wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
+            found += self._ask(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL")
+        return {int(number): str(value) for number, value in found}
+
+    def _by_pages(self, table: str) -> pages.Table | None:
+        """Return the reader of the table's pages; None where SQLite has to read them."""
+        if table not in self._pages:
+            is_quiet = _address(self._path).endswith(IMMUTABLE)
+            self._pages[table] = pages.table(self._path, _connect(self._path), table) if is_quiet else None
+        return self._pages[table]
+
     def _piece(self, table: str, columns: Sequence[str], rows: range) -> list[pa.RecordBatch]:
-        if adbc is None and TEXT.isdisjoint(columns):
+        by_pages = self._by_pages(table) if TEXT.isdisjoint(columns) else None
+        if by_pages is not None and (read := by_pages.read(columns, rows)) is not None:
+            return [read]
+        if not _has_driver() and TEXT.isdisjoint(columns):
             return list(self._numbers(table, columns, rows))
         where = f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"
         return list(self._run(self._select(table, columns, "rowid", where), columns))
@@ -129,7 +153,8 @@ class SqliteExport:
         """Return the least and greatest row number; None for a table without."""
         if table not in self._keyed:
             try:
-                low, high = self._ask(f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}")[0]
+                name = _quoted(table)  # asked for together, they would cost a scan
+                low, high = self._ask(f"SELECT (SELECT min(rowid) FROM {name}), (SELECT max(rowid) FROM {name})")[0]
                 self._keyed[table] = (low, high) if low is not None else (0, -1)
             except ReadError as error:
                 if "no such column" not in str(error):
@@ -160,7 +185,7 @@ class SqliteExport:
             raise _damaged(error) from error
 
     def _run(self, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = _plain(self._path, query, columns) if adbc is None else _arrow(self._path, query)
+        rows = _plain(self._path, query, columns) if not _has_driver() else _arrow(self._path, query)
         wanted = schema(columns)
         is_first = not TEXT.isdisjoint(columns)
         for batch in rows:
@@ -179,6 +204,20 @@ class SqliteExport:
                 return connection.execute(query).fetchall()
         except sqlite3.Error as error:
             raise _damaged(error) from error
+
+
+def _has_driver() -> bool:
+    return adbc is not None and _loads()
+
+
+@cache
+def _loads() -> bool:
+    """Whether the driver can be imported: a wheel of another platform may lie there."""
+    try:
+        import adbc_driver_sqlite.dbapi
+    except ImportError:
+        return False
+    return bool(adbc_driver_sqlite.dbapi)
 
 
 def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import duckdb
 
+from tracedb.ingester import Rows
 from tracedb_nsys import columns as made
+from tracedb_nsys import straight
 from tracedb_nsys.account import Account
 from tracedb_nsys.calls import Calls
 from tracedb_nsys.tables import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, Export, Feed, in_order
@@ -20,6 +22,7 @@ JSON = ("jsonText", "jsonTextId")
 
 
 GPU = ("kernel", "copy")
+VALID_ON_GPU = "duration_ns IS NOT NULL AND (start_ns <> 0 OR duration_ns <> 0)"
 NUMBERS = {"copy": "kernel", "nvtx": "annotation", "other": "annotation"}
 """Which staging tables share the numbers of their rows."""
 
@@ -46,8 +49,8 @@ class Stage:
         self.kernels_are_sorted = False
         """Whether kernels stand in the export in the order of their starts, and so in ``staged_kernel``."""
 
-    def fill(self) -> None:
-        """Read everything. Raises ``ReadError`` where the export is damaged."""
+    def fill(self, may_go_straight: bool = False) -> Iterator[Rows]:
+        """Read everything; yields kernels that need not be staged. Raises ``ReadError`` where the export is damaged."""
         for name, columns in made.STAGED.items():
             self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
         others = {
@@ -60,7 +63,10 @@ class Stage:
         for table in (RUNTIME, DRIVER):
             self._events(table, "launch", made.LAUNCH)
         self._calls.finish()
-        self._events(KERNEL, "kernel", made.KERNELS)
+        if may_go_straight and self._can_go_straight():
+            yield from self._straight()
+        else:
+            self._events(KERNEL, "kernel", made.KERNELS)
         for table, template in made.COPIES.items():
             self._events(table, "copy", template)
         self._nvtx()
@@ -68,6 +74,35 @@ class Stage:
             self._events(table, "other", f"'{domain}' AS domain, {made.OTHER}")
         self._left_aside({*read})
         self._strings()
+
+    def _can_go_straight(self) -> bool:
+        tables = self._export.tables
+        return (
+            set(made.TIMES).issubset(tables.get(KERNEL, ()))
+            and {"id", "value"}.issubset(tables.get(STRINGS, ()))
+            and PAYLOADS not in tables
+            and self._export.about(KERNEL) >= straight.SMALLEST_ROWS
+        )
+
+    def _straight(self) -> Iterator[Rows]:
+        """Read the kernels and yield their rows."""
+        names = _Names(self._export.tables[KERNEL])
+        query = made.filled(made.KERNELS, names, 0)
+        used = sorted(names.used.union(made.TIMES))
+        makes = straight.Straight(self._connection, query, VALID_ON_GPU, self._export.texts)
+        read = 0
+        for part in self._export.batches(KERNEL, used, self._parts):
+            feed = Feed(part, used, self._advance, None, self._calls.of)
+            for table in straight.grouped(feed.batches()):
+                yield makes.rows(table)
+            read += feed.rows
+        self._bases["kernel"] = self._export.about(KERNEL)
+        self._account_for(KERNEL, read, self.straight_rows())
+
+    def straight_rows(self) -> int:
+        """Return how many kernels were not staged."""
+        ((rows,),) = self._connection.execute("SELECT coalesce(sum(kernels), 0) FROM staged_total").fetchall()
+        return int(rows)
 
     def _events(self, table: str, into: str, template: str) -> None:
         """Read a table of events that last; those without usable times are lost."""
@@ -81,8 +116,11 @@ class Stage:
             return
         valid = "duration_ns IS NOT NULL"
         if into in GPU:
-            valid += " AND (start_ns <> 0 OR duration_ns <> 0)"
+            valid = VALID_ON_GPU
         rows, kept = self._insert(table, into, template, valid)
+        self._account_for(table, rows, kept)
+
+    def _account_for(self, table: str, rows: int, kept: int) -> None:
         self.events_read += rows
         lost = rows - kept
         self._account.lost("times_unusable", lost, f"{lost} rows of {table} end before they start or have no times")

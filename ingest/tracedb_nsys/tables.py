@@ -73,6 +73,10 @@ class Export(Protocol):
         """Return the values of a small table; a column that is not there gives None."""
         ...
 
+    def texts(self, numbers: Sequence[int]) -> Mapping[int, str]:
+        """Return strings of the export by their numbers, as far as it has them."""
+        ...
+
 
 def schema(columns: Sequence[str]) -> pa.Schema:
     """Return the schema of batches of these columns."""
@@ -115,9 +119,10 @@ class Feed:
         made = schema(columns)
         if launched is not None:
             made = made.append(pa.field(LAUNCH, pa.int64()))
-        self.reader = pa.RecordBatchReader.from_batches(made, self._counted())
+        self.reader = pa.RecordBatchReader.from_batches(made, self.batches())
 
-    def _counted(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches; ``reader`` does, where it is drained."""
         try:
             for batch in self._batches:
                 self._follow(batch)

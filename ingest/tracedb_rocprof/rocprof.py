@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_rocprof import checks, link, recordings
+from tracedb_rocprof import checks, link, native, recordings
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csvset import SetReader
@@ -36,6 +36,10 @@ class RocprofIngester:
 
     name = "rocprof"
     memory_limit = "400MB"
+
+    def describe(self) -> dict[str, str]:
+        """Say which parser of CSV is in use."""
+        return {"reader": "compiled" if native.library() else "Arrow"}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim a capture for each process; of several recordings of one, the first of database, JSON, CSV."""

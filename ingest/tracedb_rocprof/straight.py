@@ -47,7 +47,7 @@ class Straight:
         Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is.
         """
         connection = self._stage.connection
-        connection.register("feed", batch)
+        feed = batch  # noqa: F841 - found by its name; what is registered would live as long as the transaction
         self._name()
         self._place(batch, recording)
         connection.execute(link.TOTALS)
@@ -58,9 +58,7 @@ class Straight:
         texts = self._stage.texts.table(self._texts)
         self._texts += texts.num_rows
         if texts.num_rows:
-            self._stage.connection.register("feed_text", texts)
-            self._stage.connection.execute("INSERT INTO straight_text SELECT * FROM feed_text")
-            self._stage.connection.unregister("feed_text")
+            self._stage.connection.execute("INSERT INTO straight_text SELECT * FROM texts")
 
     def _place(self, batch: pa.Table, recording: Recording) -> None:
         """Say which devices the agents are, where there is a new one."""

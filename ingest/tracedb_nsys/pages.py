@@ -1,0 +1,129 @@
+"""The compiled reader of SQLite pages: whole numbers out of a table, where a library in C was built.
+
+``native/pages.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
+Without a library, or with TRACEDB_READER=python in the environment, and wherever a table holds anything else than whole
+numbers, SQLite reads the rows with the same result, at a fifth of the speed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+LIBRARY = Path(__file__).with_name("native") / "libtracedb_pages.so"
+INTERFACE = 1
+CHOICE = "TRACEDB_READER"
+NO_MEMORY = -2
+HEADER = 100
+_int64, _pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+class _File(ctypes.Structure):
+    _fields_ = (
+        ("handle", _int64),
+        ("page_size", _int64),
+        ("usable", _int64),
+        ("pages", _int64),
+        ("root", _int64),
+    )
+
+
+class _Column(ctypes.Structure):
+    _fields_ = (("place", _int64), ("values", _pointer), ("is_missing", _pointer), ("missing", _int64))
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the library; None where there is none that fits, or the environment asks for the readers in Python."""
+    return None if os.environ.get(CHOICE) == "python" else _load(LIBRARY)
+
+
+@cache
+def _load(path: Path) -> ctypes.CDLL | None:
+    if not path.exists():
+        return None
+    try:
+        found = ctypes.CDLL(str(path))
+        if found.tracedb_pages_interface() != INTERFACE:
+            return None
+    except (OSError, AttributeError):  # built for another machine, or something else of this name
+        return None
+    found.tracedb_pages_read.restype = _int64
+    found.tracedb_pages_read.argtypes = (
+        ctypes.POINTER(_File),
+        _int64,
+        _int64,
+        ctypes.POINTER(_Column),
+        _int64,
+        _pointer,
+        _int64,
+    )
+    return found
+
+
+class Table:
+    """A table of a file that nobody writes to. Any number of threads may read; the interpreter lock is released."""
+
+    def __init__(self, found: ctypes.CDLL, file: BinaryIO, root: int, places: dict[str, int]) -> None:
+        """``root``: the page where the table begins; ``places``: of its columns in a record."""
+        self._library = found
+        self._file = file
+        self._places = places
+        file.seek(0)
+        header = file.read(HEADER)
+        page_size = int.from_bytes(header[16:18], "big")
+        page_size = 65536 if page_size == 1 else page_size
+        pages = os.fstat(file.fileno()).st_size // page_size
+        self._layout = _File(file.fileno(), page_size, page_size - header[20], pages, root)
+
+    def read(self, columns: Sequence[str], rows: range) -> pa.RecordBatch | None:
+        """Return columns of the rows with these numbers, the numbers first; None where SQLite itself must read them."""
+        order = sorted(range(len(columns)), key=lambda at: self._places[columns[at]])
+        made = (_Column * len(columns))()
+        numbers = np.empty(len(rows), np.int64)
+        values = [np.empty(len(rows), np.int64) for _ in columns]
+        missing = [np.empty(len(rows), np.bool_) for _ in columns]
+        for column, at in zip(made, order, strict=True):
+            column.place = self._places[columns[at]]
+            column.values, column.is_missing = values[at].ctypes.data, missing[at].ctypes.data
+        count = self._library.tracedb_pages_read(
+            self._layout, rows.start, rows.stop - 1, made, len(made), numbers.ctypes.data, len(rows)
+        )
+        if count == NO_MEMORY:
+            raise MemoryError
+        if count < 0:
+            return None
+        arrays = [pa.array(numbers[:count])]
+        has_gaps = {at: column.missing for column, at in zip(made, order, strict=True)}
+        for at in range(len(columns)):
+            mask = missing[at][:count] if has_gaps[at] else None
+            arrays.append(pa.array(values[at][:count], mask=mask))
+        return pa.RecordBatch.from_arrays(arrays, names=["row", *columns])
+
+
+def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None:
+    """Return a table that can be read by pages; None where SQLite must do it."""
+    found = library()
+    if found is None:
+        return None
+    with closing(connection):
+        roots = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? AND sql NOT LIKE '%WITHOUT%ROWID%'",
+            [name],
+        ).fetchall()
+        columns = connection.execute(
+            "SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", [name]
+        ).fetchall()
+    # A key that is a whole number is not in the record; generated columns need not be.
+    if not roots or any(key or hidden for _, key, hidden in columns):
+        return None
+    places = {column: place for place, (column, _, _) in enumerate(columns)}
+    return Table(found, path.open("rb", buffering=0), roots[0][0], places)
