@@ -1,4 +1,4 @@
-"""Builds the compiled readers of torch traces and of CSV with the system's C compiler; hatchling runs this for wheels.
+"""Builds the compiled readers with the system's C compiler; hatchling runs this for wheels.
 
 Without a compiler the wheel holds Python only, and traces are read by the Python reader with the same result. An
 editable install finds each library beside its sources.

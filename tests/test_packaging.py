@@ -29,7 +29,12 @@ ROOMS = re.compile(
 )
 MODULES = re.compile(
     rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
-    r"|tracedb_(torch|rocprof)/native/([a-z]+\.[ch]|libtracedb_(scan|csv)\.so)"
+    r"|tracedb_(torch|nsys|rocprof)/native/([a-z]+\.[ch]|libtracedb_(scan|pages|csv)\.so)"
+)
+LIBRARIES = (
+    "tracedb_nsys/native/libtracedb_pages.so",
+    "tracedb_rocprof/native/libtracedb_csv.so",
+    "tracedb_torch/native/libtracedb_scan.so",
 )
 HAS_COMPILER = build_native.compiler() is not None
 CORE = {"duckdb", "pyarrow", "numpy", "click", "rich", "sqlglot", "msgspec", "isal", "zstandard"}
@@ -115,9 +120,7 @@ def test_the_wheel_holds_the_compiled_reader_and_says_for_which_platform(built: 
     assert path.name.endswith(f"-py3-none-{build_native.platform_tag()}.whl")
     assert f"Tag: py3-none-{build_native.platform_tag()}" in info(wheel, "WHEEL")
     assert "Root-Is-Purelib: false" in info(wheel, "WHEEL")
-    assert {"tracedb_torch/native/libtracedb_scan.so", "tracedb_rocprof/native/libtracedb_csv.so"} <= set(
-        wheel.namelist()
-    )
+    assert set(LIBRARIES) <= set(wheel.namelist())
 
 
 def test_without_a_compiler_the_wheel_is_pure_and_says_why(tmp_path: Path) -> None:
@@ -172,7 +175,8 @@ def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
         assert name in names
     for name in ("schemas/v1.sql", "sql/v1/ORDER", "tests/test_packaging.py", "examples/shell.sql", "docs/generate.py"):
         assert name in names
-    assert {"ingest/tracedb_torch/native/scan.c", "ingest/tracedb_rocprof/native/csv.c"} <= names
+    for name in ("nsys/native/pages.c", "rocprof/native/csv.c", "torch/native/scan.c"):
+        assert f"ingest/tracedb_{name}" in names
     assert "ingest/build_native.py" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".duckdb", ".pyc", ".so"))]
     assert sum(name.startswith("examples/run/") and name.endswith(".json.gz") for name in names) == 8

@@ -76,6 +76,7 @@ class Stage:
         self._strings()
 
     def _can_go_straight(self) -> bool:
+        """Whether kernels are many, and nothing is joined to them that comes later in the export."""
         tables = self._export.tables
         return (
             set(made.TIMES).issubset(tables.get(KERNEL, ()))
