@@ -141,7 +141,7 @@ class Trainer:
                 self.module, device_ids=[device] if device.type == "cuda" else None,
                 bucket_cap_mb=said.bucket_mb, gradient_as_bucket_view=True, broadcast_buffers=False,
             )  # fmt: skip
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, eps=said.eps)
         self.buckets: list[int] = []
 
     def batch(self) -> tuple[Tensor, Tensor]:
@@ -281,7 +281,8 @@ def main() -> None:
     for key, value in {"layers": 8, "dim": 2560, "heads": 20, "seq": 2048, "batch": 4, "micro_batches": 4}.items():
         parser.add_argument(f"--{key.replace('_', '-')}", type=int, default=value)
     parser.add_argument("--bucket-mb", type=int, default=100)
-    parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--dtype", choices=("bf16", "fp16", "fp32"), default="bf16")
+    parser.add_argument("--eps", type=float, default=1e-8, help="of AdamW; in fp16 1e-8 is 0 and weights become NaN")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     said = parser.parse_args()
     device = torch.device(said.device)
@@ -292,7 +293,9 @@ def main() -> None:
     else:
         dist.init_process_group("gloo")
     try:
-        trainer = Trainer(said, device, {"bf16": torch.bfloat16, "fp32": torch.float32}[said.dtype])
+        trainer = Trainer(
+            said, device, {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[said.dtype]
+        )
         tokens, target = trainer.batch()
         name = f"{said.spread}_{said.layers}x{said.dim}_{said.batch}x{said.seq}"
         folder = said.out / f"config={name}"

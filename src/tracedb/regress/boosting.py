@@ -51,11 +51,13 @@ def fit(values: Array, targets: Array, weights: Array) -> Forest:
     """Fit to rows of features, their targets and weights."""
     edges = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1], axis=0)
     bins = _binned(values, edges)
+    cells = bins + np.arange(bins.shape[1]) * BINS
     rest = targets.copy()
     trees = []
+    spread_weights = np.repeat(weights, bins.shape[1])
     depth = DEEP if len(values) >= FEW else SHALLOW
     for _ in range(ROUNDS):
-        features, cuts, leaf = _grow(bins, rest * weights, weights, depth)
+        features, cuts, leaf = _grow(bins, cells, rest * weights, spread_weights, depth)
         total = np.bincount(leaf, rest * weights, minlength=2**depth)
         count = np.bincount(leaf, weights, minlength=2**depth)
         steps = RATE * total / (count + SHRINK)
@@ -69,22 +71,26 @@ def _binned(values: Array, edges: Array) -> Bins:
     return np.stack(columns, axis=1)
 
 
-def _grow(bins: Bins, pull: Array, weights: Array, depth: int) -> tuple[Bins, Bins, Bins]:
-    """Return the feature and cut of each inner node of one tree, and the leaf of each row."""
+def _grow(bins: Bins, cells: Bins, pull: Array, weights: Array, depth: int) -> tuple[Bins, Bins, Bins]:
+    """Return the feature and cut of each inner node of one tree, and the leaf of each row.
+
+    ``cells``: place of each bin in a node's histogram; ``weights``: of each of them.
+    """
     width = bins.shape[1]
     features, cuts = np.zeros(2**depth - 1, dtype=np.int_), np.full(2**depth - 1, BINS, dtype=np.int_)
     node = np.zeros(len(bins), dtype=np.int_)
-    columns = np.arange(width) * BINS
+    pulls = np.repeat(pull, width)
     rows = np.arange(len(bins))
     for level in range(depth):
         nodes = 2**level
-        place = ((node[:, None] * width * BINS) + columns + bins).ravel()
+        place = (node[:, None] * (width * BINS) + cells).ravel()
         size = nodes * width * BINS
-        total = np.bincount(place, np.repeat(pull, width), minlength=size).reshape(nodes, width, BINS)
-        count = np.bincount(place, np.repeat(weights, width), minlength=size).reshape(nodes, width, BINS)
-        left, left_count = np.cumsum(total, axis=2), np.cumsum(count, axis=2)
+        left = np.bincount(place, pulls, minlength=size).reshape(nodes, width, BINS)
+        left_count = np.bincount(place, weights, minlength=size).reshape(nodes, width, BINS)
+        np.cumsum(left, axis=2, out=left)
+        np.cumsum(left_count, axis=2, out=left_count)
         right, right_count = left[:, :, -1:] - left, left_count[:, :, -1:] - left_count
-        gain = left**2 / (left_count + SHRINK) + right**2 / (right_count + SHRINK)
+        gain = left * left / (left_count + SHRINK) + right * right / (right_count + SHRINK)
         best = gain.reshape(nodes, -1).argmax(axis=1)
         start = nodes - 1
         features[start : start + nodes], cuts[start : start + nodes] = best // BINS, best % BINS

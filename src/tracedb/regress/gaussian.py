@@ -120,15 +120,20 @@ def _parameters(points: Array, targets: Array, noise: Array, base: int, repeated
 def _exact(found: Gaussian) -> tuple[Array, Array]:
     """Set the weights of all samples; return mean and standard deviation at each without it."""
     own, plain = np.exp(2 * found.parameters[-1]), found.noise
+    inner = covariance(found.parameters, found.points, found.points, found.base)
+    inner[np.diag_indices_from(inner)] += own * plain + JITTER
+    inverse = np.linalg.inv(inner)
     while True:
-        inner = covariance(found.parameters, found.points, found.points, found.base)
-        inner[np.diag_indices_from(inner)] += own * found.noise + JITTER
-        inverse = np.linalg.inv(inner)
-        known, found.weights = np.diag(inverse), inverse @ found.targets
-        far = (np.abs(found.weights / np.sqrt(known)) > OUTLYING) & (found.noise <= plain)
-        if far.mean() > MOST_OUTLYING or not far.any():
+        known, found.weights = np.diag(inverse).copy(), inverse @ found.targets
+        far = np.flatnonzero((np.abs(found.weights / np.sqrt(known)) > OUTLYING) & (found.noise <= plain))
+        if not 0 < len(far) <= MOST_OUTLYING * len(plain):
             break
-        found.noise = np.where(far, found.noise * found.weights**2 / known, found.noise)
+        more = found.noise[far] * (found.weights[far] ** 2 / known[far] - 1)
+        found.noise = found.noise.copy()
+        found.noise[far] += more
+        # The inverse with more on some places of the diagonal (Woodbury), without inverting all of it again.
+        between = np.diag(1 / (own * more)) + inverse[np.ix_(far, far)]
+        inverse -= inverse[:, far] @ np.linalg.solve(between, inverse[far])
     variance = np.maximum(1 / known - own * found.noise, 0) + own
     return found.targets - found.weights / known, np.sqrt(variance)
 
@@ -170,8 +175,8 @@ def _loss(
 ) -> tuple[float, Array]:
     """Return the negative log posterior and its gradient."""
     features = points.shape[1]
-    far = np.sqrt(5) * distance(points, points, np.exp(parameters[:features]))
-    near = np.sqrt(3) * distance(points, points, np.exp(parameters[features : 2 * features]))
+    far = distance(points, points, np.exp(parameters[:features]) / np.sqrt(5))
+    near = distance(points, points, np.exp(parameters[features : 2 * features]) / np.sqrt(3))
     far_fade, near_fade = np.exp(-far), np.exp(-near)
     trend, smooth, rough, own = _amplitudes(parameters)
     along = trend * (points[:, :base] @ points[:, :base].T)
@@ -182,8 +187,7 @@ def _loss(
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         return np.inf, np.zeros_like(parameters)
-    inverse = np.linalg.inv(factor)
-    inverse = inverse.T @ inverse
+    inverse = np.linalg.inv(covariance)
     weights = inverse @ targets
     value = 0.5 * float(targets @ weights) + float(np.log(np.diag(factor)).sum())
     change = inverse - np.outer(weights, weights)

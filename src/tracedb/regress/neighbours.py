@@ -11,7 +11,7 @@ Rows = NDArray[np.int_]
 NEAREST = 64
 ANCHORS = 24
 """Samples all over, which hold the trend where the nearest lie on one side."""
-BLOCK = 64
+BLOCK = 16
 JITTER = 1e-6
 
 
@@ -19,20 +19,36 @@ def covariance(parameters: Array, left: Array, right: Array, base: int) -> Array
     """Return the covariance of points, of stacks of them as well (see ``tracedb.regress.gaussian``)."""
     features = left.shape[-1]
     trend, smooth, rough, _ = np.exp(2 * parameters[-4:])
-    far = np.sqrt(5) * distance(left, right, np.exp(parameters[:features]))
-    near = np.sqrt(3) * distance(left, right, np.exp(parameters[features : 2 * features]))
-    found = trend * (left[..., :base] @ np.swapaxes(right[..., :base], -1, -2))
-    found += smooth * (1 + far + far * far / 3) * np.exp(-far)
-    found += rough * (1 + near) * np.exp(-near)
+    found = left[..., :base] @ np.swapaxes(trend * right[..., :base], -1, -2)
+    far = distance(left, right, np.exp(parameters[:features]) / np.sqrt(5))
+    part = far / 3
+    part += 1
+    part *= far
+    part += 1
+    found += _faded(part, far, smooth)
+    near = distance(left, right, np.exp(parameters[features : 2 * features]) / np.sqrt(3))
+    found += _faded(near + 1, near, rough)
     return np.asarray(found)
+
+
+def _faded(part: Array, away: Array, amplitude: float) -> Array:
+    """Return ``amplitude * part * exp(-away)``, in the memory of its arguments."""
+    np.negative(away, out=away)
+    np.exp(away, out=away)
+    part *= away
+    part *= amplitude
+    return part
 
 
 def distance(left: Array, right: Array, scales: Array) -> Array:
     """Return the distances of points in length scales."""
     a, b = left / scales, right / scales
-    found = np.sum(a * a, axis=-1)[..., :, None] + np.sum(b * b, axis=-1)[..., None, :]
-    found -= 2 * (a @ np.swapaxes(b, -1, -2))
-    return np.asarray(np.sqrt(np.maximum(found, 0) + 1e-12))
+    found = a @ np.swapaxes(-2 * b, -1, -2)
+    found += np.einsum("...i,...i->...", a, a)[..., :, None]
+    found += np.einsum("...i,...i->...", b, b)[..., None, :]
+    np.maximum(found, 0, out=found)
+    found += 1e-12
+    return np.sqrt(found, out=found)
 
 
 def predict(
