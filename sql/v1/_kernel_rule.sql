@@ -42,10 +42,10 @@ FROM (
     (38, 'multi_tensor_apply', 'elementwise'),
 
     -- Collectives: the libraries' own, then hand-written all-reduces, then the dispatch and combine of experts.
-    (40, 'nccl|rccl|msccl|onerankreduce|nvshmem|rocshmem|nvls_', 'collective'),
-    (41, 'cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|quick_?reduce|multimem_'
+    (40, 'nccl|rccl|msccl|onerankreduce|nvshmem|roc_?shmem|nvls_', 'collective'),
+    (41, 'cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?(to|2)_?all|quick_?reduce|multimem_'
         || '|(one|two)_?shot_(push|pull|reduce)|userbuffers|symm_?mem|symmetric_memory|lamport|mnnvl', 'collective'),
-    (42, 'deep_?ep|(^|:)ep::|(inter|intra)_?node|(^|[^a-z])ep_?(dispatch|combine)|(^|[^a-z0-9])a2a|moe_?a2a',
+    (42, 'deep_?ep|(^|[:_])ep::|(inter|intra)_?node|(^|[^a-z])ep_?(dispatch|combine)|(^|[^a-z0-9])a2a|moe_?a2a',
         'collective'),
 
     -- Beside attention and named after it: norms and gates of its inputs, the KV cache, the unfused softmax.
@@ -57,15 +57,15 @@ FROM (
     -- Attention, with the tails of its split forms (combine, merge, preprocess, dq convert) and Triton's short names.
     (54, 'attn|attention|attend|fmha|sdpa|xqa|(^|[^a-z])([gm]qa|m?mha|mla)([^a-z]|$)|(^|:)flash::'
         || '|flash_?(fwd|bwd|dec|mla|combine)|(batch|single)_?(prefill|decode)|(prefill|decode)_?with'
-        || '|merge_?states?|variablelengthmerge|dot_do_o|convert_dq|bwd_dq|dk_?dv|dq_?dk', 'attention'),
+        || '|hstu|natten|(^|:)fna(_|::)|merge_?states?|variablelengthmerge|dot_do_o|convert_dq|bwd_dq|dk_?dv|dq_?dk', 'attention'),
     (55, '^_*(fwd|bwd)_(grouped_)?kernel(_(stage|fuse|split|flash|inner|d[kqv]).*)?$|^_*bwd_(preprocess|inner)'
         || '|^_splitk_reduce$|^reduce_segments$', 'attention'),
     -- Recurrences that take the place of attention.
     (56, 'gated_delta|delta_rule|delta_net|selective_scan|ssm_scan|chunk_(scan|state|gla)|(^|:)_?chunk_(fwd|bwd)'
-        || '|(^|[^a-z])wkv|fused_recurrent|retention', 'attention'),
+        || '|state_passing|(^|[^a-z])wkv|fused_recurrent|retention', 'attention'),
 
     -- Helpers that only name a GEMM or a convolution: tables of pointers and offsets, pooling, layout of weights.
-    (60, 'gemm_?(pointers|starts|offsets|prologue|helper)|gemm::scale_|compute[a-z]*offsets|problem_sizes'
+    (60, 'gemm_?(pointers|starts|offsets|prologue|helper|args|arguments|data|metadata)([^a-z]|$)|gemm::scale_|compute[a-z]*offsets|problem_sizes'
         || '|batched_ptrs|ids_helper|pooling|(max|avg|average|adaptive)_?pool|pool[123]d', 'other'),
     (61, '^[^<]*::transpose|transpose_and_pack|repack|permute_(cols|scales)', 'copy'),
     -- The weight gradient of a linear layer, which the next rules would take for a convolution's.
@@ -80,23 +80,23 @@ FROM (
 
     -- Matrix products of the libraries: cuBLAS, cuBLASLt, nvjet, CUTLASS, Tensile, CK; and their split-K tails.
     (80, 'gemm|gemv|gevm|nvjet|(^|_)[cd]ij[k-n]*_|split_?k_?reduce|reduce_?split_?k|collectivemma'
-        || '|cutlass.*(tensorop|simt)|largek_lds64|epilogue::impl|(^|:)dot_kernel|reduce_1block_kernel'
-        || '|syrk|trmm|sp(mm|mv)|csrm[mv]', 'matmul'),
+        || '|cutlass.*(tensorop|simt)|largek_lds64|epilogue::impl|(^|:|blas_)dot_kernel|reduce_1block_kernel'
+        || '|syrk|trmm|sp(mm|mv)|sddmm|[cb]srm[mv]|flatmm', 'matmul'),
     -- Those of Triton, llama.cpp and users, who say mm, matmul, matvec or mul_mat.
-    (81, 'mat_?mul|mul_mat|mat_?vec|matrix_?(vector_?)?(mul|prod)|mmvq|mul_?mm|(^|[^a-z])(b|add|baddb)?mm([^a-z]|$)'
-        || '|(^|[^a-z])[whix]?mma([^a-z]|$)|tensor_?core', 'matmul'),
+    (81, 'mat_?mul|mul_mat|mat_?vec|matrix_?(vector_?)?(mul|prod)|mmvq|mul_?m[mv]([^a-z]|$)|(^|[^a-z])(b|add|baddb)?mm([^a-z]|$)'
+        || '|(^|[^a-z])[whix]?mma([^a-z]|$)|(^|[^a-z])mfma|tensor_?core', 'matmul'),
     -- Quantised, mixture-of-experts and LoRA products with names of their own.
-    (82, 'marlin|machete|wna16|wv_?spl?i?t_?k|llmm1|(quantized|[wf]p?[48][a-z0-9]*|int[48])_linear'
+    (82, 'marlin|weight_only|machete|wna16|wv_?spl?i?t_?k|llmm1|(quantized|[wf]p?[48][a-z0-9]*|int[48])_linear'
         || '|fmoe|fused_?moe_?(kernel|[a-z0-9_]*[wf]p?[48])|^_?fused_moe|moe_?mm|[bs]gmv|lora_(shrink|expand)',
         'matmul'),
 
     -- Words that mislead the families below: renormalised routing, norms of gradients, rope_norm, rotary_embedding.
     (90, 'routing|topk_?gating|moe_?(align|sort|fused_gate|topk)|expert', 'embedding_index'),
-    (91, 'lp_?norm|lpmax|vector_norm|grad_norm|norm_?two|nrm2|norm_(l[12p]|sq)|sum_?sq', 'reduction'),
+    (91, 'lp_?norm|lpmax|vector_norm|grad_norm|norm_?twoops|nrm2|norm_(l[12p]|sq)|sum_?sq', 'reduction'),
     (92, '(^|[^p])rope|rotary|timestep_embedding|sinusoid', 'elementwise'),
 
     -- Normalization with its backward and statistics; "norma" is the normal distribution's.
-    (100, 'norm([^a]|$)|normaliz|(^|[^a-z])[bl]n_?(fw|bw|inf|add)|gammabeta|rowwisemoments|fusedparamscuda'
+    (100, 'norm([^a]|$)|normaliz|(^|[^a-z])rms_?(fwd|bwd|fp8|quant)|(^|[^a-z])[bl]n_?(fw|bw|inf|add)|gammabeta|rowwisemoments|fusedparamscuda'
         || '|internalgradients|cucomputegradinput|welford|calc_invstd|fused_ln|bn_?(add_?)?relu', 'normalization'),
     (110, 'soft_?max|cross_?entropy|logsumexp', 'softmax'),
 
@@ -118,7 +118,7 @@ FROM (
     (131, 'adam|adagrad|adafactor|rmsprop|(^|[^a-z])(sgd|lamb|lion|muon|lars)([^a-z]|$)|optimizer|opt_step',
         'optimizer'),
     -- Index, sort, select, and the routing of tokens to experts.
-    (132, 'index|indices|gather|scatter|sort|onesweep|block_merge|top_?k|kthvalue|unique|partition|select|nonzero'
+    (132, 'index|indices|gather|scatter|(^|[^n])sort|onesweep|block_merge|top_?k|kthvalue|unique|partition|select|nonzero'
         || '|bucketize|get_rows|set_rows|lookup|searchsorted|(^|[^a-z])take([^a-z]|$)|permute_[12]d|pooled_emb'
         || '|long_segments|lengths|offsets_range|jagged|to_dense|moe|unpermute|expand_?(to|input)'
         || '|dynamic_(update_)?slice|compute_cuda_kernel', 'embedding_index'),
@@ -132,13 +132,13 @@ FROM (
     -- Moves: copy, fill, cast, layout, concatenation, padding; but not prefill, broadcast and unroll.
     (150, 'copy|cpy|(^|[^e])fill|memset|(^|[^bd])cast|convert|to_(bf16|f16|f32|fp16|fp32|fp8|half|float)([^a-z]|$)'
         || '|transpose|permut|reorder|reshape|nchwto|nhwcto|tonchw|tonhwc|nchw2|nhwc2|swapdimension'
-        || '|shuffleintensor|transform_kernel|transform_[0-4]+|concat|catarray|chunk_cat|split_with_sizes|slice'
+        || '|shuffleintensor|transform_kernel|tensor_?(transform|to_?buffer)|transform_[0-4]+|concat|catarray|chunk_cat|split_with_sizes|slice'
         || '|(^|[^a-z])(cat|pad|pack|stack|zero)([^a-z]|$)|padding|padinput|pad_reflect|unpack|(^|[^n])roll(_|$)'
         || '|flip|repeat|broadcast_(fusion|kernel)|subtensorop|set_?zero|zero_?(out|init|buffer|grad)', 'copy'),
 
     -- Elementwise by single words, which only count whole, and by the names of functions.
     (160, 'element_?wise|pointwise|vec(tor)?_?add|(^|[^a-z])(add|sub|mul|div|fma|exp|log|pow|sqrt|rsqrt|abs|neg|acc'
-        || '|scal|scale|bias|mask|where|clamp|lerp|tri|act|glu|[sd]?axpy|w?axpby|triad|iota)([^a-z]|$)',
+        || '|scal|scale|bias|mask|where|clamp|lerp|tri|act|glu|[sd]?axpy|w?axpby|triad|iota)(kernel)?([^a-z]|$)',
         'elementwise'),
     (161, 'relu|elu([^a-z]|$)|sigmoid|tanh|softplus|softcap|activation|neuron|miopenactive|gated_kernel|hadamard'
         || '|bias_?add|addbias|bias(nhwc|nchw)|add_?residual|scalepacked|mask_inf|tri[ul]|clamp|arange|linspace'

@@ -8,6 +8,7 @@ SELECT
         s.pass, '|', s.operator, '|',
         array_to_string([concat(p.key, '=', p.value) FOR p IN map_entries(s.shape)], '|')
     ) AS name,
+    NULL::VARCHAR AS domain,
     s.gpu, s.operator, s.pass, s.dtype, s.shape, s.statistic, s.time_ns
 FROM main.operator_sample AS s
 INNER JOIN main.capture AS c ON c.capture_id = s.capture_id;

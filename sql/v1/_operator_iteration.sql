@@ -67,7 +67,7 @@ iterated AS (
     SELECT
         r.capture_id, r.annotation_id,
         c.source, c.rank, c.labels,
-        r.name, r.start_ns, r.operator, r.pass, r.shape,
+        r.name, r.domain, r.start_ns, r.operator, r.pass, r.shape,
         coalesce(r.dtype, t.dtype, CASE coalesce(w.input_word, w.kernel_word)
             WHEN 'c10::Half' THEN 'fp16'
             WHEN '__half' THEN 'fp16'
@@ -91,8 +91,8 @@ iterated AS (
 ),
 numbered AS (
     SELECT
-        i.capture_id, i.annotation_id, i.source, i.rank, i.labels, i.name, i.start_ns, i.operator, i.pass, i.shape,
-        i.dtype, i.range_ns, i.rule, i.device_id, i.busy_ns, i.span_ns, i.kernel_sum_ns,
+        i.capture_id, i.annotation_id, i.source, i.rank, i.labels, i.name, i.domain, i.start_ns, i.operator, i.pass,
+        i.shape, i.dtype, i.range_ns, i.rule, i.device_id, i.busy_ns, i.span_ns, i.kernel_sum_ns,
         i.labels['run'] AS run_label,
         row_number() OVER (PARTITION BY i.capture_id, i.name ORDER BY i.start_ns, i.annotation_id) AS call_number
     FROM iterated AS i
@@ -108,8 +108,8 @@ matched AS (
     WINDOW call AS (PARTITION BY n.run_label, n.name, n.call_number)
 )
 SELECT
-    n.capture_id, n.annotation_id, n.source, n.rank, n.labels, n.name, n.start_ns, n.operator, n.pass, n.shape,
-    n.dtype, n.range_ns, n.rule, n.device_id, n.busy_ns, n.span_ns, n.kernel_sum_ns,
+    n.capture_id, n.annotation_id, n.source, n.rank, n.labels, n.name, n.domain, n.start_ns, n.operator, n.pass,
+    n.shape, n.dtype, n.range_ns, n.rule, n.device_id, n.busy_ns, n.span_ns, n.kernel_sum_ns,
     coalesce(m.ranks > 1, false) AS is_matched,
     CASE WHEN m.ranks > 1 THEN CASE WHEN n.capture_id = m.first_capture_id THEN m.transfer_ns END ELSE n.busy_ns END
         AS target_ns

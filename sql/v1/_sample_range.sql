@@ -27,7 +27,7 @@ known AS (
 )
 SELECT
     a.capture_id, a.annotation_id, a.start_ns, a.duration_ns,
-    k.name, k.pass, k.operator, k.dtype,
+    k.name, a.domain, k.pass, k.operator, k.dtype,
     map_from_entries([e FOR e IN k.entries IF e[2] IS NOT NULL]) AS shape
 FROM known AS k
 INNER JOIN main.annotation AS a ON a.name = k.name

@@ -9,7 +9,7 @@ from tracedb import hooks
 from tracedb.database import identifier, quoted
 from tracedb.errors import UsageError
 from tracedb.hooks import CALLS, COLLECTIVES, MEMBERS, RANGES
-from tracedb.selection import Filters, Scope, capture_conditions, class_conditions, label, one_of
+from tracedb.selection import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
 
@@ -17,12 +17,16 @@ _CAPTURE_COLUMNS = ("rank", "source")
 _EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
 _LACKS: dict[str, tuple[str, ...]] = {
     RANGES: ("device", "vendor", "class"),
-    CALLS: ("device", "vendor", "class", "skip_warmup"),
+    CALLS: ("device", "vendor", "class"),
     MEMBERS: ("vendor", "class"),
     COLLECTIVES: ("rank", "device", "vendor", "class", "range"),
 }
 """What a base's rows do not have, and so cannot be filtered or grouped by."""
 _KNOWS_STEP = (MEMBERS, COLLECTIVES)
+_WHY_NOT = {
+    CALLS: "a call is of a thread, not of a GPU; cuda-kern-exec-sum has the calls that launched kernels, by device",
+}
+"""Why the rows of a base cannot be filtered by what is about GPU events."""
 
 
 def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> hooks.Edits:
@@ -38,7 +42,8 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             filters[base] = {option: filters[base][option] for option in _ABOUT_EVENTS if option in filters[base]}
     for option in _given(scope.filters):
         if not any(option in conditions for conditions in filters.values()):
-            raise UsageError(f"report {report} cannot be filtered by {option}")
+            why = next((f": {_WHY_NOT[base]}" for base in filtered if base in _WHY_NOT), "")
+            raise UsageError(f"report {report} cannot be filtered by {option}{why}")
     if scope.filters.counted and not hooks.is_plain(text):
         raise UsageError(f"report {report} has no use for --counted")
     grouped, joined = hooks.bases(text, "by"), hooks.bases(text, "join")
@@ -101,6 +106,14 @@ def _steps(base: str) -> tuple[str, str]:
 def _after_warmup(scope: Scope, base: str) -> str:
     if base in _KNOWS_STEP:
         return f"{base}.step_index > {scope.filters.skip_warmup}"
+    if base == CALLS:
+        return (
+            f"EXISTS (SELECT 1 FROM {scope.version}._step AS w INNER JOIN main.annotation AS a "
+            f"ON a.capture_id = w.capture_id AND a.annotation_id = w.annotation_id "
+            f"WHERE w.capture_id = {base}.capture_id AND w.step_index > {scope.filters.skip_warmup} "
+            f"AND a.start_ns <= {base}.start_ns "
+            f"AND (a.is_open OR {base}.start_ns < a.start_ns + a.duration_ns))"
+        )
     steps, key = _steps(base)
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}.{steps} AS w WHERE w.capture_id = {base}.capture_id "
@@ -109,21 +122,22 @@ def _after_warmup(scope: Scope, base: str) -> str:
 
 
 def _inside_range(scope: Scope, base: str) -> str:
-    glob = quoted(scope.filters.range or "")
+    glob = scope.filters.range or ""
     if base == RANGES:
-        return f"{base}.name GLOB {glob}"
+        return named(f"{base}.name", f"{base}.domain", glob)
     if base == CALLS:
         lane = "" if scope.rule == "process" else f" AND q.thread_id = {base}.thread_id"
         return (
             f"EXISTS (SELECT 1 FROM {scope.version}._nsys_range AS q WHERE q.capture_id = {base}.capture_id{lane} "
             f"AND q.start_ns <= {base}.start_ns AND q.start_ns + q.duration_ns >= {base}.start_ns + {base}.duration_ns "
-            f"AND q.name GLOB {glob})"
+            f"AND {named('q.name', 'q.domain', glob)})"
         )
     if "range" in scope.filters.by:
-        return f"{base}_range.name GLOB {glob}"
+        return f"{base}_range.name IS NOT NULL"  # the join has chosen them
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
-        f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} AND q.name GLOB {glob})"
+        f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} "
+        f"AND {named('q.name', 'q.domain', glob)})"
     )
 
 
@@ -131,10 +145,12 @@ def _joins(scope: Scope, base: str) -> str:
     """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
     steps, key = _steps(base)
     joins = []
+    glob = scope.filters.range
     if base != RANGES and "range" in scope.filters.by:
+        chosen = "" if glob is None else f" AND {named('q.name', 'q.domain', glob)}"
         joins.append(
             f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
-            f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}\n"
+            f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}{chosen}\n"
             f") AS {base}_range ON {base}_range.capture_id = {base}.capture_id AND {base}_range.{key} = {base}.{key}"
         )
     if "step" in scope.filters.by:

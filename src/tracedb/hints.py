@@ -6,9 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.database import quoted
 from tracedb.reports import Report
-from tracedb.selection import Scope
+from tracedb.selection import Scope, named
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +22,7 @@ def other_rule(
     """
     if scope.rule != "thread" or report.needs == "attention":
         return []
-    name = f"r.name GLOB {quoted(scope.filters.range)}" if scope.filters.range is not None else "true"
+    name = named("r.name", "r.domain", scope.filters.range) if scope.filters.range is not None else "true"
     rows = connection.execute(
         f"""WITH counts AS (
                 SELECT m.capture_id, m.annotation_id, count(*) FILTER (m.rule = 'thread') AS own,

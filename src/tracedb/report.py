@@ -113,11 +113,18 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     if report.is_by_row or report.has_rule:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
     if report.range_column is not None and filters.range is not None:
-        column, globs = identifier(report.range_column), [filters.range]
-        globs += [f"*:{filters.range}"] if report.has_domain else []
-        where.append(" OR ".join(f"{column} GLOB {quoted(glob)}" for glob in globs))
+        where.append(_named(report, scope, filters.range))
         filters = replace(filters, range=None)
-    return replace(scope, filters=filters), " AND ".join(f"({item})" if " OR " in item else item for item in where)
+    return replace(scope, filters=filters), " AND ".join(where)
+
+
+def _named(report: Report, scope: Scope, glob: str) -> str:
+    """Return the condition that the range of a row has such a name."""
+    column = identifier(report.range_column or "")
+    if not report.has_domain:
+        return selection.named(column, '"domain"', glob)
+    matches = selection.named("q.name", "q.domain", glob)
+    return f"{column} IN (SELECT q.nsys_name FROM {scope.version}._nsys_range AS q WHERE {matches})"
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:

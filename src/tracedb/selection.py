@@ -216,6 +216,15 @@ def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, vers
             raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; there are: {_listed(there)}")
 
 
+def named(range_name: str, domain: str, glob: str) -> str:
+    """Return the condition on a range's columns that its name matches.
+
+    A pattern with a colon may also mean domain and name, as nsys prints them: ``NCCL:ncclAllReduce``, ``NCCL:*``.
+    """
+    plain = f"{range_name} GLOB {quoted(glob)}"
+    return f"({plain} OR ({domain} || ':' || {range_name}) GLOB {quoted(glob)})" if ":" in glob else plain
+
+
 def class_conditions(filters: Filters, alias: str) -> list[str]:
     """Return the conditions on a row that has a class."""
     wanted = [name for name in filters.classes if not name.startswith("!")]
@@ -259,7 +268,7 @@ def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, rule: 
         raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
     if filters.range is None:
         return
-    condition = f"r.name GLOB {quoted(filters.range)}"
+    condition = named("r.name", "r.domain", filters.range)
     if not _scalar(
         connection,
         f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s

@@ -30,8 +30,9 @@ def names(connection: duckdb.DuckDBPyConnection, views: str, captures: str) -> l
     ``views``: the schema that the views are in, with its catalog where that is not the current one.
     """
     rows = connection.execute(
-        f"""SELECT r.name FROM {views}._range AS r SEMI JOIN {captures} AS s ON s.capture_id = r.capture_id
-            WHERE r.style <> 'mark' GROUP BY r.name ORDER BY count(*) DESC, r.name LIMIT {MOST_NAMES}"""
+        f"""SELECT concat_ws(':', r.domain, r.name) AS name
+            FROM {views}._range AS r SEMI JOIN {captures} AS s ON s.capture_id = r.capture_id
+            WHERE r.style <> 'mark' GROUP BY ALL ORDER BY count(*) DESC, name LIMIT {MOST_NAMES}"""
     ).fetchall()
     texts = [" ".join(str(name).split()) for (name,) in rows]
     return [text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…" for text in texts]

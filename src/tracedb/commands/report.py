@@ -55,7 +55,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     metavar="CLASS",
     help="Only kernels of this class (matmul, attention …), or with '!' before it all but these. May be repeated.",
 )
-@click.option("--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name.")
+@click.option("--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name (forward*, NCCL:*).")
 @click.option(
     "--rule",
     type=click.Choice(["thread", "process", "time"]),
