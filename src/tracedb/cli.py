@@ -5,6 +5,7 @@ Nothing but click is imported here: each command's module is imported when it is
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +15,7 @@ from typing import Any
 import click
 
 from tracedb.commands.options import Settings, counted, fault, silence_stdout
-from tracedb.errors import QUERY_INTERRUPTED, TracedbError
+from tracedb.errors import QUERY_INTERRUPTED, OutputFault, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.commands.ingest:ingest", "Load traces: files or folders, of any profiler."),
@@ -70,10 +71,14 @@ class LazyGroup(click.Group):
         """Run the command; a reader that has gone away (``| head``) ends it quietly."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except BrokenPipeError:
             silence_stdout()
             ctx.exit(0)
+        except OutputFault:
+            silence_stdout()
+            raise
         return result
 
     def main(
@@ -107,7 +112,30 @@ class LazyGroup(click.Group):
             if str(error) != QUERY_INTERRUPTED:
                 raise
             code = fault("interrupted", 130)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            silence_stdout()
+            code = fault(f"what goes to {error.filename or 'stdout'} cannot be written: {error.strerror}", 1)
+        except _database_errors() as error:
+            if not _is_of_file(error):
+                raise
+            code = fault(f"a database file is damaged or cannot be written: {str(error).splitlines()[0]}", 1)
         sys.exit(code)
+
+
+def _database_errors() -> tuple[type[BaseException], ...]:
+    """Return the base of DuckDB's errors; nothing where it was not imported, which is left to the commands."""
+    duckdb = sys.modules.get("duckdb")
+    return (duckdb.Error,) if duckdb else ()
+
+
+def _is_of_file(error: BaseException) -> bool:
+    """Whether it is a file that is damaged, unreadable or out of room, and no fault of a query."""
+    import duckdb
+
+    kinds = (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)
+    return isinstance(error, kinds) or str(error).startswith("Corrupt database file")
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -59,15 +59,27 @@ def attached(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach ``path`` read-write as the current catalog; its lock is held only inside the block.
 
-    Raises ``DatabaseBusy`` where another process keeps it locked, ``TracedbError`` where it is no DuckDB file.
+    Raises ``DatabaseBusy`` where another process keeps it locked, ``TracedbError`` where it is no DuckDB file, or where
+    what was committed cannot be moved into it (a full disk).
     """
     _attach(connection, path, time.monotonic() + wait_seconds)
     try:
         connection.execute(f"USE {ALIAS}")
         yield connection
-    finally:
-        connection.execute("USE memory")
-        connection.execute(f"DETACH {ALIAS}")
+    except BaseException:
+        with suppress(duckdb.Error):  # a disk that is full says so a second time
+            _detach(connection)
+        raise
+    try:
+        _detach(connection)
+    except duckdb.Error as error:
+        cause = first_words(error).rpartition("Original error: ")[2]
+        raise TracedbError(f"{path}: cannot be written ({cause}); make room and run it again") from error
+
+
+def _detach(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("USE memory")
+    connection.execute(f"DETACH {ALIAS}")
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, deadline: float) -> None:
@@ -183,7 +195,7 @@ def is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _locked(error: duckdb.IOException) -> bool:
-    return "lock" in str(error).lower()
+    return "could not set lock on file" in str(error).lower()  # a path may hold the word, too
 
 
 def _busy(path: Path, error: duckdb.IOException) -> str:

@@ -26,5 +26,9 @@ class ReadError(TracedbError):
     """A trace file cannot be ingested. The file's transaction is rolled back; other files go on."""
 
 
+class OutputFault(TracedbError):
+    """Standard output cannot be written; what is still buffered for it is lost."""
+
+
 class DatabaseBusy(TracedbError):
     """Another process holds the database file."""

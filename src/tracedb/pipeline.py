@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tracedb import clocks, ingester
-from tracedb.database import open_read_only
-from tracedb.errors import UsageError
-from tracedb.loading import load
+from tracedb import clocks, ingester, views
+from tracedb.database import attached, open_read_only, transaction, workbench
+from tracedb.errors import DatabaseBusy, UsageError
+from tracedb.loading import load, prepare
 from tracedb.tasks import Found, Outcome, Request, Task
 
 NO_BYTES = "0 bytes"
@@ -32,9 +33,31 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
 
 
 def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
-    """Work out what concerns several captures, once all are loaded. Raises ``DatabaseBusy``."""
+    """Work out what concerns several captures, once all are loaded; where none was, only bring the views up to date.
+
+    Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
+    """
+    for outcome in outcomes:
+        if outcome.error:
+            outcome.loaded.clear()  # committed, and then not moved into the file
     if any(outcome.loaded for outcome in outcomes):
         clocks.align_file(request.database)
+    elif any(outcome.is_known for outcome in outcomes):
+        with suppress(DatabaseBusy):  # nothing was to be written, so nobody need be asked to leave
+            _renew_views(request)
+
+
+def _renew_views(request: Request) -> None:
+    """Install the views of this tracedb where the file has another's."""
+    with open_read_only(request.database) as connection:
+        if not views.outdated(connection):
+            return
+    with (
+        workbench(request.memory_limit, 1, request.database) as connection,
+        attached(connection, request.database, wait_seconds=0),
+        transaction(connection),
+    ):
+        prepare(connection, request.database)
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:

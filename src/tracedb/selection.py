@@ -212,6 +212,8 @@ def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, vers
            ON s.capture_id = e.capture_id ORDER BY e.class""",
     )
     for name in filters.classes:
+        if not name.removeprefix("!"):
+            raise UsageError("--class takes the name of a class, as in --class matmul or --class '!matmul'")
         if name.removeprefix("!") not in there:
             raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; there are: {_listed(there)}")
 
@@ -250,7 +252,8 @@ def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
             "--step-range GLOB takes other ranges for steps"
         )
     if steps <= filters.skip_warmup:
-        raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {steps} steps")
+        most = "1 step" if steps == 1 else f"{steps} steps"
+        raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {most}")
 
 
 def _default_rule(connection: duckdb.DuckDBPyConnection) -> str:

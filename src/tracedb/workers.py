@@ -219,15 +219,26 @@ def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
 
 def main() -> None:
     """The worker's side: load the tasks that come in on standard input."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    is_stopped = threading.Event()
+
+    def stop(number: int, frame: object) -> None:
+        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        is_stopped.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
     try:
         _serve_parent()
-    except (KeyboardInterrupt, BrokenPipeError):
+    except BrokenPipeError:
         sys.exit(130)
     except TracedbError as error:
         sys.exit(f"tracedb: error: {error}")
+    except BaseException:  # what a query that was cut off leaves behind may fail in many ways on its way out
+        if not is_stopped.is_set():
+            raise
+        os._exit(130)
     finally:
-        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracedb.commands.options import database_option, detail, note, output_options, verbosity, warn
+from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
@@ -67,7 +68,6 @@ def ingest(
         "OPENBLAS_NUM_THREADS", "1"
     )  # numpy's threads spin at its import, and nothing here needs them
     from tracedb import labels, pipeline, tasks
-    from tracedb.errors import TracedbError
     from tracedb.output import choose_format, write
     from tracedb.progress import bar
     from tracedb.workers import load_all
@@ -104,10 +104,14 @@ def ingest(
     outcomes: list[Outcome] = []
     with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
         load_all(found.tasks, request, known, workers, progress, outcomes.append)
-        pipeline.finish(request, outcomes)
+        unfinished: TracedbError | None = None
+        try:
+            pipeline.finish(request, outcomes)
+        except TracedbError as error:
+            unfinished = error  # what was loaded stays, and is told of first
     outcomes.sort(key=lambda outcome: str(outcome.path))
     write(_account(outcomes, db), form, out)
-    _close(outcomes, db, strict)
+    _close(outcomes, db, strict, unfinished)
 
 
 def _named(paths: tuple[Path, ...]) -> str:
@@ -188,10 +192,8 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     return answer
 
 
-def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
+def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
     """Say in words what happened; raise where the exit code must not be 0."""
-    from tracedb.errors import TracedbError
-
     for outcome in outcomes:
         if outcome.error:
             click.echo(f"tracedb: error: {outcome.path}: {outcome.error}", err=True)
@@ -214,7 +216,11 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool) -> None:
         f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
     )
     if failed:
-        raise TracedbError(f"{len(failed)} of {len(outcomes)} files could not be loaded; the others are in {db}")
+        others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
+        also = f"; {unfinished}" if unfinished else ""
+        raise TracedbError(f"{len(failed)} of {len(outcomes)} files could not be loaded{others}{also}")
+    if unfinished is not None:
+        raise unfinished
     faulty = [outcome for outcome in outcomes if outcome.is_faulty]
     if strict and faulty:
         raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")

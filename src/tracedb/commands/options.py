@@ -122,4 +122,5 @@ def fault(text: str, code: int) -> int:
 
 def silence_stdout() -> None:
     """Let what is still buffered for a reader that has gone away be lost without a word."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,8 +28,9 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     found: dict[str, tuple[str, ...]] = {}
     for text in values:
         key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE", ctx, parameter)
+        if not equals or not key or key[-1] in "!<>~":
+            hint = "; labels are compared for equality only" if any(sign in text for sign in "!<>~") else ""
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE{hint}", ctx, parameter)
         found[key] = (*found.get(key, ()), value)
     return found
 

@@ -10,7 +10,7 @@ ELLIPSIS = "…"
 _SHORT = 8
 TIMES = "\N{MULTIPLICATION SIGN}"
 _TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width that the end of a name may get
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from tracedb.errors import TracedbError, UsageError
+from tracedb.errors import OutputFault, TracedbError, UsageError
 from tracedb.output.answer import Answer
 from tracedb.output.files import write_parquet, write_xlsx
 from tracedb.output.text import write_csv, write_json, write_ndjson
@@ -51,13 +51,19 @@ def choose_format(format_name: str | None, out: Path | None) -> str:
 def write(answer: Answer, format_name: str, out: Path | None) -> int:
     """Write an answer to ``out`` or stdout; return how many columns a table had no room for.
 
-    A file appears only when it is whole. Raises ``TracedbError`` where it cannot be written.
+    A file appears only when it is whole. Raises ``TracedbError`` where that fails, for stdout ``OutputFault``.
     """
     if out is None:
+        if sys.stdout is None:  # closed by the caller: >&-
+            raise OutputFault("there is no standard output to write to; name a file with -o")
         stream = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=False)
         try:
             left = _write_text(answer, format_name, stream)
             stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFault(f"standard output cannot be written: {error.strerror or error}") from error
         finally:
             stream.detach()
         return left
