@@ -74,6 +74,12 @@ def test_calls_of_the_steps_after_the_warm_up(db: Path) -> None:
     assert [row["Num Calls"] for row in rows(db, "cuda_api_sum", "--skip-warmup", "1")] == [2]
 
 
+def test_steps_of_a_domain(db: Path) -> None:
+    """The range ``all`` of domain NCCL is the only step."""
+    (row,) = rows(db, "top-kernels", "--step-range", "NCCL:a*", "--by", "step", "--class", "collective")
+    assert (row["step"], row["name"]) == (0, NCCL)
+
+
 def test_calls_are_of_no_device(db: Path) -> None:
     result = run("report", "cuda_api_sum", "--device", "0", "--db", db)
     assert result.exit_code == 2

@@ -21,7 +21,11 @@ chosen AS (
         coalesce(a.start_ns + a.duration_ns, 9223372036854775807) AS end_ns
     FROM main.annotation AS a
     WHERE getvariable('step_range') IS NOT NULL
-        AND a.name GLOB getvariable('step_range')::VARCHAR
+        AND (
+            a.name GLOB getvariable('step_range')::VARCHAR
+            OR (getvariable('step_range')::VARCHAR LIKE '%:%'
+                AND (a.domain || ':' || a.name) GLOB getvariable('step_range')::VARCHAR)
+        )
         AND a.style NOT IN ('mark', 'gpu_projection')
         AND (a.duration_ns IS NOT NULL OR a.is_open)
 ),
