@@ -53,7 +53,7 @@ def _renew_views(request: Request) -> None:
         if not views.outdated(connection):
             return
     with (
-        workbench(request.memory_limit, 1, request.database) as connection,
+        workbench(clocks.MEMORY_LIMIT, 1, request.database) as connection,
         attached(connection, request.database, wait_seconds=0),
         transaction(connection),
     ):
