@@ -13,6 +13,8 @@ from command import run
 from tiny import Tiny
 from tracedb import regress
 from tracedb.errors import TracedbError, UsageError
+from tracedb.regress import gaussian, neighbours
+from tracedb.regress.learners import Samples
 
 GPU = "NVIDIA X100"
 TIMES = ("measured_ns", "predicted_ns", "low_ns", "high_ns")
@@ -159,3 +161,23 @@ def test_too_few_samples(tmp_path: Path) -> None:
 def test_shapes_of_a_model_must_be_sizes(models: Path) -> None:
     with pytest.raises(UsageError, match="no model of linear1 for pass 'step'"):
         regress.load(models).predict(None, "linear1", "step", None, {"b": 1})
+
+
+def test_outlying_samples_count_less() -> None:
+    random = np.random.default_rng(4)
+    values = random.uniform(0, 4, (150, 2))
+    law = 0.3 * values[:, 0] + 0.1 * np.sin(2 * values[:, 1])
+    residuals = law + random.normal(0, 0.01, 150)
+    wrong = np.array([20, 70, 120])
+    residuals[wrong] += 1
+    found = gaussian.fit(Samples(values, 2, residuals, np.ones(150)), 0)
+    order = np.random.default_rng(0).permutation(150)
+    raised = set(order[found.noise > 1].tolist())
+    assert raised >= set(wrong.tolist()) and len(raised) < 8
+    # The weights are those of the process with that noise, as if it were solved anew.
+    inner = neighbours.covariance(found.parameters, found.points, found.points, found.base)
+    inner += np.diag(np.exp(2 * found.parameters[-1]) * found.noise + gaussian.JITTER)
+    assert found.weights == pytest.approx(np.linalg.solve(inner, found.targets), rel=1e-5, abs=1e-6)
+    elsewhere = random.uniform(0.5, 3.5, (50, 2))
+    mean, _ = found.predict(elsewhere)
+    assert np.abs(mean - 0.3 * elsewhere[:, 0] - 0.1 * np.sin(2 * elsewhere[:, 1])).max() < 0.05

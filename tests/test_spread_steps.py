@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ import pytest
 
 from tiny import Tiny
 from tracedb import pipeline
-from tracedb.errors import TracedbError
-from tracedb.steps import configuration, measured, prediction
+from tracedb.errors import TracedbError, UsageError
+from tracedb.steps import configuration, measured, prediction, prices
 from tracedb.steps.composition import Part
 from tracedb.steps.configuration import Step
 from tracedb.steps.prediction import BESIDE, Prediction
@@ -130,6 +130,35 @@ def test_gradients_of_further_micro_batches_are_added() -> None:
     assert found.estimated["gradient_copies"] == "bytes"
     assert sum(found.parts.values()) == pytest.approx(found.ns)
     assert "gradient_copies" not in priced(dp=1, micro_batches=4, schedule="lockstep").parts
+
+
+class Sampled:
+    """Models that know four operators by their times in ns."""
+
+    parameters = ("b", "h", "l")
+
+    def __init__(self, backward: float) -> None:
+        self.times = {("flash_atten", "fwd"): 700, ("flash_atten", "bwd"): backward, ("RoPE", "fwd"): 1000}
+
+    def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Sampled:
+        if (operator, pass_) not in self.times:
+            raise UsageError("no model")
+        return self
+
+    def predict(
+        self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shape: Mapping[str, int]
+    ) -> tuple[float, float, float]:
+        return (self.times[operator, pass_],) * 3
+
+
+def test_a_backward_of_attention_is_priced_without_its_samples_copies() -> None:
+    """Two copies of 22.7 % of a rotation each; a backward shorter than the forward was sampled without them."""
+    part = Part("flash_atten", "bwd")
+    assert prices.Prices(Sampled(2000), STEP, None).part(part).ns == pytest.approx(2000 - 2 * 227)
+    assert prices.Prices(Sampled(80), STEP, None).part(part).ns == 80
+    # Three gradients are joined (32.4 %) and copied over.
+    layout = prices.Prices(Sampled(2000), STEP, None).part(Part("qkv_gradients", "bwd"))
+    assert layout.ns == pytest.approx(3 * (324 + 227))
 
 
 def test_a_step_says_its_bucket(tmp_path: Path) -> None:

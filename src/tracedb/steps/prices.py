@@ -107,8 +107,7 @@ class Prices:
         if part.operator == GRADIENT_LAYOUT:
             return self._strided(GRADIENTS * (JOINED + COPIED), passes=4 * GRADIENTS)
         if part == Part("flash_atten", "bwd") and (price := self._model(*_of(part), self._shape)):
-            copies = self._strided(FLASH_COPIES * COPIED, passes=2 * FLASH_COPIES).ns
-            return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
+            return self._without_copies(price)
         price = self._model(part.operator, part.pass_, self._shape) or self._estimate(part)
         return price.times(1 / context.speedup(self._step, part.operator))
 
@@ -165,6 +164,18 @@ class Prices:
         except UsageError:
             return None
         return Price(ns, low, high, "model")
+
+    def _without_copies(self, price: Price) -> Price:
+        """Return the price of a backward of attention without the copies that are in its samples.
+
+        It does two and a half times the forward's products: one that would then be shorter than the forward was not
+        sampled with them.
+        """
+        copies = self._strided(FLASH_COPIES * COPIED, passes=2 * FLASH_COPIES).ns
+        forward = self._model("flash_atten", "fwd", self._shape)
+        if price.ns - copies < (forward.ns if forward else 0.0):
+            return price
+        return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
 
     def _strided(self, share: float, passes: int) -> Price:
         """Return the price of kernels that go through one gradient's strides: a share of a rotation's time.
