@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+import turned_clock
 from command import report, run
 from tiny import ADD, NCCL, Tiny
+from tracedb import pipeline
+
+SWEEP = Path(__file__).resolve().parents[2] / "shared/data/sweeps/sweep_20261127_base/256thread/nccl_16channels"
 
 
 def collective(tiny: Tiny, start: int, duration: int, **values: object) -> None:
@@ -117,3 +122,19 @@ def test_queue_depth_needs_recorded_launches(tmp_path: Path) -> None:
     assert [(row["rank"], row["launches"], row["empty_percent"]) for row in rows] == [(0, None, None), (1, 1, 100.0)]
     done = run("report", "queue-depth", "--db", db, "--rank", "0")
     assert done.exit_code == 3 and "no launches were captured with --rank 0" in done.stderr
+
+
+def test_a_clock_of_the_sample_run_is_turned(sample: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    shutil.copy(sample, path)
+    query = "SELECT capture_id FROM main.capture WHERE rank = 2 AND labels['channels'] = '16'"
+    ((capture,),) = turned_clock.asked(path, query)
+    turned_clock.check(path, capture)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SWEEP.is_dir(), reason="real traces are not here")
+def test_a_clock_of_a_sweep_is_turned(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    assert [outcome.error for outcome in pipeline.ingest(SWEEP, db=path)] == [None] * 4
+    turned_clock.check(path, 2)

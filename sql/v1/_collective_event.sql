@@ -5,7 +5,10 @@
 -- or of the one around that; else the name's. Member: the rank where every capture of the set knows it and used one
 -- device; else the device, where devices differ; else a number. message_bytes is of the whole message as in NCCL's
 -- tests: what an all-gather gives, what a reduce-scatter takes, else what goes in. size_key is what all ranks of the
--- group agree upon; where sizes may differ between ranks (all-to-all, gather, scatter) it is empty.
+-- group agree upon; where sizes may differ between ranks (all-to-all, gather, scatter) it is empty. group_key is what the
+-- ranks of a group agree upon: its name and list of ranks; where the ranks of a list have no name in common, but as many
+-- of them (each counts its own groups), the list, and the place of the name among those that the rank has for it. Lists
+-- that were cut short (...) tell too little for that.
 CREATE VIEW v1._collective_event AS
 WITH events AS (
     SELECT
@@ -87,6 +90,28 @@ members AS (
     FROM participants AS p
     INNER JOIN sets AS z ON z.set_id = p.set_id
 ),
+group_names AS (
+    SELECT
+        m.set_id, m.member, e.group_ranks, e.group_name,
+        row_number() OVER (
+            PARTITION BY m.set_id, m.member, e.group_ranks
+            ORDER BY TRY_CAST(e.group_name AS BIGINT) NULLS LAST, min(e.start_ns), e.group_name
+        ) AS place,
+        count(*) OVER (PARTITION BY m.set_id, e.group_ranks, e.group_name) AS members_with_it,
+        count(*) OVER (PARTITION BY m.set_id, m.member, e.group_ranks) AS names
+    FROM events AS e
+    INNER JOIN members AS m
+        ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
+    WHERE e.group_name IS NOT NULL AND e.group_ranks NOT LIKE '%...%'
+    GROUP BY m.set_id, m.member, e.group_ranks, e.group_name
+),
+group_lists AS (
+    SELECT
+        set_id, group_ranks,
+        max(members_with_it) < count(DISTINCT member) AND min(names) = max(names) AS is_by_place
+    FROM group_names
+    GROUP BY set_id, group_ranks
+),
 named AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.name, e.plain_name, e.recorded_as,
@@ -110,10 +135,15 @@ named AS (
             WHEN plain_dtype IN ('float', 'float32', 'f32', 'int', 'complexhalf') THEN 4
             WHEN regexp_matches(plain_dtype, '^q?u?int32|^[iu]32$') THEN 4
         END AS element_bytes,
-        m.member, m.members, m.is_by_rank, m.has_duplicate
+        m.member, m.members, m.is_by_rank, m.has_duplicate,
+        CASE WHEN g.is_by_place THEN '#' || w.place ELSE e.group_name END AS common_name
     FROM events AS e
     INNER JOIN members AS m
         ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
+    LEFT JOIN group_lists AS g ON g.set_id = e.set_id AND g.group_ranks = e.group_ranks
+    LEFT JOIN group_names AS w
+        ON w.set_id = e.set_id AND w.member = m.member AND w.group_ranks = e.group_ranks
+        AND w.group_name = e.group_name
     LEFT JOIN meanings AS a ON a.word = e.recorded_as
     LEFT JOIN meanings AS o ON o.word = e.op_name
     LEFT JOIN meanings AS p ON p.word = e.outer_op_name
@@ -134,7 +164,7 @@ SELECT
         bytes * CASE WHEN collective IN ('allgather', 'reduce_scatter') THEN ranks_expected ELSE 1 END
     ) AS message_bytes,
     group_name IS NOT NULL OR group_ranks IS NOT NULL AS is_grouped,
-    coalesce(group_name, '') || '|' || coalesce(group_ranks, '') AS group_key,
+    coalesce(common_name, '') || '|' || coalesce(group_ranks, '') AS group_key,
     CASE
         WHEN NOT is_grouped THEN plain_name
         WHEN collective IN ('allreduce', 'allgather', 'reduce_scatter', 'broadcast', 'reduce')

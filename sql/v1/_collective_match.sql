@@ -3,8 +3,12 @@
 -- sequence: equal process group (name and ranks) and sequence number, as recorded.
 -- order: the same place in the order of starts among those of equal group, collective and size. The order is taken
 -- within marked steps where all ranks that have a step have as many in it; so ranks that recorded other steps match.
--- Else over the whole capture; a rank that has fewer then begins with the first or ends with the last of them,
--- whichever lets at least half of its calls run while those of the fullest rank run.
+-- Else over the whole capture, beginning with the first or (a rank that has fewer) ending with the last of those of the
+-- fullest rank, whichever lets at least half of its calls run while those run. Where neither does, its recording may
+-- have begun at another iteration, or its clock may be off. All ranks end a call together, so at the right place the
+-- times from end to end are alike: the place is taken at which they are so four times better (spread of the middle half,
+-- over 8 calls at least and half of all) than at any other. Where that does not tell, the place at which half of the
+-- calls run together, as recorded; else the first, if there are as many and the times are alike to 0.2 ms.
 -- order alone: groups were not recorded; the same order among kernels of equal name, if every rank of the configuration
 -- has as many of them.
 -- unmatched: none of these, or nothing to match with, or more ranks than the group has, or send and receive among more
@@ -28,7 +32,11 @@ WITH numbered AS (
         row_number() OVER (
             PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key
             ORDER BY e.start_ns, e.event_id, e.capture_id
-        ) AS place
+        ) AS place,
+        e.end_ns - lag(e.end_ns) OVER (
+            PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key
+            ORDER BY e.start_ns, e.event_id, e.capture_id
+        ) AS from_end_to_end_ns
     FROM v1._collective_event AS e
 ),
 step_calls AS (
@@ -68,30 +76,74 @@ judged AS (
         ON s.set_id = k.set_id AND s.group_key = k.group_key AND s.collective = k.collective AND s.size_key = k.size_key
     GROUP BY ALL
 ),
-short AS (
+others AS (
     SELECT
-        c.set_id, c.group_key, c.collective, c.size_key, c.member, j.fullest, j.most_calls - c.calls AS missing
+        c.set_id, c.group_key, c.collective, c.size_key, c.member, j.fullest, c.calls, j.most_calls - c.calls AS missing
     FROM calls AS c
     INNER JOIN judged AS j
         ON j.set_id = c.set_id AND j.group_key = c.group_key AND j.collective = c.collective AND j.size_key = c.size_key
-    WHERE c.calls < j.most_calls AND NOT j.is_by_step
+    WHERE c.member <> j.fullest AND NOT j.is_by_step
 ),
 fits AS (
     SELECT
-        h.set_id, h.group_key, h.collective, h.size_key, h.member, h.missing,
+        h.set_id, h.group_key, h.collective, h.size_key, h.member, h.fullest, h.calls, h.missing,
         avg((n.start_ns < f.end_ns AND f.start_ns < n.end_ns)::INTEGER) AS front,
         avg((n.start_ns < b.end_ns AND b.start_ns < n.end_ns)::INTEGER) AS back
-    FROM short AS h
+    FROM others AS h
     INNER JOIN numbered AS n
         ON n.set_id = h.set_id AND n.group_key = h.group_key AND n.collective = h.collective
-        AND n.size_key = h.size_key AND n.member = h.member
+        AND n.size_key = h.size_key AND n.member = h.member AND NOT n.is_sequenced
     INNER JOIN numbered AS f
         ON f.set_id = h.set_id AND f.group_key = h.group_key AND f.collective = h.collective
         AND f.size_key = h.size_key AND f.member = h.fullest AND f.place = n.place
     INNER JOIN numbered AS b
         ON b.set_id = h.set_id AND b.group_key = h.group_key AND b.collective = h.collective
         AND b.size_key = h.size_key AND b.member = h.fullest AND b.place = n.place + h.missing
-    GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.missing
+    GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.fullest, h.calls, h.missing
+),
+shifts AS (
+    SELECT
+        h.set_id, h.group_key, h.collective, h.size_key, h.member,
+        f.place - n.place AS shift,
+        count(*) AS pairs,
+        quantile_cont(n.from_end_to_end_ns - f.from_end_to_end_ns, [0.25, 0.75]) AS quartiles,
+        quartiles[2] - quartiles[1] AS spread_ns,
+        avg((n.start_ns < f.end_ns AND f.start_ns < n.end_ns)::INTEGER) AS together
+    FROM fits AS h
+    INNER JOIN numbered AS n
+        ON n.set_id = h.set_id AND n.group_key = h.group_key AND n.collective = h.collective
+        AND n.size_key = h.size_key AND n.member = h.member AND n.place <= 128
+    INNER JOIN numbered AS f
+        ON f.set_id = h.set_id AND f.group_key = h.group_key AND f.collective = h.collective
+        AND f.size_key = h.size_key AND f.member = h.fullest AND f.place <= 128
+    WHERE h.front < 0.5 AND h.back < 0.5
+    GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.calls, shift
+    HAVING pairs * 2 >= least(h.calls, 128)
+),
+found AS (
+    SELECT
+        set_id, group_key, collective, size_key, member,
+        min(spread_ns, 2) FILTER (pairs >= 8) AS least_spreads,
+        arg_min(shift, (spread_ns, abs(shift), shift)) FILTER (pairs >= 8) AS steady_shift,
+        min(spread_ns) FILTER (pairs >= 8 AND shift = 0) AS first_spread_ns,
+        arg_min(shift, (-together, abs(shift), shift)) FILTER (together >= 0.5) AS recorded_shift
+    FROM shifts
+    GROUP BY set_id, group_key, collective, size_key, member
+),
+-- By how many places the calls of a rank lie behind those of the fullest one; NULL where nothing tells.
+placed AS (
+    SELECT
+        h.set_id, h.group_key, h.collective, h.size_key, h.member,
+        CASE
+            WHEN greatest(h.front, h.back) >= 0.5 THEN CASE WHEN h.back > h.front THEN h.missing ELSE 0 END
+            WHEN s.least_spreads[1] * 4 < s.least_spreads[2] THEN s.steady_shift
+            WHEN s.recorded_shift IS NOT NULL THEN s.recorded_shift
+            WHEN h.missing = 0 AND coalesce(s.first_spread_ns, 0) <= 200000 THEN 0
+        END AS shift
+    FROM fits AS h
+    LEFT JOIN found AS s
+        ON s.set_id = h.set_id AND s.group_key = h.group_key AND s.collective = h.collective
+        AND s.size_key = h.size_key AND s.member = h.member
 ),
 ruled AS (
     SELECT
@@ -102,8 +154,7 @@ ruled AS (
             WHEN n.is_sequenced THEN 'sequence'
             WHEN NOT n.is_grouped AND (j.is_by_step OR j.agrees) AND j.members_here = n.members THEN 'order alone'
             WHEN NOT n.is_grouped THEN 'unmatched'
-            WHEN h.member IS NULL THEN 'order'
-            WHEN greatest(h.front, h.back) >= 0.5 THEN 'order'
+            WHEN h.member IS NULL OR h.shift IS NOT NULL THEN 'order'
             ELSE 'unmatched'
         END AS rule,
         CASE rule WHEN 'sequence' THEN n.sequence END AS sequence,
@@ -111,13 +162,12 @@ ruled AS (
         CASE
             WHEN rule = 'sequence' THEN n.sequence_place
             WHEN rule IN ('order', 'order alone') AND j.is_by_step THEN n.step_place
-            WHEN rule IN ('order', 'order alone') AND h.back > h.front THEN n.place + h.missing
-            WHEN rule IN ('order', 'order alone') THEN n.place
+            WHEN rule IN ('order', 'order alone') THEN n.place + coalesce(h.shift, 0)
         END AS place
     FROM numbered AS n
     INNER JOIN judged AS j
         ON j.set_id = n.set_id AND j.group_key = n.group_key AND j.collective = n.collective AND j.size_key = n.size_key
-    LEFT JOIN fits AS h
+    LEFT JOIN placed AS h
         ON h.set_id = n.set_id AND h.group_key = n.group_key AND h.collective = n.collective
         AND h.size_key = n.size_key AND h.member = n.member
 ),

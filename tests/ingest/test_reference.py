@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import timeline_parts
 from command import report
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
@@ -123,6 +124,12 @@ def test_busy_compute_and_collective_time(answer: dict[str, Any], times: dict[st
     names = ("span_ns", "busy_ns", "idle_ns", "compute_ns", "comm_ns", "overlapped_ns", "exposed_comm_ns", "comm_calls")
     row = times[answer["file"]]
     assert {name: row[name] for name in names} == {name: answer[name] for name in names}
+
+
+def test_parts_sum_to_the_total(connection: duckdb.DuckDBPyConnection) -> None:
+    count = timeline_parts.with_gpu(connection)
+    assert [number for _, number in timeline_parts.captures(connection)] == [count] * 4
+    assert timeline_parts.faults(connection) == []
 
 
 @pytest.fixture(scope="session")

@@ -20,17 +20,18 @@ FOUND = """SELECT capture_id, reference_capture_id, at_ns, offset_ns, drift_ppm,
 
 
 def run(insert: Insert, *groups: tuple[str, Sequence[int]], calls: int = 40, noise: int = 4_000) -> None:
-    """Collectives 3 ms apart in each group, whose ends differ by noise, every ninth by ten times as much."""
-    dice = random.Random(1)
+    """Collectives about 3 ms apart in each group, whose ends differ by noise, every ninth by ten times as much."""
+    dice, gaps = random.Random(1), random.Random(2)
     ranks = sorted({rank for _, members in groups for rank in members})
     insert("capture", "capture_id rank", *[(rank, rank) for rank in ranks], source="torch", clock_zero_unix_ns=ZERO)
     for place, (name, members) in enumerate(groups):
         rows = []
         for number in range(calls):
+            first = number * 3_000_000 + (gaps.randrange(900_000) if 0 < number < calls - 1 else 0)
             for rank in members:
-                start = number * 3_000_000 + dice.randrange(500_000)
+                start = first + dice.randrange(500_000)
                 jitter = dice.randint(-noise, noise) * (10 if number % 9 == 5 else 1)
-                rows.append((rank, 1_000 * place + number, start, number * 3_000_000 + 700_000 + jitter - start))
+                rows.append((rank, 1_000 * place + number, start, first + 700_000 + jitter - start))
         insert("kernel_event", "capture_id event_id start_ns duration_ns", *rows, kind="kernel", name="nccl",
                device_id=0, collective="allreduce", group_name=name, group_ranks=str(list(members)),
                group_size=len(members))  # fmt: skip

@@ -1,0 +1,99 @@
+-- Every matched kernel on the common clock, and its call once what cannot be of one call is taken apart.
+-- Grain: kernel of class collective. Common clock: the capture's own, placed in the world where its zero is known, and
+-- corrected by main.clock_alignment where that knows every rank of the call. Where it does not, clocks are taken as
+-- recorded, if all zeros are known or none is; else start_ns is NULL.
+-- No rank of a symmetric collective ends before the last one has begun. Kernels that were matched and yet end earlier
+-- than that on aligned clocks, by 0.1 ms and ten times the residual, are of another call (one was lost, or their rank
+-- recorded other iterations): they are taken out, and unmatched where nobody else is with them.
+CREATE VIEW v1._collective_instance AS
+WITH parts AS (
+    SELECT
+        m.collective_id AS match_id, m.match_rule,
+        e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
+        e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+        e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
+        e.duration_ns,
+        e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS recorded_start_ns,
+        e.clock_zero_unix_ns IS NOT NULL AS has_zero,
+        a.reference_capture_id,
+        a.at_ns,
+        a.offset_ns,
+        CASE WHEN a.uses_drift THEN a.drift_ppm / 1e6 / (1 + a.drift_ppm / 1e6) ELSE 0 END AS stretch,
+        a.residual_median_ns
+    FROM v1._collective_match AS m
+    INNER JOIN v1._collective_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
+    LEFT JOIN main.clock_alignment AS a ON a.capture_id = e.capture_id
+),
+clocks AS (
+    SELECT
+        match_id,
+        count(DISTINCT capture_id) = 1 OR count(reference_capture_id) = count(*)
+            AND min(reference_capture_id) = max(reference_capture_id) AS is_aligned,
+        is_aligned OR bool_and(has_zero) OR NOT bool_or(has_zero) AS is_comparable,
+        100000 + 10 * coalesce(max(residual_median_ns), 0) AS slack_ns
+    FROM parts
+    GROUP BY match_id
+),
+timed AS (
+    SELECT
+        p.match_id, p.match_rule, p.capture_id, p.event_id, p.device_id, p.set_id, p.source, p.labels, p.rank,
+        p.member, p.is_by_rank, p.collective, p.recorded_as, p.name, p.dtype, p.message_bytes, p.message_elements,
+        p.group_name, p.group_size, p.group_ranks, p.sequence, p.ranks_expected, p.step, p.step_index, p.duration_ns,
+        p.residual_median_ns, k.is_aligned,
+        CASE
+            WHEN k.is_aligned AND p.collective IN ('allreduce', 'allgather', 'reduce_scatter', 'alltoall', 'barrier')
+            THEN k.slack_ns
+        END AS slack_ns,
+        CASE
+            WHEN NOT k.is_comparable THEN NULL
+            WHEN NOT k.is_aligned OR p.offset_ns IS NULL THEN p.recorded_start_ns
+            ELSE p.recorded_start_ns - p.offset_ns
+                - round((p.recorded_start_ns - p.offset_ns - p.at_ns) * p.stretch)::BIGINT
+        END AS start_ns
+    FROM parts AS p
+    INNER JOIN clocks AS k ON k.match_id = p.match_id
+),
+judged AS (
+    SELECT
+        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
+        residual_median_ns, is_aligned, slack_ns, start_ns,
+        coalesce(start_ns + duration_ns < max(start_ns) OVER (PARTITION BY match_id) - slack_ns, false) AS is_early
+    FROM timed
+),
+chained AS (
+    SELECT
+        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
+        residual_median_ns, is_aligned, start_ns, is_early,
+        is_early AND start_ns > slack_ns + max(start_ns + duration_ns) OVER (
+            PARTITION BY match_id, is_early ORDER BY start_ns, member, event_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS begins_another
+    FROM judged
+),
+split AS (
+    SELECT
+        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
+        residual_median_ns, is_aligned, start_ns, is_early,
+        sum(coalesce(begins_another, false)::INTEGER) OVER (
+            PARTITION BY match_id, is_early ORDER BY start_ns, member, event_id
+        ) AS part
+    FROM chained
+)
+SELECT
+    dense_rank() OVER (ORDER BY match_id, is_early DESC, part) AS collective_id,
+    CASE
+        WHEN count(*) OVER call = 1 AND count(*) OVER (PARTITION BY match_id) > 1 THEN 'unmatched'
+        ELSE match_rule
+    END AS match_rule,
+    capture_id, event_id, device_id, set_id, source, labels, rank,
+    member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+    group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
+    residual_median_ns, is_aligned, start_ns
+FROM split
+WINDOW call AS (PARTITION BY match_id, is_early, part);
