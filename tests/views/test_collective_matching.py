@@ -150,7 +150,7 @@ def test_one_of_four_ranks_is_out_of_place(insert: Insert, ask: Ask) -> None:
     captures(insert, 0, 1, 2, 3)
     insert("clock_alignment", "capture_id", *[(rank,) for rank in range(4)], reference_capture_id=0, at_ns=ZERO,
            offset_ns=0, drift_ppm=0.0, uses_drift=False, calls=9, span_ns=9, residual_median_ns=1_000)  # fmt: skip
-    shared = {"group_name": "0", "group_size": 4, "group_ranks": "[0, 1, 2, 3]", "sequence": 1}
+    shared: dict[str, Any] = {"group_name": "0", "group_size": 4, "group_ranks": "[0, 1, 2, 3]", "sequence": 1}
     calls(insert, 0, (0, MS), **shared)
     calls(insert, 1, (10, 6 * MS), **shared)
     for rank in (2, 3):
@@ -183,9 +183,9 @@ def tensor_and_data(insert: Insert, late: int | None = None, iterations: int = 1
                 end = (number * len(plan) + place + 1) * MS
                 start = end - (100_000 if rank == late else 700_000 if late in group else 100_000 + 1_000 * rank)
                 spans.setdefault((name, str(group)), []).append((start, end))
-        for place, ((name, group), parts) in enumerate(spans.items()):
-            calls(insert, rank, *parts, first=100 * place, collective=name, group_ranks=group,
-                  group_size=len(group.split(",")), group_name=str(place + rank))  # fmt: skip
+        for place, ((name, listed), parts) in enumerate(spans.items()):
+            calls(insert, rank, *parts, first=100 * place, collective=name, group_ranks=listed,
+                  group_size=len(listed.split(",")), group_name=str(place + rank))  # fmt: skip
 
 
 def test_a_layout_of_several_groups(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
