@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import turned_clock
@@ -138,3 +139,40 @@ def test_a_clock_of_a_sweep_is_turned(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
     assert [outcome.error for outcome in pipeline.ingest(SWEEP, db=path)] == [None] * 4
     turned_clock.check(path, 2)
+
+
+RANK_VIEWS = (
+    "collectives",
+    "collective_summary",
+    "stragglers",
+    "overlap_effect",
+    "gemm_variance",
+    "gemm_collective_overlap",
+    "gpu_timeline",
+    "gpu_timeline_average",
+    "idle_breakdown",
+    "queue_depth",
+)
+
+
+def answers(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    return {name: turned_clock.asked(path, f"FROM v1.{name} ORDER BY ALL") for name in RANK_VIEWS}
+
+
+def test_shuffled_rows_change_nothing(sample: Path, tmp_path: Path) -> None:
+    """Byte for byte, in every view over ranks and configurations; and an empty capture beside them changes nothing."""
+    path = tmp_path / "x.duckdb"
+    shutil.copy(sample, path)
+    before = answers(path)
+    with duckdb.connect(str(path)) as connection:
+        for table in ("kernel_event", "launch", "op", "annotation", "annotation_kernel", "capture", "clock_alignment"):
+            connection.execute(f"CREATE TEMP TABLE kept AS SELECT * FROM main.{table} ORDER BY hash(rowid)")
+            connection.execute(f"DELETE FROM main.{table}")
+            connection.execute(f"INSERT INTO main.{table} SELECT * FROM temp.kept ORDER BY rowid")
+            connection.execute("DROP TABLE temp.kept")
+        connection.execute(
+            """INSERT INTO main.capture BY NAME
+               SELECT 99 AS capture_id, 'torch' AS source, 4 AS rank, labels FROM main.capture WHERE capture_id = 1"""
+        )
+    assert answers(path) == before
+    assert all(before.values())
