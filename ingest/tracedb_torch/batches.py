@@ -24,6 +24,7 @@ from tracedb_torch.columns import (
     process_number,
     text_of,
 )
+from tracedb_torch.narrow import word
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
@@ -159,7 +160,7 @@ class Batches:
             event_id=pa.array(ordinals),
             pid=common["pid"],
             tid=common["tid"],
-            kind=pa.array([kind] * len(ordinals), pa.string()),
+            kind=word("kind", kind, len(ordinals)),
             name=common["name"],
             start_ns=common["start_ns"],
             duration_ns=common["duration_ns"],
@@ -231,7 +232,7 @@ class Batches:
             pid=common["pid"],
             tid=common["tid"],
             name=common["name"],
-            style=pa.array([style] * len(ordinals), pa.string()),
+            style=word("style", style, len(ordinals)),
             start_ns=common["start_ns"],
             duration_ns=duration,
             device_id=integers([number(member.pid) if projected else None for member in members]),
@@ -323,7 +324,7 @@ def _annotation_of_ops(batch: pa.RecordBatch) -> pa.RecordBatch:
         pid=batch["pid"],
         tid=batch["tid"],
         name=batch["name"],
-        style=pa.array(["user"] * rows, pa.string()),
+        style=word("style", "user", rows),
         start_ns=batch["start_ns"],
         duration_ns=batch["duration_ns"],
         device_id=nothing,

@@ -42,7 +42,7 @@ DETAILS = {
     "python_functions": PYTHON_FUNCTIONS,
     "memory_events": MEMORY_EVENTS,
 }
-FIRST_OWN_TEXT = 1 << 42  # where the scanner of this process numbers texts from
+FIRST_OWN_TEXT = 3 << 29  # where the scanner of this process numbers texts from
 LEGACY = ("CUDA functions", "CPU functions")
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tracedb import nesting
 from tracedb_torch import native
 
-MOST = 1_600_000  # operators and calls that are held in memory at a time: 80 MB
+MOST = 2_500_000  # operators and calls that are held in memory at a time: 100 MB, of 3 GB of JSON
 FOUND, CROSSING, OUT_OF_MEMORY = range(3)
 NOTHING = np.iinfo(np.int64).min
 OPERATORS = """SELECT op_id AS item_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
@@ -55,16 +55,18 @@ def _add(connection: duckdb.DuckDBPyConnection, found: str) -> None:
 def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     """Try the library; False where there is none, where operators cross, or where there are too many."""
     library = native.library()
-    size = connection.execute("SELECT (SELECT count(*) FROM part_op) + (SELECT count(*) FROM link_gpu)").fetchone()
-    if library is None or size is None or size[0] > MOST:
+    sizes = connection.execute(f"SELECT (SELECT count(*) FROM part_op), count(*) FROM ({CALLS})").fetchall()[0]
+    if library is None or sum(sizes) > MOST:
         return False
     lane, start, end, item = _columns(
-        connection, f"SELECT lane_b, start_ns, end_ns, item_id FROM ({OPERATORS}) ORDER BY 1, 2, 3 DESC, tie, 4"
+        connection,
+        f"SELECT lane_b, start_ns, end_ns, item_id FROM ({OPERATORS}) ORDER BY 1, 2, 3 DESC, tie, 4",
+        sizes[0],
     )
     call_lane, call_start, call_end, call = _columns(
-        connection, f"SELECT lane_b, start_ns, end_ns, call_id FROM ({CALLS}) ORDER BY 1, 2"
+        connection, f"SELECT lane_b, start_ns, end_ns, call_id FROM ({CALLS}) ORDER BY 1, 2", sizes[1]
     )
-    parent, around = np.empty_like(item), np.empty_like(call)
+    parent, around = lane, np.empty_like(call)  # parents take the place of the lanes, which are read no more by then
     code = library.tracedb_nest(
         *(len(item), lane.ctypes.data, start.ctypes.data, end.ctypes.data, item.ctypes.data, slack_ns),
         *(parent.ctypes.data, len(call), call_lane.ctypes.data, call_start.ctypes.data, call_end.ctypes.data),
@@ -87,6 +89,12 @@ def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     return True
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Column]:
-    found = connection.execute(query).fetchnumpy()
-    return [np.ascontiguousarray(column, dtype=np.int64) for column in found.values()]
+def _columns(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> list[Column]:
+    """Return the four columns of a query of so many rows, which are never in memory twice."""
+    columns = [np.empty(rows, np.int64) for _ in range(4)]
+    place = 0
+    for batch in pa.RecordBatchReader.from_stream(connection.sql(query)):
+        for column, found in zip(columns, batch.columns, strict=True):
+            column[place : place + batch.num_rows] = found
+        place += batch.num_rows
+    return columns

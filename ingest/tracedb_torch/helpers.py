@@ -27,7 +27,7 @@ DEPTH = 8  # blocks on their way to the helper: enough that it never waits for t
 # Ctrl-C reaches this process too, and ends it without a word: it holds nothing that must be put in order.
 START = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from tracedb_torch.helpers import main; main()"
 PIPE_BYTES = 1 << 20
-FIRST_TEXT = 1 << 40  # the helper numbers its texts from here
+FIRST_TEXT = 1 << 30  # the helper numbers its texts from here
 LENGTH = struct.Struct("<Q")
 
 

@@ -18,7 +18,7 @@ from tracedb_torch.blocks import BOM, EVENTS_KEY
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.link import Linker
 from tracedb_torch.reader import Reader
-from tracedb_torch.stage import Stage
+from tracedb_torch.stage import Stage, drop_rows
 from tracedb_torch.stream import GZIP, PIECE, ZSTD, Stream, prefetched, start_of
 
 SNIFF = 64 << 10
@@ -144,7 +144,7 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> No
         ).fetchone()
         zeros, middle = row or (0, None)
         if zeros and middle is not None and middle > 86_400_000_000_000:
-            scratch.execute(f"DELETE FROM staged_{table} WHERE start_ns = 0")
+            drop_rows(scratch, table, "start_ns = 0")
             account.lost("timestamp_zero", zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tracedb.ingester import Options
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 2
+INTERFACE = 3
 CHOICE = "TRACEDB_READER"
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY = range(4)
@@ -32,9 +32,14 @@ class _Rows(ctypes.Structure):
         ("count", _int64),
         ("room", _int64),
         ("columns", _int64),
+        ("wide", _int64),
         ("values", _pointer * MOST_COLUMNS),
-        ("valid", _pointer * MOST_COLUMNS),
         ("nulls", _int64 * MOST_COLUMNS),
+        ("packed", _pointer),
+        ("size", _int64),
+        ("width", _int64 * MOST_COLUMNS),
+        ("values_at", _int64 * MOST_COLUMNS),
+        ("valid_at", _int64 * MOST_COLUMNS),
     )
 
 
@@ -87,11 +92,34 @@ class _Scanner(ctypes.Structure):
     )
 
 
-class Column(NamedTuple):
-    """One column: 64-bit values, and a bitmap of those that are there; None where all are."""
+class Memory:
+    """A piece of memory of the library, given back with the last reference."""
 
-    values: bytes
-    valid: bytes | None
+    def __init__(self, found: ctypes.CDLL, address: int, size: int) -> None:
+        self._library = found
+        self.address = address
+        self.size = size
+
+    def __del__(self) -> None:
+        self._library.tracedb_release(self.address)
+
+
+class Column(NamedTuple):
+    """Where a column lies in a table's memory: values of ``width`` bytes, and the bits of those that are there."""
+
+    width: int
+    values: int
+    valid: int | None
+    """None where all are there."""
+
+
+class Table(NamedTuple):
+    """The rows that a block gave of one table."""
+
+    rows: int
+    columns: list[Column]
+    memory: Memory | None
+    """None where there are no rows."""
 
 
 class Odd(NamedTuple):
@@ -117,8 +145,7 @@ class Scan:
 
     status: int
     events: int
-    tables: list[tuple[int, list[Column]]]
-    """Per table of the library, number of rows and columns."""
+    tables: list[Table]
     counts: list[int]
     odd: list[Odd]
     processes: list[int]
@@ -160,6 +187,8 @@ def _load(path: Path) -> ctypes.CDLL | None:
     found.tracedb_open.argtypes = (ctypes.c_uint64, _int64, _int64)
     found.tracedb_close.restype = None
     found.tracedb_close.argtypes = (ctypes.POINTER(_Scanner),)
+    found.tracedb_release.restype = None
+    found.tracedb_release.argtypes = (_pointer,)
     found.tracedb_forget.restype = None
     found.tracedb_forget.argtypes = (ctypes.POINTER(_Scanner),)
     found.tracedb_nest.restype = ctypes.c_int
@@ -194,7 +223,7 @@ class Scanner:
         return Scan(
             status,
             found.events,
-            [_columns(table) for table in found.tables] if is_sound else [],
+            [_table(self._library, table) for table in found.tables] if is_sound else [],
             list(found.counts),
             [Odd(o.start, o.end, o.ordinal, bool(o.is_bare)) for o in found.odd[: found.odd_count]] if is_sound else [],
             found.processes[: found.process_count] if is_sound else [],
@@ -206,17 +235,15 @@ class Scanner:
         )
 
 
-def _columns(table: _Rows) -> tuple[int, list[Column]]:
-    rows = table.count
+def _table(found: ctypes.CDLL, table: _Rows) -> Table:
+    """Take the packed rows of a table from the scanner, which makes new ones for the next block."""
+    rows, width = table.count, table.columns
     if not rows:
-        return 0, []
-    columns = []
-    for values, valid, nulls in zip(
-        table.values[: table.columns], table.valid[: table.columns], table.nulls[: table.columns], strict=True
-    ):
-        bitmap = ctypes.string_at(valid, (rows + 7) // 8) if nulls else None
-        columns.append(Column(ctypes.string_at(values, rows * 8), bitmap))
-    return rows, columns
+        return Table(0, [], None)
+    memory = Memory(found, table.packed, table.size)
+    table.packed = None
+    places = zip(table.width[:width], table.values_at[:width], table.valid_at[:width], strict=True)
+    return Table(rows, [Column(size, values, valid if valid >= 0 else None) for size, values, valid in places], memory)
 
 
 def _new_texts(texts: _Texts) -> list[Text]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from tracedb.ingester import Options
-from tracedb_torch import native, scanned
+from tracedb_torch import narrow, native, scanned
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
@@ -20,7 +20,7 @@ from tracedb_torch.salvage import ARRAY_END, Salvage
 from tracedb_torch.stage import Stage
 
 DEPTH = 3  # blocks scanned ahead
-FIRST_TEXT_AHEAD = 1 << 43  # where the scanner ahead numbers texts from
+FIRST_TEXT_AHEAD = 1 << 30  # where the scanner ahead numbers texts from
 IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
 
 
@@ -145,8 +145,9 @@ class Reader:
     def _take(self, found: Decoded) -> None:
         for table, batch in found.batches:
             if batch.schema.names[0] in IDS:
-                numbers = pa.array(batch.column(0).to_numpy() + self.account.events_read)
-                batch = batch.set_column(0, batch.schema.names[0], numbers)
+                batch = batch.set_column(
+                    0, batch.schema.names[0], narrow.moved(batch.column(0), self.account.events_read)
+                )
             self._stage.add(table, batch)
         self.account.events_read += found.events
         self.account.merge(found.account)

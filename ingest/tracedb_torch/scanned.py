@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import Options
 from tracedb_torch import native
 from tracedb_torch.columns import one_spelling
-from tracedb_torch.native import Column, Scan, Scanner, Text
+from tracedb_torch.narrow import WORDS
+from tracedb_torch.native import Scan, Scanner, Table, Text
 from tracedb_torch.repair import clean
 
 GPU = (
@@ -26,12 +26,6 @@ OP = (
 )
 ANNOTATION = (*("annotation_id", "pid", "tid", "name", "style", "start_ns", "duration_ns", "device_id", "stream_id"),)
 TABLES = (("gpu", GPU), ("launch", LAUNCH), ("op", OP), ("annotation", ANNOTATION))
-WORDS = {
-    "kind": pa.array(["kernel", "memcpy", "memset"], pa.string()),
-    "style": pa.array(["user", "gpu_projection", "python_function"], pa.string()),
-}
-"""Columns that the library fills with codes, and what the codes mean."""
-
 
 COUNTED = (
     *("flow_events", "profiler_spans", "overhead_events", "synchronization_events"),
@@ -59,9 +53,9 @@ def scan(by: Scanner, text: bytes) -> Block:
     return Block(
         found,
         [
-            (table, pa.RecordBatch.from_arrays(_arrays(names, rows, columns), names=names))
-            for (table, names), (rows, columns) in zip(TABLES, found.tables, strict=False)
-            if rows
+            (name, pa.RecordBatch.from_arrays(_arrays(names, table), names=names))
+            for (name, names), table in zip(TABLES, found.tables, strict=False)
+            if table.rows
         ],
     )
 
@@ -73,13 +67,15 @@ def texts(new: Sequence[Text]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([numbers, pa.array(values, pa.string())], names=["id", "value"])
 
 
-def _arrays(names: Sequence[str], rows: int, columns: Sequence[Column]) -> list[pa.Array]:
+def _arrays(names: Sequence[str], table: Table) -> list[pa.Array]:
+    """Return the columns where the library put them, without a copy."""
+    assert table.memory is not None
+    memory = pa.foreign_buffer(table.memory.address, table.memory.size, table.memory)
+    bits = (table.rows + 7) // 8
     arrays = []
-    for name, column in zip(names, columns, strict=True):
-        if words := WORDS.get(name):
-            arrays.append(words.take(pa.array(np.frombuffer(column.values, np.int64))))
-            continue
-        valid = None if column.valid is None else pa.py_buffer(column.valid)
-        kind = pa.float64() if name == "occupancy" else pa.int64()
-        arrays.append(pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(column.values)]))
+    for name, (width, values, valid) in zip(names, table.columns, strict=True):
+        kind = pa.float64() if name == "occupancy" else pa.int64() if width == 8 else pa.int32()
+        there = None if valid is None else memory.slice(valid, bits)
+        array = pa.Array.from_buffers(kind, table.rows, [there, memory.slice(values, table.rows * width)])
+        arrays.append(pa.DictionaryArray.from_arrays(array, WORDS[name]) if name in WORDS else array)
     return arrays

@@ -1,12 +1,15 @@
-"""Staging tables in the scratch connection: narrow rows as the file has them, before anything is linked."""
+"""Staging tables for queries of the scratch connection: narrow rows as the file has them, before anything is linked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
 import duckdb
 import pyarrow as pa
+
+from tracedb_torch.narrow import joined, narrowed
 
 TABLES = {
     "gpu": """event_id BIGINT, pid BIGINT, tid BIGINT, kind VARCHAR, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
@@ -28,21 +31,28 @@ TABLES = {
     "process": "pid BIGINT, name VARCHAR",
 }
 FLUSH_ROWS = 60_000
+HELD = ("gpu", "launch", "op", "annotation")
+"""Tables that stay in Arrow's memory, and are queried there, while all rows take no more than ``HELD_BYTES``."""
+HELD_BYTES = 64 << 20  # of some 550 MB of JSON
 
 
 class Stage:
-    """Collects Arrow batches per staging table and inserts them from one other thread, a few at a time."""
+    """Collects Arrow batches per staging table.
+
+    A file of common size stays in memory as it is. From a larger one everything is inserted into temporary tables, a
+    few batches at a time, by one other thread; DuckDB puts them on disk where its memory ends.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
         self._rows = 0
+        self._bytes = 0
+        self._is_held = True
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracedb-stage")
         self._pending: Future[None] | None = None
 
     def __enter__(self) -> Stage:
-        for name, columns in TABLES.items():
-            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
         return self
 
     def __exit__(
@@ -54,25 +64,48 @@ class Stage:
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Take a batch whose columns stand in the order of the table."""
-        if batch.num_rows:
-            self._waiting[table].append(batch)
-            self._rows += batch.num_rows
-        if self._rows >= FLUSH_ROWS:
-            self.flush()
+        if not batch.num_rows:
+            return
+        if table in HELD and self._is_held:
+            batch = narrowed(batch)
+        self._waiting[table].append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._is_held and self._bytes > HELD_BYTES:
+            self._is_held = False
+            self._create(TABLES)
+        if not self._is_held and self._rows >= FLUSH_ROWS:
+            self._flush(TABLES)
 
-    def flush(self) -> None:
+    def finish(self) -> None:
+        """Make everything that was taken ready for queries, as ``staged_NAME``."""
+        if self._is_held:
+            self._create([name for name in TABLES if name not in HELD or not self._waiting[name]])
+            for name in HELD:
+                if batches := self._waiting.pop(name):
+                    self._show(name, batches)
+        self._flush(list(self._waiting))
+        self._settle()
+
+    def _create(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._connection.execute(f"CREATE TEMP TABLE staged_{name} ({TABLES[name]})")
+
+    def _show(self, name: str, batches: list[pa.RecordBatch]) -> None:
+        """Let queries read batches where they lie."""
+        self._connection.register(f"held_{name}", joined(batches))
+        columns = [column.split() for column in TABLES[name].split(",")]
+        chosen = ", ".join(f"{column}::{kind} AS {column}" for column, kind in columns)
+        self._connection.execute(f"CREATE TEMP VIEW staged_{name} AS SELECT {chosen} FROM held_{name}")
+
+    def _flush(self, names: Iterable[str]) -> None:
         """Hand what waits to the inserting thread; waits itself while that is still busy with the batches before."""
         self._settle()
-        ready = {name: batches for name, batches in self._waiting.items() if batches}
-        self._waiting = {name: [] for name in TABLES}
+        ready = {name: self._waiting[name] for name in names if self._waiting.get(name)}
+        self._waiting.update((name, []) for name in ready)
         self._rows = 0
         if ready:
             self._pending = self._thread.submit(self._insert, ready)
-
-    def finish(self) -> None:
-        """Insert everything that waits."""
-        self.flush()
-        self._settle()
 
     def _settle(self) -> None:
         if self._pending is not None:
@@ -81,6 +114,14 @@ class Stage:
 
     def _insert(self, ready: dict[str, list[pa.RecordBatch]]) -> None:
         for name, batches in ready.items():
-            self._connection.register("incoming", pa.Table.from_batches(batches))
+            self._connection.register("incoming", joined(batches))
             self._connection.execute(f"INSERT INTO staged_{name} FROM incoming")
             self._connection.unregister("incoming")
+
+
+def drop_rows(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> None:
+    """Take the rows of ``condition`` out of a staging table."""
+    connection.execute(f"CREATE TEMP TABLE kept AS FROM staged_{table} WHERE NOT coalesce({condition}, false)")
+    row = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [f"staged_{table}"]).fetchone()
+    connection.execute(f"DROP {'VIEW' if row and row[0] else 'TABLE'} temp.staged_{table}")
+    connection.execute(f"ALTER TABLE kept RENAME TO staged_{table}")

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb_torch import blocks, native
+from tracedb_torch.narrow import joined
 from tracedb_torch.reader import Reader
 
 TEXTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
@@ -34,7 +35,7 @@ class Collected:
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """All rows, sorted, with texts in place of their numbers. Raises KeyError for a number that has no text."""
-        tables = {name: pa.Table.from_batches(batches) for name, batches in self.batches.items()}
+        tables = {name: joined(batches) for name, batches in self.batches.items()}
         texts = tables.pop("text", pa.table({"id": [], "value": []})).to_pydict()
         words = {None: None, **dict(zip(texts["id"], texts["value"], strict=True))}
         assert len(words) == len(texts["id"]) + 1

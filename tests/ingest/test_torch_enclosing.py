@@ -113,6 +113,6 @@ def test_ranges_that_cross_are_left_to_sql(connection: duckdb.DuckDBPyConnection
 
 
 def test_many_operators_are_left_to_sql(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enclosing, "MOST", 2)
+    monkeypatch.setattr(enclosing, "MOST", 1)
     stage(connection, [Range(1, 0, 10), Range(1, 2, 3)], [Range(1, 3, 1)])
     assert not enclosing._by_library(connection, 0)

@@ -125,7 +125,7 @@ static int walk_lane(walk *w, calls *c, int64_t *place) {
     return FOUND;
 }
 
-/* Fills `parent` (by place) and `found` (by call) with items, NOTHING for none. */
+/* Fills `parent` (by place; may be `lane`) and `found` (by call) with items, NOTHING for none. */
 PUBLIC int tracedb_nest(int64_t count, const int64_t *lane, const int64_t *start, const int64_t *end,
                         const int64_t *item, int64_t slack, int64_t *parent, int64_t call_count,
                         const int64_t *call_lane, const int64_t *call_start, const int64_t *call_end, int64_t *found) {

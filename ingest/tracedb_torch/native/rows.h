@@ -21,13 +21,20 @@ enum { ANNOTATION_STYLE = 4, ANNOTATION_DEVICE = 7, ANNOTATION_STREAM, ANNOTATIO
 
 typedef struct {
     int64_t count, room, columns;
+    int64_t wide;                    /* bits: columns that keep their 64 bits whatever they hold */
     int64_t *values[MOST_COLUMNS];
-    uint8_t *valid[MOST_COLUMNS]; /* bits, written by rows_close; meaningless where nothing is NULL */
     int64_t nulls[MOST_COLUMNS];
+    /* What rows_pack makes: one piece of memory with all columns. Who takes it away frees it with tracedb_release. */
+    uint8_t *packed;
+    int64_t size;
+    int64_t width[MOST_COLUMNS];     /* bytes a value: 4 where all values allow it, else 8 */
+    int64_t values_at[MOST_COLUMNS]; /* place of the values in `packed` */
+    int64_t valid_at[MOST_COLUMNS];  /* place of the bits that say which values are there; -1 where all are */
 } rows;
 
 bool rows_add(rows *table, const int64_t *row);
-void rows_close(rows *table);
+bool rows_pack(rows *table);
+void rows_begin(rows *table);
 void rows_free(rows *table);
 
 #endif

@@ -252,10 +252,7 @@ static verdict read_event(scanner *s, cursor *c, const uint8_t *text) {
 }
 
 static void begin(scanner *s) {
-    for (int table = 0; table < TABLES; table++) {
-        s->tables[table].count = 0;
-        memset(s->tables[table].nulls, 0, sizeof s->tables[table].nulls);
-    }
+    for (int table = 0; table < TABLES; table++) rows_begin(&s->tables[table]);
     memset(s->counts, 0, sizeof s->counts);
     s->events = s->odd_count = s->process_count = 0;
     s->has_fractions = s->has_large = s->has_long_fraction = s->has_odd_times = 0;
@@ -274,10 +271,15 @@ PUBLIC int tracedb_interface(void) { return INTERFACE; }
 
 PUBLIC scanner *tracedb_open(uint64_t seed, int64_t first_text, int64_t flags) {
     static const int64_t WIDTHS[TABLES] = {GPU_COLUMNS, LAUNCH_COLUMNS, OP_COLUMNS, ANNOTATION_COLUMNS};
+    static const int64_t WIDE[TABLES] = {
+        1 << GPU_START | 1 << GPU_DURATION | 1 << GPU_OCCUPANCY, 1 << 4 | 1 << 5, 1 << 4 | 1 << 5, 1 << 5 | 1 << 6};
     scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     keep_pages();
-    for (int table = 0; table < TABLES; table++) s->tables[table].columns = WIDTHS[table];
+    for (int table = 0; table < TABLES; table++) {
+        s->tables[table].columns = WIDTHS[table];
+        s->tables[table].wide = WIDE[table];
+    }
     s->all_texts.seed = seed;
     s->all_texts.next = first_text;
     s->flags = flags;
@@ -310,6 +312,7 @@ PUBLIC int tracedb_scan(scanner *s, const uint8_t *text, int64_t length) {
         skip_blanks(&c);
     }
     if (c.at < c.end) return *c.at == ']' ? LIST_ENDED : NOT_SOUND;
-    for (int table = 0; table < TABLES; table++) rows_close(&s->tables[table]);
+    for (int table = 0; table < TABLES; table++)
+        if (!rows_pack(&s->tables[table])) return NO_MEMORY;
     return SOUND;
 }

@@ -6,7 +6,7 @@
 #include "rows.h"
 #include "texts.h"
 
-#define INTERFACE 2 /* raise with every change of what Python sees */
+#define INTERFACE 3 /* raise with every change of what Python sees */
 
 enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY };
 enum { WITH_PYTHON_STACKS = 1, WITH_MEMORY_EVENTS = 2 };

@@ -1,0 +1,80 @@
+"""Integer columns of 32 bits where they do: half the memory while a file is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+WORDS = {
+    "kind": pa.array(["kernel", "memcpy", "memset"], pa.string()),
+    "style": pa.array(["user", "gpu_projection", "python_function"], pa.string()),
+}
+"""Columns that hold one of few words, and the words by their codes in the compiled reader."""
+TIMES = ("start_ns", "duration_ns")
+
+
+def word(column: str, value: str, rows: int) -> pa.Array:
+    """Return a column that holds the same one of its words in every row."""
+    words = WORDS[column]
+    return pa.DictionaryArray.from_arrays(np.full(rows, words.to_pylist().index(value), np.int32), words)
+
+
+def moved(numbers: pa.Array, further: int) -> pa.Array:
+    """Return event numbers, none of them NULL, made larger."""
+    values = numbers.to_numpy()
+    if further + int(values.max()) > MOST:
+        values = values.astype(np.int64)
+    return pa.array(values + further)
+
+
+def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with 32 bits in every integer column that they suffice for, times left out."""
+    if pa.types.is_int32(batch.column(0).type):
+        return batch  # as the compiled reader made it
+    columns = [
+        _cast(column, np.int32)
+        if name not in TIMES and pa.types.is_int64(column.type) and _is_small(column)
+        else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return batches as one table: a column has 64 bits in all where it has them in one."""
+    kinds = zip(*(batch.schema.types for batch in batches), strict=True)
+    wide = [place for place, found in enumerate(kinds) if len(set(found)) > 1]
+    if wide:
+        batches = [_widened(batch, wide) for batch in batches]
+    return pa.Table.from_batches(batches)
+
+
+def _widened(batch: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
+    columns = batch.columns
+    for place in places:
+        if pa.types.is_int32(columns[place].type):
+            columns[place] = _cast(columns[place], np.int64)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _values(column: pa.Array) -> npt.NDArray[np.signedinteger]:
+    kind = np.int32 if pa.types.is_int32(column.type) else np.int64
+    _, values = column.buffers()
+    found: npt.NDArray[np.signedinteger] = np.frombuffer(values, kind)
+    return found[column.offset : column.offset + len(column)]
+
+
+def _is_small(column: pa.Array) -> bool:
+    values = _values(column)
+    return bool(values.min() >= LEAST and values.max() <= MOST)
+
+
+def _cast(column: pa.Array, kind: type[np.int32] | type[np.int64]) -> pa.Array:
+    """Return the column in other integers; what stands where it is NULL does not matter."""
+    there, _ = column.buffers()
+    if there is not None and column.offset:
+        return column.cast(pa.from_numpy_dtype(kind))
+    values = pa.py_buffer(_values(column).astype(kind))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(column), [there, values])
