@@ -249,6 +249,16 @@ COMMENT ON COLUMN main.annotation_kernel.annotation_id IS 'Innermost enclosing r
 COMMENT ON COLUMN main.annotation_kernel.event_id IS 'GPU event (kernel_event.event_id).';
 COMMENT ON COLUMN main.annotation_kernel.rule IS 'thread: the launch lies in the range on its own thread; process: on any thread of the process; time: the GPU event starts in the range (only where launches were not recorded).';
 
+CREATE TABLE main.clipped_event (
+    capture_id INTEGER NOT NULL,
+    event_id BIGINT NOT NULL,
+    clipped_duration_ns BIGINT NOT NULL CHECK (clipped_duration_ns >= 0)
+);
+COMMENT ON TABLE main.clipped_event IS 'Derived at load: GPU events of AMD devices that were recorded as running into the next one of their queue (failing that, stream). Late completion timestamps of ROCm do that.';
+COMMENT ON COLUMN main.clipped_event.capture_id IS 'Capture.';
+COMMENT ON COLUMN main.clipped_event.event_id IS 'GPU event (kernel_event.event_id).';
+COMMENT ON COLUMN main.clipped_event.clipped_duration_ns IS 'Duration up to the next later start on the queue, in ns.';
+
 CREATE TABLE main.clock_alignment (
     capture_id INTEGER NOT NULL,
     reference_capture_id INTEGER NOT NULL,

@@ -23,6 +23,7 @@ TABLES = (
         "annotation",
         "annotation_kernel",
         "capture",
+        "clipped_event",
         "clock_alignment",
         "counter",
         "device",

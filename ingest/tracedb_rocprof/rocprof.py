@@ -35,7 +35,7 @@ class RocprofIngester:
     """Reads recordings of rocprofv3, rocpd, and the profilers before them."""
 
     name = "rocprof"
-    memory_limit = "400MB"
+    memory_limit = "500MB"
 
     def describe(self) -> dict[str, str]:
         """Say which parser of CSV is in use."""

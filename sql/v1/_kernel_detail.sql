@@ -18,7 +18,7 @@ FROM main.kernel_event AS e
 LEFT JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id
 LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
-LEFT JOIN v1._clipped_event AS q ON q.capture_id = e.capture_id AND q.event_id = e.event_id
+LEFT JOIN main.clipped_event AS q ON q.capture_id = e.capture_id AND q.event_id = e.event_id
 LEFT JOIN (
     SELECT capture_id, event_id
     FROM v1._overlapping_kernel

@@ -17,7 +17,15 @@ def begin(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
-    """Write the capture's annotations with parent and depth, and its annotation_kernel rows. Inside its transaction."""
+    """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
+
+    Inside its transaction, after all other rows of it.
+    """
+    amd = connection.execute("SELECT 1 FROM main.device WHERE capture_id = ? AND vendor = 'AMD' LIMIT 1", [capture_id])
+    if amd.fetchall():
+        from tracedb import clipping  # its arrays take time to import
+
+        clipping.clip(connection, capture_id)
     crossing = nesting.nest(
         connection,
         f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,

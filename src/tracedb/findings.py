@@ -254,8 +254,10 @@ def _clipped(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     percent = _row(
         connection,
         f"""SELECT format('{{:.1f}}', percent) FROM (
-                SELECT 100.0 * sum(e.duration_ns - e.clipped_duration_ns) / nullif(sum(e.duration_ns), 0) AS percent
-                FROM {scope.version}.kernels AS e {_SELECTED} WHERE e.vendor = 'AMD')
+                SELECT 100.0 * sum(e.duration_ns - q.clipped_duration_ns) / nullif(sum(e.duration_ns), 0) AS percent
+                FROM {scope.version}._gpu_event AS e {_SELECTED}
+                LEFT JOIN main.clipped_event AS q ON q.capture_id = e.capture_id AND q.event_id = e.event_id
+                WHERE e.vendor = 'AMD' AND e.kind = 'kernel')
             WHERE percent > {CLIPPED_PERCENT} UNION ALL SELECT NULL LIMIT 1""",
     )[0]
     if percent is None:

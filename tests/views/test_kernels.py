@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from tracedb import clipping
+
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
@@ -66,14 +68,22 @@ def test_step_is_that_of_the_launch_or_else_of_the_start(insert: Insert, ask: As
     ]
 
 
-def test_clipped_at_the_next_start_of_the_queue_on_amd_only(insert: Insert, ask: Ask) -> None:
+def test_clipped_at_the_next_start_of_the_queue_on_amd_only(
+    insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection
+) -> None:
     insert("device", "device_id vendor", (0, "AMD"), (1, "NVIDIA"), capture_id=0)
+    insert("device", "device_id vendor", (0, "AMD"), capture_id=1)
     insert("kernel_event", "event_id start_ns duration_ns device_id queue_id stream_id",
            (1, 0, 100, 0, 4, 1), (2, 10, 5, 0, 4, 2), (3, 10, 50, 0, 4, 3), (4, 30, 0, 0, 4, 4),  # one queue
            (5, 20, 99, 0, 5, 1), (6, 0, 40, 0, None, 1), (7, 15, 9, 0, None, 1),  # another; a stream without queue
            (8, 0, 40, 1, 4, 1), (9, 10, 40, 1, 4, 1), (10, 0, 7, 0, None, None),
            capture_id=0, kind="kernel", name="add")  # fmt: skip
-    assert ask("SELECT event_id, clipped_duration_ns FROM v1.kernels ORDER BY event_id") == [
+    insert("kernel_event", "event_id start_ns duration_ns", (1, 20, 9), (2, 10, 99), (3, 10, 0), (4, 20, 3),
+           capture_id=1, kind="kernel", name="add", device_id=0, queue_id=4)  # fmt: skip
+    clipping.clip(db, 0)
+    clipping.clip(db, 1)
+    assert ask("SELECT event_id, clipped_duration_ns FROM main.clipped_event WHERE capture_id = 1") == [(2, 10)]
+    assert ask("SELECT event_id, clipped_duration_ns FROM v1.kernels WHERE capture_id = 0 ORDER BY event_id") == [
         (1, 10), (2, 5), (3, 20), (4, 0), (5, 99), (6, 15), (7, 9), (8, 40), (9, 40), (10, 7)
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ SHOWN_UNRECOGNISED = 10
     "--memory-limit",
     default=None,
     metavar="SIZE",
-    help="Memory for the database engine of each job. [default: 150MB, nsys and rocprof 400MB]",
+    help="Memory for the database engine of each job. [default: 150MB, nsys 400MB, rocprof 500MB]",
 )
 @click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
 @click.option(
