@@ -27,9 +27,8 @@ SELECT DISTINCT agent FROM (
 
 
 def begin(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables that say which device an agent is, and what the names are of kernels that go straight."""
+    """Make the table that says which device an agent is."""
     connection.execute("CREATE OR REPLACE TEMP TABLE link_device (agent INTEGER, device_id INTEGER)")
-    connection.execute("CREATE OR REPLACE TEMP TABLE straight_text (id BIGINT, value VARCHAR)")
 
 
 def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
@@ -98,7 +97,7 @@ def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted:
 GRID = ", ".join(f"(g.grid_{axis} + g.block_{axis} - 1) // nullif(g.block_{axis}, 0) AS grid_{axis}" for axis in "xyz")
 BLOCK = ", ".join(f"nullif(g.block_{axis}, 0)::BIGINT AS block_{axis}" for axis in "xyz")
 EVENT = f"""
-    g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
+    g.event_id, 'kernel' AS kind, coalesce({{name}}, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
     g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, g.graph AS graph_id,
     g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
     g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes"""
@@ -109,7 +108,7 @@ FROM feed GROUP BY proc, name, agent
 """
 # Sorted while narrow; names are joined on last, and keep the order.
 KERNELS = f"""
-SELECT {EVENT}, c.launch_id, coalesce(m.event_id IS NOT NULL, false) AS is_counted
+SELECT {EVENT.format(name="t.value")}, c.launch_id, coalesce(m.event_id IS NOT NULL, false) AS is_counted
 FROM (
     SELECT g.*, d.device_id FROM staged_kernel AS g LEFT JOIN link_device AS d ON d.agent = g.agent
     WHERE g.proc = {{proc}} {{order}}
@@ -119,11 +118,8 @@ LEFT JOIN link_call AS c ON c.correlation = g.correlation
 LEFT JOIN (SELECT event_id FROM link_dispatch WHERE proc = {{proc}} AND NOT is_kernel) AS m ON m.event_id = g.event_id
 """
 STRAIGHT = f"""
-SELECT {EVENT}, false AS is_counted
-FROM (
-    SELECT f.*, d.device_id FROM (SELECT {{columns}} FROM feed) AS f LEFT JOIN link_device AS d ON d.agent = f.agent
-) AS g
-LEFT JOIN straight_text AS t ON t.id = g.name
+SELECT {EVENT.format(name="g.text")}, false AS is_counted
+FROM (SELECT {{columns}}, text, device_id FROM feed) AS g
 """
 COUNTED = """
 SELECT

@@ -14,7 +14,7 @@ from tracedb_rocprof import headers, link
 from tracedb_rocprof.agents import gpus_of
 from tracedb_rocprof.headers import Header
 from tracedb_rocprof.recording import Recording
-from tracedb_rocprof.stage import NARROW, STAGED, Stage
+from tracedb_rocprof.stage import NARROW, STAGED, Stage, numbers
 
 SMALLEST_BYTES = 32 << 20
 
@@ -37,7 +37,7 @@ class Straight:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._texts = 0
+        self._texts = pa.array([], pa.string())
         self.devices: dict[str, int] = {}
         """Device by the label of its agent, for the agents met so far."""
 
@@ -47,35 +47,42 @@ class Straight:
         Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is.
         """
         connection = self._stage.connection
-        feed = batch  # noqa: F841 - found by its name; what is registered would live as long as the transaction
-        self._name()
-        self._place(batch, recording)
+        made = batch.append_column("text", self._names(batch)).append_column(
+            "device_id", self._devices(batch, recording)
+        )
+        feed = made  # noqa: F841 - found by its name; what is registered would live as long as the transaction
         connection.execute(link.TOTALS)
         return Rows("kernel_event", connection.sql(link.straight(_columns(batch))), 0, is_ordered=False)
 
-    def _name(self) -> None:
-        """Put down the texts that are new."""
-        texts = self._stage.texts.table(self._texts)
-        self._texts += texts.num_rows
-        if texts.num_rows:
-            self._stage.connection.execute("INSERT INTO straight_text SELECT * FROM texts")
+    def _names(self, batch: pa.Table) -> pa.DictionaryArray:
+        """Return the names; texts are numbered from 1 in the order in which they were met."""
+        new = self._stage.texts.table(len(self._texts))["value"]
+        if len(new):
+            self._texts = pa.concat_arrays([self._texts, *new.chunks])
+        places = numbers(batch["name"], batch.num_rows) - 1
+        return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32), mask=places < 0), self._texts)
 
-    def _place(self, batch: pa.Table, recording: Recording) -> None:
-        """Say which devices the agents are, where there is a new one."""
+    def _devices(self, batch: pa.Table, recording: Recording) -> pa.Array:
+        """Return the device of each kernel."""
         if "agent" not in batch.column_names:
-            return
-        agents = batch["agent"]
-        numbers = np.unique((agents.fill_null(-1) if agents.null_count else agents).to_numpy()).tolist()
-        labels = {self._stage.agents.text(number): number for number in numbers if number > 0}
+            return pa.nulls(batch.num_rows, pa.int32())
+        agents = np.maximum(numbers(batch["agent"], batch.num_rows), 0)
+        self._meet(np.flatnonzero(np.bincount(agents)).tolist(), recording)
+        of_agent = np.full(self._stage.agents.count + 1, -1, np.int32)
+        for label, device in self.devices.items():
+            of_agent[self._stage.agents.number(label)] = device
+        found = of_agent[agents]
+        return pa.array(found, mask=found < 0)
+
+    def _meet(self, agents: list[int], recording: Recording) -> None:
+        """Say which devices agents are, where there is a new one."""
+        labels = {self._stage.agents.text(number): number for number in agents if number > 0}
         if labels.keys() <= self.devices.keys():
             return
         known = recording.agents_of(self._stage.processes.text(1))
         found, _ = gpus_of({**self.devices, **labels}, known)
         self.check(found)
         self.devices = found
-        rows = [(self._stage.agents.number(label), device) for label, device in found.items()]
-        self._stage.connection.execute("DELETE FROM link_device")
-        self._stage.connection.executemany("INSERT INTO link_device VALUES (?, ?)", rows)
 
     def check(self, found: dict[str, int]) -> None:
         """Raise ``ReadAgain`` unless devices known now are those that rows were given."""
