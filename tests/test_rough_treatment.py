@@ -96,6 +96,19 @@ def test_known_files_bring_the_views_up_to_date(tmp_path: Path) -> None:
     assert "not the views of this tracedb" not in run("report", "top-kernels", "--db", path).stderr
 
 
+def test_a_memory_limit_that_is_no_size(db: Path, tmp_path: Path) -> None:
+    for size, code in (("much", 2), ("500", 2), ("500MB", 0), ("0.5 GiB", 0)):
+        assert run("ingest", trace(tmp_path / "a.json"), "--db", db, "--memory-limit", size).exit_code == code
+
+
+def test_a_side_that_is_no_database(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("no database")
+    done = run("compare", other, other.name, "--db", tmp_path / "none.duckdb")
+    assert done.exit_code == 2
+    assert f"{other}: no database of tracedb's" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -59,7 +59,14 @@ def _address(path: Path) -> str:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # DuckDB drains the rows in a thread of its own, one at a time.
-    return sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=LOCK_WAIT_S)
+    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=LOCK_WAIT_S)
+    connection.text_factory = _lenient
+    return connection
+
+
+def _lenient(text: bytes) -> str:
+    """Return text that a damaged file may hold, also as the name of a table."""
+    return text.decode(errors="replace")
 
 
 def _tables(path: Path) -> dict[str, list[str]]:
@@ -200,7 +207,6 @@ class SqliteExport:
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
         try:
             with closing(_connect(self._path)) as connection:
-                connection.text_factory = lambda value: value.decode(errors="replace")
                 return connection.execute(query).fetchall()
         except sqlite3.Error as error:
             raise _damaged(error) from error

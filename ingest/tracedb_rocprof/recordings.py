@@ -82,7 +82,9 @@ def _kind_of_database(path: Path, head: bytes) -> str | None:
     """Return what an SQLite file is by its tables; of a damaged or compressed one, by names in its first bytes."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            connection.text_factory = bytes  # a damaged file may hold anything
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            names = [name.decode(errors="replace") for (name,) in found]
     except sqlite3.Error:
         names = re.findall(r"rocpd_[a-z_]+", head.decode("latin-1"))
     return kind_of_tables(names)

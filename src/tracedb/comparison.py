@@ -64,6 +64,8 @@ def side(text: str, db: Path) -> Side:
     path = Path(text)
     if path.is_file() and _is_database(path):
         return Side(text, path, "true")
+    if path.is_file() and not db.is_file():
+        raise UsageError(f"{text}: no database of tracedb's, and there is no {db} that could hold it as a capture")
     if "=" in text and not path.exists():
         where: dict[str, tuple[str, ...]] = {}
         for pair in text.split(","):

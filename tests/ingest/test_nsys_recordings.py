@@ -43,6 +43,16 @@ class TestFiles:
         path.write_bytes(content)
         assert "cannot be read" in Loaded(path, db=tmp_path / "a.duckdb").error
 
+    def test_damaged_names_of_tables_cost_their_file_only(self, tmp_path: Path) -> None:
+        """Every ingester looks at the names of the tables, of whatever SQLite file there is."""
+        whole, damaged = many(10).sqlite(tmp_path / "a.sqlite"), many(11).sqlite(tmp_path / "b.sqlite")
+        damaged.write_bytes(
+            damaged.read_bytes().replace(b"CUPTI_ACTIVITY_KIND_RUNTIME", b"CUPTI_ACTIVITY_\x99IND_RUNTIME")
+        )
+        found = Loaded(whole, damaged, db=tmp_path / "a.duckdb")
+        assert [outcome.error is None for outcome in found.outcomes] == [True, True], found.errors
+        assert found.rows("capture", "status") == ["complete", "complete"]
+
     def test_a_locked_file_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sqlite, "LOCK_WAIT_S", 0.05)
         path = many(10).sqlite(tmp_path / "a.sqlite")

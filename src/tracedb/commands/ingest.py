@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracedb.commands.options import database_option, detail, note, output_options, verbosity, warn
-from tracedb.errors import TracedbError
+from tracedb.errors import TracedbError, UsageError
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
@@ -73,6 +74,8 @@ def ingest(
     from tracedb.workers import load_all
 
     form = choose_format(format_name, out)
+    if memory_limit is not None and not re.fullmatch(r"[0-9.]+ *([KMGT]i?)?B", memory_limit, re.IGNORECASE):
+        raise UsageError(f"--memory-limit takes a size such as 500MB or 2GiB, not {memory_limit!r}")
     if nsys is not None:
         os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
     if labels_from is not None:
