@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tracedb import nesting
 from tracedb_torch import native
+from tracedb_torch.narrow import column
 
 MOST = 2_500_000  # operators and calls that are held in memory at a time: 100 MB, of 3 GB of JSON
 FOUND, CROSSING, OUT_OF_MEMORY = range(3)
@@ -76,13 +77,13 @@ def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
         raise MemoryError
     if code == CROSSING:
         return False
-    parents = pa.table([pa.array(item), pa.array(parent, mask=parent == NOTHING)], names=["op_id", "parent_id"])
+    parents = pa.table([column(item), column(parent, parent != NOTHING)], names=["op_id", "parent_id"])
     connection.register("found_parent", parents)
     connection.execute("CREATE OR REPLACE TEMP TABLE link_parent AS FROM found_parent")
     connection.unregister("found_parent")
     is_found = around != NOTHING
     if is_found.any():
-        found = pa.table([pa.array(call[is_found]), pa.array(around[is_found])], names=["call_id", "item_id"])
+        found = pa.table([column(call[is_found]), column(around[is_found])], names=["call_id", "item_id"])
         connection.register("found_call", found)
         _add(connection, "found_call")
         connection.unregister("found_call")
@@ -94,7 +95,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> li
     columns = [np.empty(rows, np.int64) for _ in range(4)]
     place = 0
     for batch in pa.RecordBatchReader.from_stream(connection.sql(query)):
-        for column, found in zip(columns, batch.columns, strict=True):
-            column[place : place + batch.num_rows] = found
+        for numbers, found in zip(columns, batch.columns, strict=True):
+            numbers[place : place + batch.num_rows] = found
         place += batch.num_rows
     return columns

@@ -26,7 +26,16 @@ def moved(numbers: pa.Array, further: int) -> pa.Array:
     values = numbers.to_numpy()
     if further + int(values.max()) > MOST:
         values = values.astype(np.int64)
-    return pa.array(values + further)
+    return column(values + further)
+
+
+def column(values: npt.NDArray[np.signedinteger], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return the numbers as they lie in memory; NULL where they are not ``there``.
+
+    As ``pa.array``, which imports all of numpy's masked arrays to see that these are none.
+    """
+    bits = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -34,10 +43,10 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
     if pa.types.is_int32(batch.column(0).type):
         return batch  # as the compiled reader made it
     columns = [
-        _cast(column, np.int32)
-        if name not in TIMES and pa.types.is_int64(column.type) and _is_small(column)
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        _cast(values, np.int32)
+        if name not in TIMES and pa.types.is_int64(values.type) and _is_small(values)
+        else values
+        for name, values in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -59,22 +68,22 @@ def _widened(batch: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _values(column: pa.Array) -> npt.NDArray[np.signedinteger]:
-    kind = np.int32 if pa.types.is_int32(column.type) else np.int64
-    _, values = column.buffers()
+def _values(numbers: pa.Array) -> npt.NDArray[np.signedinteger]:
+    kind = np.int32 if pa.types.is_int32(numbers.type) else np.int64
+    _, values = numbers.buffers()
     found: npt.NDArray[np.signedinteger] = np.frombuffer(values, kind)
-    return found[column.offset : column.offset + len(column)]
+    return found[numbers.offset : numbers.offset + len(numbers)]
 
 
-def _is_small(column: pa.Array) -> bool:
-    values = _values(column)
+def _is_small(numbers: pa.Array) -> bool:
+    values = _values(numbers)
     return bool(values.min() >= LEAST and values.max() <= MOST)
 
 
-def _cast(column: pa.Array, kind: type[np.int32] | type[np.int64]) -> pa.Array:
+def _cast(numbers: pa.Array, kind: type[np.int32] | type[np.int64]) -> pa.Array:
     """Return the column in other integers; what stands where it is NULL does not matter."""
-    there, _ = column.buffers()
-    if there is not None and column.offset:
-        return column.cast(pa.from_numpy_dtype(kind))
-    values = pa.py_buffer(_values(column).astype(kind))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(column), [there, values])
+    there, _ = numbers.buffers()
+    if there is not None and numbers.offset:
+        return numbers.cast(pa.from_numpy_dtype(kind))
+    values = pa.py_buffer(_values(numbers).astype(kind))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(numbers), [there, values])
