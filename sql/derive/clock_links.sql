@@ -1,5 +1,5 @@
 -- Finds how the clocks of captures stand to each other, pair by pair, from collectives that all ranks end together.
--- In:  v1._collective_match, v1._collective_event.
+-- In:  v1._collective_match.
 -- Out: temp table clock_link(from_capture_id, capture_id, set_id, place, at_ns, offset_ns, drift, applied_drift, calls,
 --      span_ns, residual_median_ns, residual_p99_ns), both ways round:
 --      time of capture_id = time of from_capture_id + offset_ns + drift * (time of from_capture_id - at_ns).
@@ -10,16 +10,15 @@
 -- drift is applied only where at the ends of the span it does more than three times the median residual.
 CREATE OR REPLACE TEMP TABLE clock_end AS
 SELECT
-    m.collective_id,
+    e.collective_id,
     e.set_id,
     e.capture_id,
     min(e.member) AS member,
     max(e.end_ns + coalesce(e.clock_zero_unix_ns, 0)) AS end_ns
-FROM v1._collective_match AS m
-INNER JOIN v1._collective_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
-WHERE m.match_rule IN ('sequence', 'order', 'order alone')
+FROM v1._collective_match AS e
+WHERE e.match_rule IN ('sequence', 'order', 'order alone')
     AND e.collective IN ('allreduce', 'allgather', 'reduce_scatter', 'alltoall', 'barrier')
-GROUP BY m.collective_id, e.set_id, e.capture_id;
+GROUP BY e.collective_id, e.set_id, e.capture_id;
 
 CREATE OR REPLACE TEMP TABLE clock_difference AS
 WITH base AS (

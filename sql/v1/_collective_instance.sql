@@ -8,7 +8,7 @@
 CREATE VIEW v1._collective_instance AS
 WITH parts AS (
     SELECT
-        m.collective_id AS match_id, m.match_rule,
+        e.collective_id AS match_id, e.match_rule,
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
         e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
         e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
@@ -20,8 +20,7 @@ WITH parts AS (
         a.offset_ns,
         CASE WHEN a.uses_drift THEN a.drift_ppm / 1e6 / (1 + a.drift_ppm / 1e6) ELSE 0 END AS stretch,
         a.residual_median_ns
-    FROM v1._collective_match AS m
-    INNER JOIN v1._collective_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
+    FROM v1._collective_match AS e
     LEFT JOIN main.clock_alignment AS a ON a.capture_id = e.capture_id
 ),
 clocks AS (

@@ -1,5 +1,6 @@
 -- Which kernels of different ranks are one collective call?
--- Grain: kernel of class collective; those of one call have one collective_id. Rules, the first that can be used:
+-- Grain: kernel of class collective, with what v1._collective_event knows of it (which is worked out once, here); those
+-- of one call have one collective_id. Rules, the first that can be used:
 -- sequence: equal process group (name and ranks) and sequence number, as recorded.
 -- order: the same place in the order of starts among those of equal group, collective and size. The order is taken
 -- within marked steps where all ranks that have a step have as many in it; so ranks that recorded other steps match.
@@ -14,7 +15,15 @@
 -- unmatched: none of these, or nothing to match with, or more ranks than the group has, or send and receive among more
 -- than two ranks. duplicate rank: a rank is twice in the configuration, so nothing is matched there.
 CREATE VIEW v1._collective_match AS
-WITH numbered AS (
+WITH events AS (
+    SELECT
+        e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.members, e.is_by_rank,
+        e.has_duplicate, e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+        e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.is_grouped, e.group_key, e.size_key,
+        e.step, e.step_index, e.marked_step, e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
+    FROM v1._collective_event AS e
+),
+numbered AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.member, e.members, e.is_grouped, e.group_key, e.collective,
         e.size_key, e.sequence, e.marked_step AS step, e.group_size, e.ranks_expected, e.has_duplicate,
@@ -37,7 +46,7 @@ WITH numbered AS (
             PARTITION BY e.set_id, e.member, e.group_key, e.collective, e.size_key
             ORDER BY e.start_ns, e.event_id, e.capture_id
         ) AS from_end_to_end_ns
-    FROM v1._collective_event AS e
+    FROM events AS e
 ),
 step_calls AS (
     SELECT set_id, group_key, collective, size_key, step, member, count(*) AS calls
@@ -185,14 +194,24 @@ kept AS (
         rule IN ('unmatched', 'duplicate rank') OR ranks > ranks_expected
             OR ranks = 1 AND group_size IS DISTINCT FROM 1 AS is_alone
     FROM counted
+),
+matches AS (
+    SELECT
+        capture_id,
+        event_id,
+        CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
+        dense_rank() OVER (
+            ORDER BY
+                set_id, group_key, collective, size_key, rule, sequence, step, place,
+                CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
+        ) AS collective_id
+    FROM kept
 )
 SELECT
-    capture_id,
-    event_id,
-    CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
-    dense_rank() OVER (
-        ORDER BY
-            set_id, group_key, collective, size_key, rule, sequence, step, place,
-            CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
-    ) AS collective_id
-FROM kept;
+    m.collective_id, m.match_rule,
+    e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
+    e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+    e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
+    e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
+FROM matches AS m
+INNER JOIN events AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id;
