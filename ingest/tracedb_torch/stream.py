@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +16,7 @@ GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
 FEED = 64 << 10  # bytes read at a time
-STEP = 4 << 10  # compressed bytes unpacked at a time: a damaged stream still gives nearly everything up to the damage
+STEP = 4 << 10  # compressed bytes unpacked at a time
 
 
 class Stream:
@@ -49,8 +50,14 @@ class Stream:
         member = isal_zlib.decompressobj(wbits=31)
         in_member = False
         pending = b""
+        taken = begin = given = 0  # bytes of the file, its bytes before this member, and what the member gave
         steps = self._steps(file)
-        while pending := pending or next(steps, b""):
+        while True:
+            if not pending:
+                pending = next(steps, b"")
+                taken += len(pending)
+            if not pending:
+                break
             if not in_member:
                 pending = pending.lstrip(b"\0")  # padding between members
                 if not pending:
@@ -59,12 +66,15 @@ class Stream:
                     self.fault = "bytes that are not gzip follow the last gzip member"
                     return  # as gzip itself does
                 in_member = True
+                begin, given = taken - len(pending), 0
             try:
                 data = member.decompress(pending, PIECE)
             except isal_zlib.error as error:  # type: ignore[misc]
                 self._damaged(f"the gzip data is damaged ({error})")
+                yield from self._up_to_damage(begin, given)
                 return
             if data:
+                given += len(data)
                 yield data
             if member.eof:
                 pending = member.unused_data
@@ -74,6 +84,28 @@ class Stream:
                 pending = member.unconsumed_tail
         if in_member:
             self._damaged("the gzip stream is cut")
+
+    def _up_to_damage(self, begin: int, given: int) -> Iterator[bytes]:
+        """Yield what a damaged gzip member holds after its first ``given`` bytes, up to the damage itself.
+
+        The fast library keeps what it had unpacked of the step that failed; zlib can be asked byte by byte.
+        """
+        with self.path.open("rb") as file:
+            file.seek(begin)
+            member = zlib.decompressobj(wbits=31)
+            while data := file.read(STEP):
+                before = member.copy()
+                try:
+                    parts = [member.decompress(data)]
+                    is_over = member.eof
+                except zlib.error:
+                    parts, is_over = _byte_by_byte(before, data), True
+                for part in parts:
+                    if len(part) > given:
+                        yield part[given:]
+                    given = max(given - len(part), 0)
+                if is_over:
+                    return
 
     def _steps(self, file: BinaryIO) -> Iterator[bytes]:
         while data := file.read(FEED):
@@ -103,6 +135,17 @@ class Stream:
     def _damaged(self, fault: str) -> None:
         self.fault = fault
         self.is_complete = False
+
+
+def _byte_by_byte(member: zlib._Decompress, data: bytes) -> list[bytes]:
+    """Return what the bytes give until one of them is at fault."""
+    parts = []
+    for place in range(len(data)):
+        try:
+            parts.append(member.decompress(data[place : place + 1]))
+        except zlib.error:
+            break
+    return parts
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ import zstandard
 from ingest.readings import read
 from ingest.traces import LAYOUTS, document, kernel, launched, packed, window_end, write
 from tracedb.errors import ReadError
+from tracedb_torch.stream import Stream
 
 MIB = 1 << 20
 
@@ -130,6 +131,31 @@ class TestCutFiles:
             return
         assert found.status == "truncated"
         assert 0 < len(found.kernels()) < 2_000
+
+    @pytest.mark.parametrize("place", [40, 2_000, -6])
+    def test_gzip_gives_everything_up_to_the_damage(self, tmp_path: Path, place: int) -> None:
+        """Also within the first kilobytes, where the file is recognised by them, and in the check sum at the end."""
+        whole = document(launched(300), "native")
+        content = bytearray(gzip.compress(whole, 6, mtime=0) + gzip.compress(whole[:9_000], 6, mtime=0))
+        content[place] ^= 0x55
+        path = tmp_path / "x.json.gz"
+        path.write_bytes(content)
+        expected, rest = b"", bytes(content)
+        while rest:
+            member = zlib.decompressobj(wbits=31)
+            for number, byte in enumerate(rest):
+                try:
+                    expected += member.decompress(bytes([byte]))
+                except zlib.error:
+                    rest = b""
+                    break
+                if member.eof:
+                    rest = rest[number + 1 :]
+                    break
+        stream = Stream(path)
+        assert b"".join(stream.pieces()) == expected
+        assert stream.fault is not None
+        assert "damaged" in stream.fault
 
 
 class TestPacking:
