@@ -23,7 +23,7 @@ LIBRARIES = {
     "ingest/tracedb_torch/native": "libtracedb_scan.so",
 }
 """The folders that are compiled, each into one library."""
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 COMPILERS = ("cc", "gcc", "clang")
 
 

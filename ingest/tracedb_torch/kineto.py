@@ -139,11 +139,11 @@ def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: A
 def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
     """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock."""
     for table in ("gpu", "launch", "op", "annotation"):
-        row = scratch.execute(
-            f"SELECT count(*) FILTER (start_ns = 0), quantile_disc(start_ns, 0.5) FROM staged_{table}"
-        ).fetchone()
-        zeros, middle = row or (0, None)
-        if zeros and middle is not None and middle > 86_400_000_000_000:
+        ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
+        if not zeros:
+            continue
+        ((middle,),) = scratch.execute(f"SELECT quantile_disc(start_ns, 0.5) FROM staged_{table}").fetchall()
+        if middle > 86_400_000_000_000:
             drop_rows(scratch, table, "start_ns = 0")
             account.lost("timestamp_zero", zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
 

@@ -20,18 +20,21 @@ static bool grow(rows *table) {
 
 bool rows_add(rows *table, const int64_t *row) {
     if (table->count == table->room && !grow(table)) return false;
-    for (int64_t column = 0; column < table->columns; column++) {
-        table->values[column][table->count] = row[column];
-        table->nulls[column] += row[column] == NOTHING;
-    }
+    for (int64_t column = 0; column < table->columns; column++) table->values[column][table->count] = row[column];
     table->count++;
     return true;
 }
 
-static bool is_narrow(const int64_t *values, int64_t count) {
+/* Counts the NULLs of a column and says whether 32 bits do for the other values. */
+static bool survey(const int64_t *values, int64_t count, int64_t *nulls) {
     uint64_t beyond = 0;
-    for (int64_t place = 0; place < count; place++)
-        beyond |= values[place] == NOTHING ? 0 : ((uint64_t)values[place] + 0x80000000u) >> 32;
+    int64_t found = 0;
+    for (int64_t place = 0; place < count; place++) {
+        bool is_null = values[place] == NOTHING;
+        found += is_null;
+        beyond |= is_null ? 0 : ((uint64_t)values[place] + 0x80000000u) >> 32;
+    }
+    *nulls = found;
     return beyond == 0;
 }
 
@@ -61,8 +64,8 @@ static void pack_column(rows *table, int64_t column) {
 bool rows_pack(rows *table) {
     if (table->count == 0) return true;
     for (int64_t column = 0; column < table->columns; column++) {
-        bool wide = table->wide >> column & 1 || !is_narrow(table->values[column], table->count);
-        table->width[column] = wide ? 8 : 4;
+        bool narrow = survey(table->values[column], table->count, &table->nulls[column]);
+        table->width[column] = !narrow || table->wide >> column & 1 ? 8 : 4;
         table->values_at[column] = reserve(table, table->count * table->width[column]);
         table->valid_at[column] = table->nulls[column] ? reserve(table, (table->count + 7) / 8) : -1;
     }
@@ -76,7 +79,6 @@ void rows_begin(rows *table) {
     free(table->packed);
     table->packed = NULL;
     table->count = table->size = 0;
-    memset(table->nulls, 0, sizeof table->nulls);
 }
 
 void rows_free(rows *table) {
