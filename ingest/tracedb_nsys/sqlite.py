@@ -137,7 +137,8 @@ class SqliteExport:
         found: list[tuple[Any, ...]] = []
         for first in range(0, len(numbers), MOST_ASKED):
             wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
-            found += self._ask(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL")
+            query = f"SELECT id, min(value) FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL GROUP BY id"
+            found += self._ask(query)
         return {int(number): str(value) for number, value in found}
 
     def _by_pages(self, table: str) -> pages.Table | None:

@@ -197,7 +197,9 @@ class Stage:
         columns = ["id", "value"]
         feeds = [Feed(part, columns, self._advance) for part in self._export.batches(STRINGS, columns, 1)]
         self._drain(
-            feeds, "INSERT INTO staged_text SELECT id, value FROM ({feeds}) WHERE id IN (SELECT id FROM staged_used)"
+            feeds,
+            """INSERT INTO staged_text SELECT id, min(value) FROM ({feeds})
+            WHERE id IN (SELECT id FROM staged_used) GROUP BY id""",
         )
 
 

@@ -44,9 +44,9 @@ def load(
     except DatabaseBusy:
         raise
     except TracedbError as error:
-        outcome.error = str(error)
+        outcome.error, outcome.loaded = str(error), []
     except (OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
-        outcome.error = _one_line(error)
+        outcome.error, outcome.loaded = _one_line(error), []
     return outcome
 
 

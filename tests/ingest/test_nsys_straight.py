@@ -204,6 +204,20 @@ class TestStraight:
         assert other.rows("capture", *columns) == staged.rows("capture", *columns)
         assert went == [6, 6, 6, 4]
 
+    @pytest.mark.parametrize("smallest", [1, 1 << 40])
+    def test_strings_that_stand_twice_double_nothing(
+        self, smallest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = export("2025.3").sqlite(tmp_path / "a.sqlite")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("INSERT INTO StringIds SELECT id, value FROM StringIds")
+            connection.commit()
+        monkeypatch.setattr(straight, "SMALLEST_ROWS", smallest)
+        loaded = Loaded(path, db=tmp_path / "a.duckdb")
+        assert loaded.errors == []
+        assert len(loaded.rows("kernel_event", "event_id")) == 22
+        assert loaded.one("capture", "rows_written") == 22 + len(loaded.rows("launch", "launch_id"))
+
     @pytest.mark.usefixtures("from_the_start")
     def test_several_processes_are_read_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = export("2025.3")
