@@ -10,7 +10,7 @@ import pytest
 
 from command import report, run
 from tiny import ADD, GEMM, Tiny, two_ranks
-from tracedb import reports
+from tracedb import clipping, reports
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +260,7 @@ class TestWarnings:
         tiny.connection.execute("UPDATE main.device SET vendor = 'AMD'")
         tiny.kernel(GEMM, 0, 1_000, queue_id=1)
         tiny.kernel(GEMM, 500, 1_000, queue_id=1)
+        clipping.clip(tiny.connection, 1)
         (said,) = self.warnings(tiny)
         assert said.startswith("ROCm durations run into the next kernel of their queue: 25.0 % of the recorded sum")
 
