@@ -6,11 +6,14 @@ By the compiled parser where there is nothing odd, by Arrow's where quotes stand
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO
+from io import BufferedIOBase
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -63,10 +66,11 @@ class Parser:
         """Whether a line is a record by itself."""
         return self._reader.is_whole(line)
 
-    def parse(self, data: bytes) -> Block:
+    def parse(self, block: bytes | memoryview) -> Block:
         """Return the columns of a block; nothing is raised over what cannot be read."""
-        if self._plain and (made := self._plain.parse(data)):
+        if self._plain and (made := self._plain.parse(block)):
             return Block(made[1], made[0])
+        data = bytes(block)
         lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
         is_plain = self._is_plain(data, lines)
         if is_plain or _is_clean(data):
@@ -158,48 +162,67 @@ def _is_clean(data: bytes) -> bool:
     return bool(in_turn.all())
 
 
-def pieces(file: BinaryIO, parser: Parser) -> Iterator[bytes]:
+def pieces(file: BinaryIO, parser: Parser) -> Iterator[bytes | memoryview]:
     """Yield a file, from where it stands, in pieces that begin and end with a record."""
-    rest = b""
+    rest: bytes | memoryview = b""
     wanted = BLOCK_BYTES
-    while more := file.read(wanted):
-        cut = _last_end(more, parser)
-        if cut and more.rfind(b"\n", 0, cut - 1) >= 0:  # else that line may begin in the piece before
-            yield b"".join((rest, memoryview(more)[:cut]))
-            rest, wanted = more[cut:], BLOCK_BYTES
-            continue
-        data = rest + more
-        cut = _last_end(data, parser)
+    while True:
+        room = bytearray(len(rest) + wanted)
+        room[: len(rest)] = rest
+        view = memoryview(room)
+        read = cast(BufferedIOBase, file).readinto(view[len(rest) :])
+        if not read:
+            break
+        data = view[: len(rest) + read]
+        cut = _last_end(room, len(data), parser)
         if cut:
             yield data[:cut]
             rest, wanted = data[cut:], BLOCK_BYTES
         else:
             rest, wanted = data, max(BLOCK_BYTES, len(data))  # doubled, so that a file of one record is read in time
-    if rest.strip():
-        yield rest
+    if bytes(rest).strip():
+        yield bytes(rest)
 
 
-def _last_end(data: bytes, parser: Parser) -> int:
-    """Return where the last record that surely ends in the data ends; 0 if none does."""
-    end = data.rfind(b"\n") + 1
+def _last_end(data: bytearray, size: int, parser: Parser) -> int:
+    """Return where the last record that surely ends in so much of the data ends; 0 if none does."""
+    end = data.rfind(b"\n", 0, size) + 1
     for _ in range(MOST_LINES_BACK):
         start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
-        if not end or parser.is_whole(data[start:end]):
+        if not end or parser.is_whole(bytes(data[start:end])):
             return end
         end = start
     return 0
 
 
-def parsed(blocks: Iterator[bytes], parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
-    """Yield the blocks parsed, in order; several threads work so many blocks ahead of who takes them."""
+def parsed(blocks: Iterator[bytes | memoryview], parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
+    """Yield the blocks parsed, in order; threads read and parse so many blocks ahead of who takes them."""
     if workers < 2:
         yield from map(parser.parse, blocks)
         return
+    waiting: Queue[Future[Block] | BaseException | None] = Queue(workers + ahead)
+    is_over = Event()
     with ThreadPoolExecutor(workers, "tracedb-csv") as pool:
-        futures: deque[Future[Block]] = deque()
-        for data in blocks:
-            futures.append(pool.submit(parser.parse, data))
-            while len(futures) >= workers + ahead:
-                yield futures.popleft().result()
-        while futures:
-            yield futures.popleft().result()
+
+        def read() -> None:
+            try:
+                for data in blocks:
+                    if is_over.is_set():
+                        return
+                    waiting.put(pool.submit(parser.parse, data))
+                waiting.put(None)
+            except BaseException as error:  # noqa: BLE001 - raised again where the blocks are taken
+                waiting.put(error)
+
+        reader = Thread(target=read, name="tracedb-csv-read", daemon=True)
+        reader.start()
+        try:
+            while (found := waiting.get()) is not None:
+                if isinstance(found, BaseException):
+                    raise found
+                yield found.result()
+        finally:
+            is_over.set()
+            while reader.is_alive():  # it may stand before a full queue
+                with suppress(Empty):
+                    waiting.get(timeout=0.02)

@@ -54,10 +54,10 @@ def _load(path: Path) -> ctypes.CDLL | None:
     except (OSError, AttributeError):  # built for another machine, or something else of this name
         return None
     found.tracedb_csv_lines.restype = _int64
-    found.tracedb_csv_lines.argtypes = (ctypes.c_char_p, _int64)
+    found.tracedb_csv_lines.argtypes = (_pointer, _int64)
     found.tracedb_csv_parse.restype = ctypes.c_int
     found.tracedb_csv_parse.argtypes = (
-        ctypes.c_char_p,
+        _pointer,
         _int64,
         ctypes.POINTER(_Column),
         _int64,
@@ -79,19 +79,21 @@ class PlainParser:
         ]
         self._names = header.columns
 
-    def parse(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
+    def parse(self, block: bytes | memoryview) -> tuple[int, dict[str, pa.Array]] | None:
         """Return number of rows and the columns used; None for a block that is not plain, or not UTF-8."""
-        rows = self._library.tracedb_csv_lines(data, len(data))
+        data = np.frombuffer(block, np.uint8)
+        at = data.ctypes.data
+        rows = self._library.tracedb_csv_lines(at, len(data))
         columns = (_Column * len(self._kinds))()
         held = [_room(column, kind, rows) for column, kind in zip(columns, self._kinds, strict=True)]
-        status = self._library.tracedb_csv_parse(data, len(data), columns, len(columns), rows, self._seed)
+        status = self._library.tracedb_csv_parse(at, len(data), columns, len(columns), rows, self._seed)
         if status == NO_MEMORY:
             raise MemoryError
         if status != PLAIN:
             return None
         try:
             return rows, {
-                name: _array(column, arrays, data)
+                name: _array(column, arrays, block)
                 for name, column, arrays in zip(self._names, columns, held, strict=True)
                 if column.kind != SKIPPED
             }
@@ -113,10 +115,10 @@ def _room(column: Any, kind: int, rows: int) -> list[npt.NDArray[Any]]:
     return arrays
 
 
-def _array(column: Any, arrays: list[npt.NDArray[Any]], data: bytes) -> pa.Array:
+def _array(column: Any, arrays: list[npt.NDArray[Any]], block: bytes | memoryview) -> pa.Array:
     values = arrays[0]
     if column.kind == NUMBER:
         return pa.array(values, mask=arrays[1].view(np.bool_)) if column.missing else pa.array(values)
     starts, lengths = (array[: column.texts].tolist() for array in arrays[1:])
-    texts = [data[start : start + length].decode() for start, length in zip(starts, lengths, strict=True)]
+    texts = [str(block[start : start + length], "utf-8") for start, length in zip(starts, lengths, strict=True)]
     return pa.DictionaryArray.from_arrays(pa.array(values), pa.array(texts, pa.string()))
