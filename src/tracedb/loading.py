@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -17,6 +18,9 @@ from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.ingester import Options
 from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task
 from tracedb.writing import Writer
+
+ROOMY_LIMIT = "1GB"
+"""For the database engine where its usual memory did not suffice and the user set no limit."""
 
 
 def load(
@@ -41,6 +45,10 @@ def load(
             _load(task, request, outcome, progress, turn)
         except ingester.ReadAgain:
             _load(task, request, outcome, None, turn)
+        except duckdb.OutOfMemoryException:
+            if request.memory_limit is not None:
+                raise
+            _load(task, replace(request, memory_limit=ROOMY_LIMIT), outcome, None, turn)
     except DatabaseBusy:
         raise
     except TracedbError as error:
