@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.1
+"""Each look walks the page tables of the process, on a core that what is measured would use."""
 AGAINST_CACHES = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 
 
