@@ -38,7 +38,7 @@ class NsysIngester:
 
     def describe(self) -> dict[str, str]:
         """Say which reader of large tables is in use."""
-        return {"reader": "compiled" if pages.library() else "SQLite"}
+        return {"reader": pages.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim SQLite and Parquet exports and reports; of several recordings of one capture, the first of these."""

@@ -12,16 +12,16 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from functools import cache
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from tracedb import compiled
+from tracedb_nsys.tables import ROW
+
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_pages.so"
 INTERFACE = 1
-CHOICE = "TRACEDB_READER"
 NO_MEMORY = -2
 HEADER = 100
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
@@ -41,48 +41,34 @@ class _Column(ctypes.Structure):
     _fields_ = (("place", _int64), ("values", _pointer), ("is_missing", _pointer), ("missing", _int64))
 
 
+FUNCTIONS: tuple[compiled.Function, ...] = (
+    (
+        "tracedb_pages_read",
+        _int64,
+        (ctypes.POINTER(_File), _int64, _int64, ctypes.POINTER(_Column), _int64, _pointer, _int64),
+    ),
+)
+
+
 def library() -> ctypes.CDLL | None:
     """Return the library; None where there is none that fits, or the environment asks for the readers in Python."""
-    return None if os.environ.get(CHOICE) == "python" else _load(LIBRARY)
+    return compiled.library(LIBRARY, ("tracedb_pages_interface", INTERFACE), FUNCTIONS)
 
 
-@cache
-def _load(path: Path) -> ctypes.CDLL | None:
-    if not path.exists():
-        return None
-    try:
-        found = ctypes.CDLL(str(path))
-        if found.tracedb_pages_interface() != INTERFACE:
-            return None
-    except (OSError, AttributeError):  # built for another machine, or something else of this name
-        return None
-    found.tracedb_pages_read.restype = _int64
-    found.tracedb_pages_read.argtypes = (
-        ctypes.POINTER(_File),
-        _int64,
-        _int64,
-        ctypes.POINTER(_Column),
-        _int64,
-        _pointer,
-        _int64,
-    )
-    return found
+def state() -> str:
+    """Say in words which reader of large tables is in use, and why."""
+    return compiled.state(LIBRARY, library() is not None, "SQLite")
 
 
 class Table:
     """A table of a file that nobody writes to. Any number of threads may read; the interpreter lock is released."""
 
-    def __init__(self, found: ctypes.CDLL, file: BinaryIO, root: int, places: dict[str, int]) -> None:
+    def __init__(self, found: ctypes.CDLL, path: Path, root: int, places: dict[str, int]) -> None:
         """``root``: the page where the table begins; ``places``: of its columns in a record."""
         self._library = found
-        self._file = file
+        self._path = path
+        self._root = root
         self._places = places
-        file.seek(0)
-        header = file.read(HEADER)
-        page_size = int.from_bytes(header[16:18], "big")
-        page_size = 65536 if page_size == 1 else page_size
-        pages = os.fstat(file.fileno()).st_size // page_size
-        self._layout = _File(file.fileno(), page_size, page_size - header[20], pages, root)
 
     def read(self, columns: Sequence[str], rows: range) -> pa.RecordBatch | None:
         """Return columns of the rows with these numbers, the numbers first; None where SQLite itself must read them."""
@@ -94,9 +80,15 @@ class Table:
         for column, at in zip(made, order, strict=True):
             column.place = self._places[columns[at]]
             column.values, column.is_missing = values[at].ctypes.data, missing[at].ctypes.data
-        count = self._library.tracedb_pages_read(
-            self._layout, rows.start, rows.stop - 1, made, len(made), numbers.ctypes.data, len(rows)
-        )
+        with self._path.open("rb", buffering=0) as file:
+            header = file.read(HEADER)
+            page_size = int.from_bytes(header[16:18], "big")
+            page_size = 65536 if page_size == 1 else page_size
+            pages = os.fstat(file.fileno()).st_size // max(page_size, 1)
+            layout = _File(file.fileno(), page_size, page_size - header[20], pages, self._root)
+            count = self._library.tracedb_pages_read(
+                layout, rows.start, rows.stop - 1, made, len(made), numbers.ctypes.data, len(rows)
+            )
         if count == NO_MEMORY:
             raise MemoryError
         if count < 0:
@@ -106,7 +98,7 @@ class Table:
         for at in range(len(columns)):
             mask = missing[at][:count] if has_gaps[at] else None
             arrays.append(pa.array(values[at][:count], mask=mask))
-        return pa.RecordBatch.from_arrays(arrays, names=["row", *columns])
+        return pa.RecordBatch.from_arrays(arrays, names=[ROW, *columns])
 
 
 def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None:
@@ -126,4 +118,4 @@ def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None
     if not roots or any(key or hidden for _, key, hidden in columns):
         return None
     places = {column: place for place, (column, _, _) in enumerate(columns)}
-    return Table(found, path.open("rb", buffering=0), roots[0][0], places)
+    return Table(found, path, roots[0][0], places)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from tracedb.compiled import has_sqlite_driver
 from tracedb.errors import ReadError
 from tracedb_nsys import pages, plain
 from tracedb_nsys.ahead import in_turn
 from tracedb_nsys.tables import STRINGS, TEXT, decoded, is_export, schema
-
-adbc = find_spec("adbc_driver_sqlite")  # imported where it is used, since that takes long
-"""None where there is no wheel for this platform: the standard library reads it at a third of the speed."""
 
 MAGIC = b"SQLite format 3\x00"
 BATCH_ROWS = 30_720
@@ -152,7 +149,7 @@ class SqliteExport:
         by_pages = self._by_pages(table) if TEXT.isdisjoint(columns) else None
         if by_pages is not None and (read := by_pages.read(columns, rows)) is not None:
             return [read]
-        if not _has_driver() and TEXT.isdisjoint(columns):
+        if not has_sqlite_driver() and TEXT.isdisjoint(columns):
             return list(self._numbers(table, columns, rows))
         where = f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"
         return list(self._run(self._select(table, columns, "rowid", where), columns))
@@ -193,7 +190,7 @@ class SqliteExport:
             raise _damaged(error) from error
 
     def _run(self, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = _plain(self._path, query, columns) if not _has_driver() else _arrow(self._path, query)
+        rows = _plain(self._path, query, columns) if not has_sqlite_driver() else _arrow(self._path, query)
         wanted = schema(columns)
         is_first = not TEXT.isdisjoint(columns)
         for batch in rows:
@@ -211,20 +208,6 @@ class SqliteExport:
                 return connection.execute(query).fetchall()
         except sqlite3.Error as error:
             raise _damaged(error) from error
-
-
-def _has_driver() -> bool:
-    return adbc is not None and _loads()
-
-
-@cache
-def _loads() -> bool:
-    """Whether the driver can be imported: a wheel of another platform may lie there."""
-    try:
-        import adbc_driver_sqlite.dbapi
-    except ImportError:
-        return False
-    return bool(adbc_driver_sqlite.dbapi)
 
 
 def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracedb import compiled
 from tracedb_rocprof.headers import Header
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_csv.so"
 INTERFACE = 1
-CHOICE = "TRACEDB_READER"
 SKIPPED, NUMBER, TEXT = range(3)
 PLAIN, NO_MEMORY = 1, -1
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
@@ -38,33 +37,24 @@ class _Column(ctypes.Structure):
     )
 
 
+FUNCTIONS: tuple[compiled.Function, ...] = (
+    ("tracedb_csv_lines", _int64, (_pointer, _int64)),
+    (
+        "tracedb_csv_parse",
+        ctypes.c_int,
+        (_pointer, _int64, ctypes.POINTER(_Column), _int64, _int64, ctypes.c_uint64),
+    ),
+)
+
+
 def library() -> ctypes.CDLL | None:
     """Return the library; None where there is none that fits, or the environment asks for the parser in Python."""
-    return None if os.environ.get(CHOICE) == "python" else _load(LIBRARY)
+    return compiled.library(LIBRARY, ("tracedb_csv_interface", INTERFACE), FUNCTIONS)
 
 
-@cache
-def _load(path: Path) -> ctypes.CDLL | None:
-    if not path.exists():
-        return None
-    try:
-        found = ctypes.CDLL(str(path))
-        if found.tracedb_csv_interface() != INTERFACE:
-            return None
-    except (OSError, AttributeError):  # built for another machine, or something else of this name
-        return None
-    found.tracedb_csv_lines.restype = _int64
-    found.tracedb_csv_lines.argtypes = (_pointer, _int64)
-    found.tracedb_csv_parse.restype = ctypes.c_int
-    found.tracedb_csv_parse.argtypes = (
-        _pointer,
-        _int64,
-        ctypes.POINTER(_Column),
-        _int64,
-        _int64,
-        ctypes.c_uint64,
-    )
-    return found
+def state() -> str:
+    """Say in words which parser of CSV is in use, and why."""
+    return compiled.state(LIBRARY, library() is not None, "Arrow")
 
 
 class PlainParser:

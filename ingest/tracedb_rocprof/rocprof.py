@@ -39,7 +39,7 @@ class RocprofIngester:
 
     def describe(self) -> dict[str, str]:
         """Say which parser of CSV is in use."""
-        return {"reader": "compiled" if native.library() else "Arrow"}
+        return {"reader": native.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim a capture for each process; of several recordings of one, the first of database, JSON, CSV."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from tracedb.compiled import has_sqlite_driver
 from tracedb.errors import ReadError
-
-adbc = find_spec("adbc_driver_sqlite")  # imported where it is used, since that takes long
-"""None where there is no wheel for this platform: the standard library reads it at a third of the speed."""
 
 BATCH_ROWS = 32_768
 NUMBER, DECIMAL, TEXT = "INTEGER", "REAL", "BLOB"
@@ -72,7 +68,7 @@ class SqliteFile:
         casts = ", ".join(f"CAST({text} AS {kind})" for _, text, kind in columns)
         statement = f"SELECT {first} UNION ALL SELECT {casts} FROM {source}"
         is_first = True
-        for batch in self._arrow(statement) if _has_driver() else self._plain(statement, columns):
+        for batch in self._arrow(statement) if has_sqlite_driver() else self._plain(statement, columns):
             if is_first:
                 batch, is_first = batch.slice(1), False
             arrays = zip(columns, batch.columns, strict=True)
@@ -138,20 +134,6 @@ def _check_whole(path: Path) -> None:
     journal = Path(f"{path}-journal")
     if journal.exists() and journal.stat().st_size:
         raise ReadError(f"an unfinished write lies beside it ({journal.name}); let the profiler end, or record again")
-
-
-def _has_driver() -> bool:
-    return adbc is not None and _loads()
-
-
-@cache
-def _loads() -> bool:
-    """Whether the driver can be imported: a wheel of another platform may lie there."""
-    try:
-        import adbc_driver_sqlite.dbapi
-    except ImportError:
-        return False
-    return bool(adbc_driver_sqlite.dbapi)
 
 
 def _damaged(error: Exception) -> ReadError:

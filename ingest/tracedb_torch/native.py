@@ -9,15 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tracedb import compiled
 from tracedb.ingester import Options
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
 INTERFACE = 3
-CHOICE = "TRACEDB_READER"
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY = range(4)
 WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2
@@ -157,45 +156,24 @@ class Scan:
     has_odd_times: bool
 
 
+FUNCTIONS: tuple[compiled.Function, ...] = (
+    ("tracedb_open", ctypes.POINTER(_Scanner), (ctypes.c_uint64, _int64, _int64)),
+    ("tracedb_close", None, (ctypes.POINTER(_Scanner),)),
+    ("tracedb_release", None, (_pointer,)),
+    ("tracedb_forget", None, (ctypes.POINTER(_Scanner),)),
+    ("tracedb_nest", ctypes.c_int, (_int64, *[_pointer] * 4, _int64, _pointer, _int64, *[_pointer] * 4)),
+    ("tracedb_scan", ctypes.c_int, (ctypes.POINTER(_Scanner), ctypes.c_char_p, _int64)),
+)
+
+
 def library() -> ctypes.CDLL | None:
     """Return the library; None where there is none that fits, or the environment asks for the reader in Python."""
-    return None if os.environ.get(CHOICE) == "python" else _load(LIBRARY)
+    return compiled.library(LIBRARY, ("tracedb_interface", INTERFACE), FUNCTIONS)
 
 
 def state() -> str:
     """Say in words which reader is in use, and why."""
-    if library() is not None:
-        return "compiled"
-    if os.environ.get(CHOICE) == "python":
-        return f"Python ({CHOICE}=python)"
-    if LIBRARY.exists():
-        return "Python (the compiled one does not fit this machine or this tracedb; install tracedb again)"
-    return "Python (the compiled one was not built; install tracedb again where there is a C compiler)"
-
-
-@cache
-def _load(path: Path) -> ctypes.CDLL | None:
-    if not path.exists():
-        return None
-    try:
-        found = ctypes.CDLL(str(path))
-        if found.tracedb_interface() != INTERFACE:
-            return None
-    except (OSError, AttributeError):  # built for another machine, or something else of this name
-        return None
-    found.tracedb_open.restype = ctypes.POINTER(_Scanner)
-    found.tracedb_open.argtypes = (ctypes.c_uint64, _int64, _int64)
-    found.tracedb_close.restype = None
-    found.tracedb_close.argtypes = (ctypes.POINTER(_Scanner),)
-    found.tracedb_release.restype = None
-    found.tracedb_release.argtypes = (_pointer,)
-    found.tracedb_forget.restype = None
-    found.tracedb_forget.argtypes = (ctypes.POINTER(_Scanner),)
-    found.tracedb_nest.restype = ctypes.c_int
-    found.tracedb_nest.argtypes = (_int64, *[_pointer] * 4, _int64, _pointer, _int64, *[_pointer] * 4)
-    found.tracedb_scan.restype = ctypes.c_int
-    found.tracedb_scan.argtypes = (ctypes.POINTER(_Scanner), ctypes.c_char_p, _int64)
-    return found
+    return compiled.state(LIBRARY, library() is not None, "Python")
 
 
 class Scanner:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracedb.compiled import CHOICE
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
-from tracedb_torch import blocks, native
+from tracedb_torch import blocks
 from tracedb_torch.narrow import joined
 from tracedb_torch.reader import Reader
 
@@ -51,15 +52,15 @@ class Collected:
 @contextmanager
 def python_reader() -> Iterator[None]:
     """Have traces read without the library."""
-    before = os.environ.get(native.CHOICE)
-    os.environ[native.CHOICE] = "python"
+    before = os.environ.get(CHOICE)
+    os.environ[CHOICE] = "python"
     try:
         yield
     finally:
         if before is None:
-            del os.environ[native.CHOICE]
+            del os.environ[CHOICE]
         else:
-            os.environ[native.CHOICE] = before
+            os.environ[CHOICE] = before
 
 
 def outcome(content: bytes, block: int = blocks.BLOCK, **options: Any) -> dict[str, Any]:

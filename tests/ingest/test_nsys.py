@@ -89,11 +89,16 @@ class TestEras:
         parquet = Loaded(made.parquet(tmp_path / "a_pqtdir"), db=tmp_path / "b.duckdb")
         assert tables(sqlite) == tables(parquet)
 
-    def test_standard_library_gives_the_same(self, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_way_to_read_sqlite_gives_the_same(
+        self, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = step(era).sqlite(tmp_path / "a.sqlite")
-        driver = Loaded(path, db=tmp_path / "a.duckdb")
-        monkeypatch.setattr("tracedb_nsys.sqlite.adbc", None)
-        assert tables(Loaded(path, db=tmp_path / "b.duckdb")) == tables(driver)
+        compiled = Loaded(path, db=tmp_path / "a.duckdb")
+        monkeypatch.setenv("TRACEDB_READER", "python")
+        driver = Loaded(path, db=tmp_path / "b.duckdb")
+        monkeypatch.setattr("tracedb_nsys.sqlite.has_sqlite_driver", lambda: False)
+        library = Loaded(path, db=tmp_path / "c.duckdb")
+        assert tables(compiled) == tables(driver) == tables(library)
 
 
 def test_rows_in_any_order_give_the_same(tmp_path: Path) -> None:

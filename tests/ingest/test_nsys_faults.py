@@ -110,13 +110,15 @@ class TestB037InvalidTimes:
         assert found.one("capture", "events_read", "events_skipped") == (3, 3)
 
 
-@pytest.fixture(params=["driver", "standard library"])
+@pytest.fixture(params=["compiled", "driver", "standard library"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to read SQLite, in small batches."""
+    """Every way to read SQLite, in small batches."""
     monkeypatch.setattr(sqlite, "BATCH_ROWS", 64)
     monkeypatch.setattr(sqlite, "BATCH_ROWS_PLAIN", 64)
+    if request.param != "compiled":
+        monkeypatch.setenv("TRACEDB_READER", "python")
     if request.param == "standard library":
-        monkeypatch.setattr(sqlite, "adbc", None)
+        monkeypatch.setattr(sqlite, "has_sqlite_driver", lambda: False)
 
 
 @pytest.mark.usefixtures("reader")

@@ -35,7 +35,7 @@ class TestDatabase:
         self, driver: str, suffix: bool, views: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if driver == "standard library":
-            monkeypatch.setattr("tracedb_rocprof.sqlitefile.adbc", None)
+            monkeypatch.setattr("tracedb_rocprof.sqlitefile.has_sqlite_driver", lambda: False)
         reading = read(save(tmp_path / "17_results.db", small(), suffix=suffix, views=views))
         assert reading.kernels("kind", "name", "start_ns", "duration_ns", "device_id", "launch_id", "bytes") == [
             ("kernel", KERNELS[0], 1_000, 500, 0, 1, None),

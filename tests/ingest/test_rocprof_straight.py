@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ingest.readings import as_dicts, instance
 from ingest.rocprof_files import ERAS, Set, Value, direct, kernel, kernel_trace, proper, small
 from ingest.rocprof_loaded import captures
+from tracedb.compiled import CHOICE
 from tracedb.ingester import Options, ReadAgain
 from tracedb.pipeline import ingest
 from tracedb_rocprof import blocks, gather, ingester, native, straight
@@ -35,9 +36,9 @@ def both(data: bytes, monkeypatch: pytest.MonkeyPatch, header: bytes = HEADER) -
     found = header_of(header)
     assert found is not None
     first = columns(Parser(found).parse(data))
-    monkeypatch.setenv(native.CHOICE, "python")
+    monkeypatch.setenv(CHOICE, "python")
     second = columns(Parser(found).parse(data))
-    monkeypatch.delenv(native.CHOICE)
+    monkeypatch.delenv(CHOICE)
     return first, second
 
 
