@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tiny import Tiny
+from tiny import ADD, NCCL, Tiny
 from tracedb import pipeline
 from tracedb.errors import TracedbError, UsageError
 from tracedb.steps import configuration, measured, prediction, prices
@@ -168,3 +168,14 @@ def test_a_step_says_its_bucket(tmp_path: Path) -> None:
         configuration.read(path)
     path.write_text(path.read_text().replace('"bucket": 0', '"bucket": 7'))
     assert configuration.read(path)[0].bucket == 7
+
+
+def test_kernels_of_several_streams_hide_a_moment_of_a_collective_once(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture(0)
+    tiny.kernel(NCCL, 1_000, 1_000, collective="allreduce", message_in_elements=64, message_out_elements=64)
+    for start, duration in ((900, 500), (1_100, 600), (1_200, 100), (1_950, 500)):
+        tiny.kernel(ADD, start, duration, stream_id=start)
+    with duckdb.connect(str(tiny.save())) as opened:
+        found = opened.execute(measured.EXPOSED, {"capture": 1}).fetchall()
+    assert found == [("allreduce", 64, 250, 250)]

@@ -15,8 +15,6 @@ from tracedb.database import attached, transaction, workbench
 from tracedb.errors import TracedbError
 
 _TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
-
-
 MEMORY_LIMIT = "2GB"
 """Collectives alone are matched: 48 captures take 0.15 GB. The limit of a load is for one capture at a time."""
 

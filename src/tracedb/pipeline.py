@@ -37,9 +37,6 @@ def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
 
     Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
     """
-    for outcome in outcomes:
-        if outcome.error:
-            outcome.loaded.clear()  # committed, and then not moved into the file
     if any(outcome.loaded for outcome in outcomes):
         clocks.align_file(request.database)
     elif any(outcome.is_known for outcome in outcomes):

@@ -29,12 +29,23 @@ WITH calls AS (
     INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
     WHERE m.capture_id = $capture AND m.collective <> 'barrier'
 ),
-computing AS (
-    SELECT e.start_ns, e.start_ns + e.duration_ns AS end_ns
+kernels AS (
+    SELECT
+        e.start_ns,
+        e.start_ns + e.duration_ns AS end_ns,
+        max(e.start_ns + e.duration_ns) OVER (
+            ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reach_ns
     FROM main.kernel_event AS e
     WHERE
         e.capture_id = $capture AND e.kind = 'kernel'
         AND e.event_id NOT IN (SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture)
+),
+-- What each adds to the union: kernels of several streams hide a moment once.
+computing AS (
+    SELECT greatest(k.start_ns, coalesce(k.reach_ns, k.start_ns)) AS start_ns, k.end_ns
+    FROM kernels AS k
+    WHERE k.end_ns > coalesce(k.reach_ns, k.start_ns)
 ),
 hidden AS (
     SELECT c.event_id, sum(least(c.start_ns + c.duration_ns, k.end_ns) - greatest(c.start_ns, k.start_ns)) AS hidden_ns
