@@ -7,12 +7,16 @@ from typing import Any
 
 import duckdb
 
-from tracedb import schema, views
+from tracedb import reports, schema, views
 from tracedb.database import STORAGE_VERSION, quoted
 
 GEMM = "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+
+ANSWERED = [item.name for item in reports.REPORTS if item.needs not in ("attention", "counters", "matches")]
+"""The reports that the database of ``two_ranks`` answers: no range is named after a part of attention, no counter was
+read, and no configuration has two ranks (test_rank_reports.py)."""
 
 
 class Tiny:

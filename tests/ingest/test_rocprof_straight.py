@@ -239,11 +239,11 @@ class TestReadAgain:
         assert found == [("kernel", 1, 6), ("memcpy", 0, 1)]
 
 
+@needs_library
 def test_the_direct_writer_gives_what_the_compiled_parser_takes(tmp_path: Path) -> None:
     """What is measured as fast is the form that the tool writes."""
     library = native.library()
-    if library is None:
-        pytest.skip("the compiled parser was not built")
+    assert library is not None
     text = direct(ERAS["7.0"], [[row.get(name, 0) for name in ERAS["7.0"]] for row in kernels(3)]).encode()
     head, _, body = text.partition(b"\n")
     found = header_of(head)
