@@ -12,10 +12,10 @@ import duckdb
 import pyarrow as pa
 
 from tracedb.ingester import ReadAgain, Rows
+from tracedb.schema import ROW_GROUP
 from tracedb_nsys import link
 
 SMALLEST_ROWS = 500_000
-ROW_GROUP = 122_880  # of DuckDB
 GROUPS = 2
 """So many row groups are handed on at once: two cores then write one each, and none is left broken."""
 

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracedb.schema import ROW_GROUP
+
 Numbers = npt.NDArray[np.int64]
 NONE = np.iinfo(np.int64).min
 """Stands for a value that is not there."""
-ROWS = 2 * 122_880
+ROWS = 2 * ROW_GROUP
 """So many rows are handed on at once: two cores then write a row group each, and none is left broken."""
 
 

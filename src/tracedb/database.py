@@ -17,6 +17,8 @@ from tracedb.errors import DatabaseBusy, TracedbError
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
 SCHEMA_VERSION = 1
+ROW_GROUP = 122_880
+"""Rows that a row group of the database holds; it is what DuckDB makes unless told otherwise."""
 
 
 def quoted(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 
 from tracedb import rooms
+from tracedb.database import ROW_GROUP as ROW_GROUP  # for ingesters, too
 from tracedb.database import SCHEMA_VERSION
 
 if TYPE_CHECKING:
