@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.errors import ReadError
+from tracedb_nsys.recordings import SUFFIX
 from tracedb_nsys.tables import ROW, STRINGS, decoded, schema
 
 BATCH_ROWS = 32_768
-SUFFIX = ".parquet"
 
 
 class ParquetExport:

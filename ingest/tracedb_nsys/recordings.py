@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tracedb.ingester import Capture
-from tracedb_nsys.parquet import SUFFIX
-from tracedb_nsys.sqlite import is_nsys, is_sqlite
-from tracedb_nsys.tables import is_export
 
+SUFFIX = ".parquet"
+MAGIC = b"SQLite format 3\x00"
 SQLITE, PARQUET, REPORT, STREAM = "sqlite", "parquet", "report", "stream"
 PREFERENCE = (SQLITE, PARQUET, REPORT, STREAM)
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -25,10 +24,12 @@ def kind_of(path: Path) -> str | None:
     named = next((kind for ending, kind in ENDINGS.items() if path.name.endswith(ending)), None)
     if path.stat().st_size == 0:
         return named
-    if is_sqlite(path):
-        return SQLITE if is_nsys(path) else None
     with path.open("rb") as file:
         start = file.read(64)
+    if start.startswith(MAGIC):
+        from tracedb_nsys.sqlite import is_nsys  # Arrow comes with it
+
+        return SQLITE if is_nsys(path) else None
     if start.startswith(REPORT_MAGIC):
         return REPORT
     if start.startswith(STREAM_MAGIC):
@@ -63,6 +64,8 @@ def _recordings(files: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...]]]
             folders.setdefault(path.parent, []).append(path)
         elif kind is not None:
             yield kind, (path,)
+    if folders:
+        from tracedb_nsys.tables import is_export  # Arrow comes with it
     for paths in folders.values():
         if is_export(path.name.removesuffix(SUFFIX) for path in paths):
             yield PARQUET, tuple(sorted(paths))

@@ -17,7 +17,6 @@ from tracedb_nsys import pages, plain
 from tracedb_nsys.ahead import in_turn
 from tracedb_nsys.tables import STRINGS, TEXT, decoded, is_export, schema
 
-MAGIC = b"SQLite format 3\x00"
 BATCH_ROWS = 30_720
 BATCH_ROWS_PLAIN = 16_384
 SNIFF = 1 << 20
@@ -29,12 +28,6 @@ MOST_GAPS = 4
 LOCK_WAIT_S = 2.0
 MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
 ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
-
-
-def is_sqlite(path: Path) -> bool:
-    """Whether the file begins like an SQLite database."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
 
 
 def is_nsys(path: Path) -> bool:

@@ -76,14 +76,17 @@ class BlockReader:
 
     def read(self, text: bytes) -> Decoded | None:
         """Read a block of sound events; None where it does not decode as a whole."""
-        return self._decode(text) if self._scanner is None else self.complete(text, scanned.scan(self._scanner, text))
+        return self._decode(text) if self._scanner is None else self.complete(text, scanned.block_of(self._scanner.scan(text)))
 
     def keep_texts(self, block: scanned.Block) -> None:
         """Remember the texts of a scanned block that is itself of no use: later ones may name them."""
         self._texts += block.scan.texts
 
     def complete(self, text: bytes, block: scanned.Block) -> Decoded | None:
-        """Make of a scanned block what ``read`` would: decode the events that were left over, or all of them."""
+        """Make of a scanned block what ``read`` would: decode the events that were left over, or all of them.
+
+        Of a block that was sound throughout the text is not looked at.
+        """
         self.keep_texts(block)
         if block.scan.status == native.LIST_ENDED:
             return None

@@ -1,34 +1,28 @@
-"""The torch-profiler ingester: which files are traces, and the rows of one."""
+"""The torch-profiler ingester: which files are traces.
+
+What reads them is imported when one is read: to look at a folder neither DuckDB nor Arrow is needed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import duckdb
-import pyarrow as pa
-
-from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_torch import native, parts
-from tracedb_torch.account import Account
+from tracedb_torch import native
+from tracedb_torch.ahead import Reading
 from tracedb_torch.blocks import BOM, EVENTS_KEY
-from tracedb_torch.header import Header, header_of
-from tracedb_torch.link import Linker
-from tracedb_torch.reader import Reader
-from tracedb_torch.stage import Stage, drop_rows
-from tracedb_torch.stream import GZIP, PIECE, ZSTD, Stream, prefetched, start_of
+from tracedb_torch.stream import PIECE, start_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 SNIFF = 64 << 10
-HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
-PACKING = 12  # how much smaller traces get by compression, about
 FIRST_KEYS = re.compile(rb'^\[\s*\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:')
 TRACE_KEYS = re.compile(rb'(?<!\\)"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
 SUFFIXES = (".gz", ".zst", ".zstd")
-SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
-ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
 
 
 class TorchIngester:
@@ -51,35 +45,15 @@ class TorchIngester:
             paths.sort(key=lambda path: (path.suffix in SUFFIXES, str(path)))
             yield Capture(files=(paths[0],), duplicates=tuple(paths[1:]))
 
+    def begin(self, capture: Capture, options: Options) -> Reading:
+        """Read and scan, until memory for that is used up."""
+        return Reading(capture.files[0], options, is_early=True)
+
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
         """Yield the rows of a trace; a merged trace of several processes gives a part for each."""
-        path = capture.files[0]
-        with Stage(scratch) as stage:
-            reader = Reader(stage, options, _helpers(path, options))
-            stream = Stream(path, options.progress)
-            reader.read(prefetched(stream.pieces()))
-        account = reader.account
-        if stream.fault and stream.is_complete:
-            account.mended("stream_damaged", 1, stream.fault)
-        elif stream.fault:
-            account.is_cut = True
-            account.warned("stream_damaged", 1, stream.fault)
-        header = header_of(reader.trace, account)
-        _check(scratch, account)
-        _drop_zero_times(scratch, account)
-        pids = parts.processes(scratch)
-        _check_single(scratch, header, account, len(pids))
-        if len(pids) > 1:
-            parts.split(scratch, pids, account)
-        for part, pid in enumerate(pids or [None]):
-            if len(pids) > 1 and pid is not None:
-                parts.use(scratch, pid, part == 0)
-            else:
-                parts.use_all(scratch)
-            yield from Linker(scratch, header, account, reader.has_fractions).rows(part)
-            yield Rows("device", _devices(scratch, header, account), part)
-            is_last = part == max(len(pids), 1) - 1
-            yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last)
+        from tracedb_torch.rows import rows_of
+
+        yield from rows_of(capture, scratch, options)
 
 
 def _is_trace(path: Path) -> bool:
@@ -100,181 +74,3 @@ def _is_trace(path: Path) -> bool:
     # No events in sight: a long header, or a trace that is cut. Other formats have a schemaVersion, too.
     keys = set(TRACE_KEYS.findall(text))
     return len(keys) > 1 or b'"traceEvents"' in text or (bool(keys) and len(start) == size)
-
-
-def _helpers(path: Path, options: Options) -> int:
-    if options.cores < 2:
-        return 0
-    with path.open("rb") as file:
-        magic = file.read(4)
-    packed = magic.startswith(GZIP) or magic == ZSTD
-    return int(path.stat().st_size * (PACKING if packed else 1) >= HELPER_FROM)
-
-
-def _check(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
-    cut = account.issues.get("event_cut")
-    if account.is_cut and account.events_read == (cut.count if cut else 0):
-        raise ReadError("the file ends before its first whole event; record or copy it again")
-
-
-def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account, processes: int) -> None:
-    """Raise ``ReadError`` where a damaged file holds two traces: of two processes, or with the same ids twice."""
-    damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
-    if not damage:
-        return
-    row = scratch.execute("SELECT count(external_id), count(DISTINCT external_id) FROM staged_op").fetchone()
-    ids, different = row or (0, 0)
-    if "event_unreadable" in account.issues and ids - different > SAME_IDS * ids:
-        what = f"the ids of {ids - different} operators stand twice in it"
-    elif processes > 1 and ("event_unreadable" in account.issues or header.rank is not None):
-        what = f"{processes} processes stand in it"
-    else:
-        return
-    raise ReadError(
-        f"the file is damaged ({damage[0].detail}) and {what}: several processes wrote into it at once; let each rank "
-        "export to its own path"
-    )
-
-
-def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
-    """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock."""
-    for table in ("gpu", "launch", "op", "annotation"):
-        ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
-        if not zeros:
-            continue
-        ((middle,),) = scratch.execute(f"SELECT quantile_disc(start_ns, 0.5) FROM staged_{table}").fetchall()
-        if middle > 86_400_000_000_000:
-            drop_rows(scratch, table, "start_ns = 0")
-            account.lost("timestamp_zero", zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
-
-
-def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account) -> pa.Table:
-    used = [
-        device
-        for (device,) in scratch.execute(
-            """SELECT DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END) AS device FROM part_gpu
-            WHERE device IS NOT NULL ORDER BY device"""
-        ).fetchall()
-        if abs(device) < 1 << 31
-    ]
-    listed = {item["id"]: item for item in header.devices if item["id"] is not None}
-    if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
-        # ROCm rows carry the number of the physical device, the list that of the visible one.
-        (listed_id,) = listed
-        listed = {used[0]: listed.pop(listed_id)}
-        account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
-    rows = [
-        _device(number, listed.get(number, {}), header.is_amd, number in used) for number in sorted({*used, *listed})
-    ]
-    names = ("device_id", "vendor", "name", "sm_count", "memory_bytes", "arch", "is_used")
-    types = (pa.int32(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.bool_())
-    return pa.table(
-        {name: pa.array([row[name] for row in rows], kind) for name, kind in zip(names, types, strict=True)}
-    )
-
-
-def _device(number: int, properties: dict[str, Any], is_amd: bool, is_used: bool) -> dict[str, Any]:
-    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
-    arch = None
-    if major is not None and minor is not None:
-        arch = f"gfx{major}{minor}x" if is_amd else f"sm_{major}{minor}"
-    return {
-        "device_id": number,
-        "vendor": "AMD" if is_amd else "NVIDIA",
-        "name": properties.get("name") or None,
-        "sm_count": properties.get("numSms"),
-        "memory_bytes": properties.get("totalGlobalMem"),
-        "arch": arch,
-        "is_used": is_used,
-    }
-
-
-def _closing(
-    scratch: duckdb.DuckDBPyConnection,
-    capture: Capture,
-    header: Header,
-    account: Account,
-    pid: int | None,
-    part: int,
-    processes: int,
-    is_last: bool,
-) -> Iterator[Rows]:
-    """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last."""
-    gave = scratch.execute(
-        " + ".join(
-            f"(SELECT count(*) FROM part_{table})" for table in ("gpu", "launch", "op", "annotation", "memory")
-        ).join(("SELECT ", ""))
-    ).fetchone()
-    gpu = scratch.execute("SELECT count(*), min(start_ns) FROM part_gpu").fetchone()
-    rows, (gpu_rows, first_ns) = (gave or (0,))[0], gpu or (0, None)
-    for other in capture.duplicates:
-        account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
-    if not gpu_rows:
-        account.noted("no_gpu_activity", 1, _why_no_gpu(scratch))
-    skipped = account.skipped if is_last else 0
-    status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
-    if status == "complete" and not gpu_rows:
-        status = "no_gpu_activity"
-    name = (
-        scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchone() if pid is not None else None
-    )
-    if is_last:
-        yield Rows("ingest_issue", _issues(account), part)
-    yield Rows(
-        "capture",
-        pa.table(
-            {
-                "host": pa.array([header.host], pa.string()),
-                "pid": pa.array([pid if pid is not None and pid >= 0 else None], pa.int64()),
-                "rank": pa.array([header.rank if processes <= 1 else _rank_in(name[0] if name else None)], pa.int32()),
-                "world_size": pa.array([header.world_size], pa.int32()),
-                "tool_version": pa.array([header.tool_version], pa.string()),
-                "clock_zero_unix_ns": pa.array([_clock_zero(header, first_ns, scratch)], pa.int64()),
-                "status": pa.array([status], pa.string()),
-                "events_read": pa.array([account.events_read if processes <= 1 else rows + skipped], pa.int64()),
-                "events_skipped": pa.array([skipped], pa.int64()),
-                "rows_written": pa.array([rows], pa.int64()),
-                "metadata": pa.array([header.metadata], pa.string()),
-            }
-        ),
-        part,
-    )
-
-
-def _issues(account: Account) -> pa.Table:
-    issues = list(account.issues.items())
-    return pa.table(
-        {
-            "code": pa.array([code for code, _ in issues], pa.string()),
-            "severity": pa.array([issue.severity for _, issue in issues], pa.string()),
-            "count": pa.array([issue.count for _, issue in issues], pa.int64()),
-            "skipped": pa.array([issue.skipped for _, issue in issues], pa.int64()),
-            "detail": pa.array([issue.detail for _, issue in issues], pa.string()),
-        }
-    )
-
-
-def _rank_in(name: str | None) -> int | None:
-    found = re.search(r"(?i)rank[\s_\-\[=:]*(\d{1,6})", name or "")
-    return int(found[1]) if found else None
-
-
-def _clock_zero(header: Header, first_ns: int | None, scratch: duckdb.DuckDBPyConnection) -> int | None:
-    """Unix time of the trace's zero: its base; 0 for eras whose ts is absolute; unknown for a bare small clock."""
-    if header.base_ns is not None:
-        return header.base_ns
-    row = scratch.execute("SELECT min(start_ns) FROM part_op").fetchone() if first_ns is None else (first_ns,)
-    return 0 if row and row[0] is not None and row[0] > ABSOLUTE_FROM_NS else None
-
-
-def _why_no_gpu(scratch: duckdb.DuckDBPyConnection) -> str:
-    graphs = scratch.execute(
-        """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
-        WHERE regexp_matches(t.value, '(?i)graphlaunch')"""
-    ).fetchone()
-    if graphs and graphs[0]:
-        return f"{graphs[0]} graph launches but no kernels; record again with graph nodes traced"
-    calls = scratch.execute("SELECT count(*) FROM part_launch").fetchone()
-    if calls and calls[0]:
-        return "runtime calls but no kernels, copies or memsets were recorded"
-    return "CPU activity only; record with ProfilerActivity.CUDA"

@@ -155,6 +155,11 @@ class Scan:
     has_long_fraction: bool
     has_odd_times: bool
 
+    @property
+    def size(self) -> int:
+        """Bytes that its rows take."""
+        return sum(table.memory.size for table in self.tables if table.memory is not None)
+
 
 FUNCTIONS: tuple[compiled.Function, ...] = (
     ("tracedb_open", ctypes.POINTER(_Scanner), (ctypes.c_uint64, _int64, _int64)),

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from tracedb.ingester import Options
-from tracedb_torch import narrow, native, scanned
+from tracedb_torch import narrow, scanned
 from tracedb_torch.account import Account
+from tracedb_torch.ahead import Ahead, Scanned, scanner_of
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
 from tracedb_torch.helpers import Helper
 from tracedb_torch.salvage import ARRAY_END, Salvage
 from tracedb_torch.stage import Stage
 
-DEPTH = 3  # blocks scanned ahead
-FIRST_TEXT_AHEAD = 1 << 30  # where the scanner ahead numbers texts from
 IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
 
 
@@ -37,21 +34,22 @@ class Reader:
         self._options = options
         self._helpers = helpers
         self._own = BlockReader(options)
-        self._scanner = scanned.scanner(options, FIRST_TEXT_AHEAD) if options.cores > 1 else None
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
         self._carried: tuple[bytes, int] | None = None  # what a block ended in, and its place in the file
         self.has_fractions = False
 
-    def read(self, pieces: Iterable[bytes]) -> None:
-        """Read everything. Raises ``ReadError`` where the bytes are no trace, or two traces."""
+    def read(self, source: Iterable[bytes] | Ahead) -> None:
+        """Read everything: pieces of the file, or what is scanned of it already. Raises ``ReadError`` where the bytes are no trace, or two traces."""
         with _without_collector():
-            if self._scanner is not None:
-                self._read_ahead(self._scanner, pieces)
+            if isinstance(source, Ahead):
+                self._read_ahead(source)
+            elif (scanner := scanner_of(self._options)) is not None:
+                self._read_ahead(Ahead(scanner, source))
             elif self._helpers:
-                self._read_with_helper(pieces)
+                self._read_with_helper(source)
             else:
-                for text, offset, last in blocks(pieces, self.trace):
+                for text, offset, last in blocks(source, self.trace):
                     self._finish(text, offset, last, None if self._carried else self._own.read(text))
         if not self.trace.ended:
             self.account.is_cut = True
@@ -64,30 +62,30 @@ class Reader:
         self._stage.add("process", batch)
         self._stage.finish()
 
-    def _read_ahead(self, scanner: native.Scanner, pieces: Iterable[bytes]) -> None:
-        """Scan blocks in another thread, ahead of this one, which takes what is found in the order of the file."""
-        waiting: deque[tuple[bytes, int, bool, Future[scanned.Block]]] = deque()
-        with ThreadPoolExecutor(1, thread_name_prefix="tracedb-scan") as thread:
-            for text, offset, last in blocks(pieces, self.trace):
-                waiting.append((text, offset, last, thread.submit(scanned.scan, scanner, text)))
-                while waiting and (len(waiting) > DEPTH or last or waiting[0][3].done()):
-                    self._take_scanned(*waiting.popleft())
-                    if self.trace.ended:
-                        self._leave((text, last) for text, _, last, _ in waiting)
-                        waiting.clear()
+    def _read_ahead(self, ahead: Ahead) -> None:
+        """Take what a thread of its own scans."""
+        try:
+            while (found := ahead.next(self._carried is not None)) is not None:
+                self.trace.head, self.trace.is_bare_list = ahead.cut.head, ahead.cut.is_bare_list
+                self._take_scanned(found)
+                if self.trace.ended:
+                    self._leave((left.text, left.last) for left in ahead.end())
+            self.trace.add_tail(ahead.cut.tail)
+        finally:
+            ahead.close()
 
     def _leave(self, waiting: Iterable[tuple[bytes, bool]]) -> None:
         """Put to the tail what was cut into blocks before the end of the events was seen; then comes the rest."""
         for text, last in waiting:
             self.trace.add_tail(text if last else text + b",")
 
-    def _take_scanned(self, text: bytes, offset: int, last: bool, scanning: Future[scanned.Block]) -> None:
-        block = scanning.result()
+    def _take_scanned(self, found: Scanned) -> None:
+        block = scanned.block_of(found.scan)
         if self._carried:
             self._own.keep_texts(block)
-            self._finish(text, offset, last, None)
+            self._finish(found.text, found.offset, found.last, None)
         else:
-            self._finish(text, offset, last, self._own.complete(text, block))
+            self._finish(found.text, found.offset, found.last, self._own.complete(found.text, block))
 
     def _read_with_helper(self, pieces: Iterable[bytes]) -> None:
         """Share the blocks between this process and a helper; results are taken in the order of the file."""

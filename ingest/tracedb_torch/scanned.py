@@ -47,9 +47,8 @@ def scanner(options: Options, first_text: int) -> Scanner | None:
     return None if found is None else Scanner(found, options, first_text)
 
 
-def scan(by: Scanner, text: bytes) -> Block:
-    """Scan a block."""
-    found = by.scan(text)
+def block_of(found: Scan) -> Block:
+    """Return a scanned block with its batches."""
     return Block(
         found,
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -173,7 +173,7 @@ def start_of(path: Path, size: int = PIECE) -> bytes:
     return collected[:size]
 
 
-def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
+def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Generator[bytes]:
     """Yield the same pieces, produced by a thread ahead of the consumer; what that raises is raised here.
 
     Decompression and reading release the interpreter lock, so this runs beside the decoding.

@@ -63,6 +63,16 @@ class Options:
     """Called with the number of bytes of the files (as stored) that were newly read."""
     is_second: bool = False
     """Whether ``ReadAgain`` was raised before."""
+    begun: Begun | None = None
+    """What ``begin`` gave for this capture."""
+
+
+class Begun(Protocol):
+    """Reading that goes on by itself."""
+
+    def close(self) -> None:
+        """End it."""
+        ...
 
 
 class ReadAgain(Exception):
@@ -89,6 +99,15 @@ class Ingester(Protocol):
         ``scratch`` is for temporary tables only. Raises ``ReadError`` where the file cannot be used; DuckDB's and
         the operating system's own errors may pass.
         """
+        ...
+
+
+@runtime_checkable
+class Eager(Protocol):
+    """An ingester that can begin to read before DuckDB and Arrow are there: their import takes as long as 100 MB."""
+
+    def begin(self, capture: Capture, options: Options) -> Begun:
+        """Begin to read; ``read`` with the same capture follows, or nothing does. Imports neither. Raises OSError."""
         ...
 
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from tracedb import blank, ingester, schema, views
 from tracedb.database import attached, check_version, is_ours, transaction, workbench
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
-from tracedb.ingester import Options
-from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task
+from tracedb.ingester import Begun
+from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task, options_of
 from tracedb.writing import Writer
 
 ROOMY_LIMIT = "1GB"
@@ -29,10 +29,12 @@ def load(
     known: dict[int, set[str]],
     progress: Callable[[int], None] = lambda done: None,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    begun: Begun | None = None,
 ) -> Outcome:
     """Load one capture in one transaction; the database is locked only while rows are written.
 
-    ``turn`` is entered before the database is opened and left after it is closed. A fault of the file is in the
+    ``turn`` is entered before the database is opened and left after it is closed. ``begun``: what reads the capture
+    already. A fault of the file is in the
     outcome, and leaves the database as it was. Raises ``DatabaseBusy``, ``KeyboardInterrupt`` and errors of our own.
     """
     outcome = Outcome(task.capture.files[0], task.size_bytes)
@@ -42,7 +44,7 @@ def load(
             progress(task.size_bytes)
             return outcome
         try:
-            _load(task, request, outcome, progress, turn)
+            _load(task, request, outcome, progress, turn, begun)
         except ingester.ReadAgain:
             _load(task, request, outcome, None, turn)
         except duckdb.OutOfMemoryException:
@@ -71,21 +73,15 @@ def _load(
     outcome: Outcome,
     progress: Callable[[int], None] | None,
     turn: Callable[[], AbstractContextManager[None]],
+    begun: Begun | None = None,
 ) -> None:
     """Load a capture; without ``progress`` for the second time."""
     registered, source = next(pair for pair in ingester.load(task.source))
-    options = Options(
-        request.python_stacks,
-        request.memory_events,
-        request.cores,
-        progress or (lambda done: None),
-        is_second=progress is None,
-    )
     hashing = _Hashing(task.capture.files)
     existed = request.database.exists()
     wanted = source.memory_limit if isinstance(source, ingester.Weighed) else MEMORY_LIMIT
     with workbench(request.memory_limit or wanted, request.cores, request.database) as connection:
-        rows = source.read(task.capture, connection, options)
+        rows = source.read(task.capture, connection, options_of(request, progress, begun))
         first = next(rows, None)
         if first is None:
             raise ReadError(f"ingester {registered.name} gave no rows")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracedb.ingester import Capture
+from tracedb.ingester import Begun, Capture, Options
 
 MEMORY_LIMIT = "150MB"
 """For the database engine of one job, where its ingester asks for no other; a job then stays below 400 MB."""
@@ -27,6 +28,18 @@ class Request:
     memory_events: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     first_capture_id: int = 1
+
+
+def options_of(request: Request, progress: Callable[[int], None] | None, begun: Begun | None = None) -> Options:
+    """Return what an ingester is told; without ``progress`` it reads for the second time."""
+    return Options(
+        request.python_stacks,
+        request.memory_events,
+        request.cores,
+        progress or (lambda done: None),
+        is_second=progress is None,
+        begun=begun,
+    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tracedb.errors import DatabaseBusy, TracedbError
-from tracedb.ingester import Capture
+from tracedb.ingester import Begun, Capture
 from tracedb.loading import load
 from tracedb.tasks import Loaded, Outcome, Request, Task
 
@@ -41,14 +41,16 @@ def load_all(
     jobs: int,
     progress: Callable[[int], None],
     report: Callable[[Outcome], None],
+    begun: Begun | None = None,
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    A worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
+    ``begun``: what reads the first task's capture already, in this process. A worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
     """
     if jobs <= 1 or len(tasks) <= 1:
         for task in tasks:
-            report(load(task, request, known, progress))
+            report(load(task, request, known, progress, begun=begun))
+            begun = None
         return
     _Pool(tasks, request, known, progress, report).run(min(jobs, len(tasks)))
 

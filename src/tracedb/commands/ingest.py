@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,13 @@ from tracedb.commands.options import database_option, detail, note, output_optio
 from tracedb.errors import TracedbError, UsageError
 
 if TYPE_CHECKING:
+    from tracedb.ingester import Begun
     from tracedb.output.answer import Answer
-    from tracedb.tasks import Found, Outcome
+    from tracedb.tasks import Found, Outcome, Request, Task
 
 SHOWN_UNRECOGNISED = 10
+EARLY_FROM = 4 << 20
+"""Bytes of a file from which beginning to read it early is worth a thread."""
 
 
 @click.command()
@@ -68,10 +72,9 @@ def ingest(
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"
     )  # numpy's threads spin at its import, and nothing here needs them
-    from tracedb import labels, pipeline, tasks
-    from tracedb.output import choose_format, write
+    from tracedb import discovery, labels, tasks
+    from tracedb.output import choose_format
     from tracedb.progress import bar
-    from tracedb.workers import load_all
 
     form = choose_format(format_name, out)
     if memory_limit is not None and not re.fullmatch(r"[0-9.]+ *([KMGT]i?)?B", memory_limit, re.IGNORECASE):
@@ -81,7 +84,7 @@ def ingest(
     if labels_from is not None:
         labels.compile_regex(labels_from)
     cores = os.cpu_count() or 1
-    found = pipeline.detect(pipeline.discover(paths), ingester)
+    found = discovery.detect(discovery.discover(paths), ingester)
     workers = min(jobs or cores, max(len(found.tasks), 1))
     request = tasks.Request(
         paths=paths,
@@ -96,25 +99,57 @@ def ingest(
     )
     _list_unrecognised(found)
     if dry_run:
+        from tracedb.output import write
+
         write(_plan(found, db), form, out)
         return
     if not found.tasks:
         raise TracedbError(
             f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
         )
-    known, free = pipeline.known_captures(db)
-    request = replace(request, first_capture_id=free)
-    outcomes: list[Outcome] = []
     with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
-        load_all(found.tasks, request, known, workers, progress, outcomes.append)
-        unfinished: TracedbError | None = None
-        try:
-            pipeline.finish(request, outcomes)
-        except TracedbError as error:
-            unfinished = error  # what was loaded stays, and is told of first
+        outcomes, unfinished = _load(found, request, workers, progress)
     outcomes.sort(key=lambda outcome: str(outcome.path))
+    from tracedb.output import write
+
     write(_account(outcomes, db), form, out)
     _close(outcomes, db, strict, unfinished)
+
+
+def _load(
+    found: Found, request: Request, workers: int, progress: Callable[[int], None]
+) -> tuple[list[Outcome], TracedbError | None]:
+    """Load everything; returns what became of it, and why the work on all captures together failed, if it did."""
+    begun = _begin(found.tasks[0], request, progress) if workers == 1 else None
+    try:
+        from tracedb import pipeline  # DuckDB and Arrow come with it; a trace is being read meanwhile
+        from tracedb.workers import load_all
+
+        known, free = pipeline.known_captures(request.database)
+        request = replace(request, first_capture_id=free)
+        outcomes: list[Outcome] = []
+        load_all(found.tasks, request, known, workers, progress, outcomes.append, begun)
+    finally:
+        if begun is not None:
+            begun.close()
+    try:
+        pipeline.finish(request, outcomes)
+    except TracedbError as error:
+        return outcomes, error  # what was loaded stays, and is told of first
+    return outcomes, None
+
+
+def _begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begun | None:
+    """Have the first capture read already, where its ingester can do that and it is not small."""
+    from tracedb import ingester, tasks
+
+    _, source = next(pair for pair in ingester.load(task.source))
+    if task.size_bytes < EARLY_FROM or not isinstance(source, ingester.Eager):
+        return None
+    try:
+        return source.begin(task.capture, tasks.options_of(request, progress))
+    except OSError:
+        return None  # it is met again, and told of, where the capture is loaded
 
 
 def _named(paths: tuple[Path, ...]) -> str:
