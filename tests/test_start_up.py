@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+RUN = Path(__file__).resolve().parents[1] / "examples" / "run"
+KERNEL_TRACE = """Kind,Agent_Id,Queue_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp
+KERNEL_DISPATCH,1,1,1,gemm,1,1000,2000
+"""
 HEAVY = ("torch", "polars", "sqlglot", "duckdb", "pyarrow", "rich", "numpy", "msgspec", "isal")
 
 
@@ -29,6 +34,22 @@ print("MODULES", *sorted(name for name in sys.modules if "." not in name))
     text, _, loaded = run(code).partition("MODULES")
     assert "report" in text
     assert [name for name in HEAVY if name in loaded.split()] == []
+
+
+def test_looking_at_a_folder_imports_neither_duckdb_nor_arrow(tmp_path: Path) -> None:
+    """A large trace is read while those are imported, so what comes before must not need them."""
+    (tmp_path / "1_kernel_trace.csv").write_text(KERNEL_TRACE)
+    (tmp_path / "note.txt").write_text("no trace")
+    code = f"""
+import sys, pathlib
+from tracedb import discovery
+import tracedb.commands.ingest
+found = discovery.detect(discovery.discover([pathlib.Path({str(RUN)!r}), pathlib.Path({str(tmp_path)!r})]))
+print(*sorted({{task.source for task in found.tasks}}), *sorted(name for name in sys.modules if "." not in name))
+"""
+    loaded = run(code).split()
+    assert loaded[:2] == ["rocprof", "torch"]
+    assert [name for name in ("duckdb", "pyarrow", "numpy", "msgspec") if name in loaded] == []
 
 
 def test_help_is_quick() -> None:

@@ -74,7 +74,7 @@ class Ahead:
             return self._taken
 
     def end(self) -> list[Scanned]:
-        """Cut no more: the events have ended. Returns the blocks cut since; what follows goes to the tail of ``cut``."""
+        """Cut no more: the events have ended. Returns the blocks cut since; the rest goes to the tail of ``cut``."""
         with self._changed:
             self.cut.ended = True
             waiting = list(self._waiting)

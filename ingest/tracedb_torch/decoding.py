@@ -76,7 +76,9 @@ class BlockReader:
 
     def read(self, text: bytes) -> Decoded | None:
         """Read a block of sound events; None where it does not decode as a whole."""
-        return self._decode(text) if self._scanner is None else self.complete(text, scanned.block_of(self._scanner.scan(text)))
+        if self._scanner is None:
+            return self._decode(text)
+        return self.complete(text, scanned.block_of(self._scanner.scan(text)))
 
     def keep_texts(self, block: scanned.Block) -> None:
         """Remember the texts of a scanned block that is itself of no use: later ones may name them."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import duckdb
+import pyarrow as pa
 
 from tracedb.ingester import Rows
+from tracedb.schema import ROW_GROUP
 from tracedb_torch import enclosing
 from tracedb_torch.account import Account
 from tracedb_torch.header import Header
 
+GROUPS = 2  # row groups of kernels that are handed on at once
 MICROSECOND_SLACK_NS = 2000  # whole microseconds: start and end are each cut down by up to one
 TABLES = ("gpu", "launch", "op", "annotation", "memory")
 IS_LAUNCH = "(?i)launch|memcpy|memset|memfill"
@@ -38,11 +41,26 @@ class Linker:
         self._messages()
         self._sort()
         run = self._connection.sql
-        yield Rows("kernel_event", run(KERNEL_SQL), part)
+        yield from self._kernels(part)
         yield Rows("launch", run(LAUNCH_SQL), part)
         yield Rows("op", run(OP_SQL), part)
         yield Rows("annotation", run(ANNOTATION_SQL), part)
         yield Rows("memory_event", run(MEMORY_SQL), part)
+
+    def _kernels(self, part: int) -> Iterator[Rows]:
+        """Yield the sorted rows in whole row groups, of which every core writes one.
+
+        Of a temporary table a thread would take twice as many rows at a time.
+        """
+        connection = self._connection
+        # Rows that the transaction made itself are numbered from far above 0.
+        ((count, begin),) = connection.execute("SELECT count(*), min(rowid) FROM link_sorted").fetchall()
+        for first in range(0, count, GROUPS * ROW_GROUP):
+            low, high = begin + first, begin + first + GROUPS * ROW_GROUP - 1
+            some = connection.sql(f"FROM link_sorted WHERE rowid BETWEEN {low} AND {high}")
+            table = pa.RecordBatchReader.from_stream(some).read_all()
+            in_groups = pa.Table.from_batches(table.combine_chunks().to_batches(max_chunksize=ROW_GROUP))  # noqa: F841
+            yield Rows("kernel_event", connection.sql(KERNEL_SQL), part)
 
     def _launches(self) -> None:
         """Join GPU rows to calls by correlation; of several calls the one named as a launch, then the earliest."""
@@ -144,6 +162,7 @@ class Linker:
 
     def _sort(self) -> None:
         """Sort narrow rows by device and time, before names make them wide."""
+        self._connection.execute("SET preserve_insertion_order = true")  # several threads would mix sorted runs
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE link_sorted AS
@@ -194,7 +213,7 @@ SELECT
     CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '(?i)([hdp])to([hdp])'), '') END AS copy_kind,
     m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements, m.dtype,
     m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence
-FROM link_sorted AS g
+FROM in_groups AS g
 LEFT JOIN staged_text AS name ON g.name = name.id
 LEFT JOIN staged_message AS m ON g.message_id = m.event_id
 """

@@ -40,7 +40,10 @@ class Reader:
         self.has_fractions = False
 
     def read(self, source: Iterable[bytes] | Ahead) -> None:
-        """Read everything: pieces of the file, or what is scanned of it already. Raises ``ReadError`` where the bytes are no trace, or two traces."""
+        """Read everything: pieces of the file, or what is scanned of it already.
+
+        Raises ``ReadError`` where the bytes are no trace, or two traces.
+        """
         with _without_collector():
             if isinstance(source, Ahead):
                 self._read_ahead(source)
@@ -70,7 +73,7 @@ class Reader:
                 self._take_scanned(found)
                 if self.trace.ended:
                     self._leave((left.text, left.last) for left in ahead.end())
-            self.trace.add_tail(ahead.cut.tail)
+            self.trace.add_tail(bytes(ahead.cut.tail))
         finally:
             ahead.close()
 

@@ -17,8 +17,13 @@ from tracedb.errors import DatabaseBusy, TracedbError
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
 SCHEMA_VERSION = 1
-ROW_GROUP = 122_880
-"""Rows that a row group of the database holds; it is what DuckDB makes unless told otherwise."""
+ROW_GROUP = 61_440
+"""Rows that a row group of the database holds: half of what DuckDB makes unless told otherwise.
+
+A thread writes one at a time, and the kernels of a usual trace would not fill two.
+"""
+STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
+"""Options with which a database is attached for writing."""
 
 
 def quoted(text: str) -> str:
@@ -87,7 +92,7 @@ def _detach(connection: duckdb.DuckDBPyConnection) -> None:
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, deadline: float) -> None:
     while True:
         try:
-            connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
+            connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
             return
         except duckdb.IOException as error:
             if not _locked(error):

@@ -48,7 +48,7 @@ class Rows:
     data: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation
     part: int = 0
     is_ordered: bool = True
-    """Whether they are to lie in the database in this order; if not, several cores write them."""
+    """Whether they are to lie in the database in this order, as far as DuckDB keeps it; if not, several cores write."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def load_all(
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    ``begun``: what reads the first task's capture already, in this process. A worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
+    ``begun``: what reads the first task's capture already, in this process. A worker that dies costs the file that it
+    was reading, named in the outcome. Raises ``DatabaseBusy``.
     """
     if jobs <= 1 or len(tasks) <= 1:
         for task in tasks:

@@ -15,6 +15,7 @@ from tracedb.compiled import CHOICE
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb_torch import blocks
+from tracedb_torch.ahead import Ahead, scanner_of
 from tracedb_torch.narrow import joined
 from tracedb_torch.reader import Reader
 
@@ -63,14 +64,15 @@ def python_reader() -> Iterator[None]:
             os.environ[CHOICE] = before
 
 
-def outcome(content: bytes, block: int = blocks.BLOCK, **options: Any) -> dict[str, Any]:
+def outcome(content: bytes, block: int = blocks.BLOCK, is_early: bool = False, **options: Any) -> dict[str, Any]:
     """Everything that a reading gives: rows, account, what it keeps of the text around; or why it was refused."""
     collected = Collected()
     before, blocks.BLOCK = blocks.BLOCK, block
     piece = max(block // 2, 1)
     try:
         reader = Reader(collected, Options(**options))  # type: ignore[arg-type]
-        reader.read(content[place : place + piece] for place in range(0, len(content), piece))
+        pieces = (content[place : place + piece] for place in range(0, len(content), piece))
+        reader.read(_begun(pieces, Options(**options)) if is_early else pieces)
     except ReadError as error:
         return {"refused": str(error)}
     finally:
@@ -81,9 +83,18 @@ def outcome(content: bytes, block: int = blocks.BLOCK, **options: Any) -> dict[s
     return {"rows": collected.rows(), "fractions": reader.has_fractions, **account, **trace}
 
 
+def _begun(pieces: Iterator[bytes], options: Options) -> Ahead:
+    """Have the trace scanned, for a while, before anything is taken."""
+    scanner = scanner_of(options)
+    assert scanner is not None
+    ahead = Ahead(scanner, pieces, is_early=True)
+    ahead._thread.join(0.01)
+    return ahead
+
+
 def assert_same(content: bytes, block: int = blocks.BLOCK, **options: Any) -> None:
-    """Both readers must give the same, in one thread and in several."""
+    """Both readers must give the same, in one thread and in several, begun early or not."""
     with python_reader():
         expected = outcome(content, block, cores=1, **options)
-    for cores in (1, 2):
-        assert outcome(content, block, cores=cores, **options) == expected
+    for cores, is_early in ((1, False), (2, False), (2, True)):
+        assert outcome(content, block, is_early, cores=cores, **options) == expected

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from ingest.loading import ask, ingest, trace
-from tracedb import pipeline
+from tracedb import discovery
 from tracedb.loading import load
 from tracedb.tasks import Request
 
@@ -71,7 +71,7 @@ class TestDatabaseFile:
     def test_b096_waits_for_a_short_while(self, tmp_path: Path) -> None:
         db = tmp_path / "db"
         ingest(trace(tmp_path / "a.json"), db=db)
-        found = pipeline.detect([trace(tmp_path / "b.json", 4)])
+        found = discovery.detect([trace(tmp_path / "b.json", 4)])
         script = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('open', flush=True); time.sleep(1.5)"
         command = [sys.executable, "-c", script, str(db)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:

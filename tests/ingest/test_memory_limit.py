@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest.traces import kernel, write
-from tracedb import loading, pipeline
+from tracedb import discovery, loading
 from tracedb.tasks import Outcome, Request
 
 
@@ -21,7 +21,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
 
 
 def outcome(request: Request) -> Outcome:
-    (task,) = pipeline.detect(pipeline.discover(request.paths)).tasks
+    (task,) = discovery.detect(discovery.discover(request.paths)).tasks
     return loading.load(task, request, {})
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ingest.loading import ask, broken, contents, ingest, trace
 from ingest.traces import kernel, write
-from tracedb import pipeline
+from tracedb import discovery, pipeline
 from tracedb.errors import UsageError
 from tracedb.loading import load
 from tracedb.tasks import Request
@@ -110,7 +110,7 @@ class TestFailures:
 
     def test_a_file_that_vanishes(self, tmp_path: Path) -> None:
         paths = [trace(tmp_path / f"{name}.json", ord(name)) for name in "abc"]
-        found = pipeline.detect(paths)
+        found = discovery.detect(paths)
         paths[1].unlink()
         request = Request(tuple(paths), tmp_path / "db")
         outcomes = [load(task, request, {}) for task in found.tasks]
@@ -120,7 +120,7 @@ class TestFailures:
     def test_a_file_that_vanishes_before_it_is_looked_at(self, tmp_path: Path) -> None:
         paths = [trace(tmp_path / f"{name}.json", ord(name)) for name in "ab"]
         paths[0].unlink()
-        found = pipeline.detect(paths)
+        found = discovery.detect(paths)
         assert [task.capture.files[0] for task in found.tasks] == paths[1:]
         assert found.unrecognised == [(paths[0], "not a regular file")]
 

@@ -9,8 +9,9 @@ import duckdb
 import pytest
 
 from ingest.readings import read
-from ingest.traces import AUTOGRAD_THREAD, annotation, call, kernel, op, write
+from ingest.traces import AUTOGRAD_THREAD, annotation, call, kernel, launched, op, write
 from tracedb import pipeline
+from tracedb_torch import link
 
 
 class TestLinks:
@@ -57,6 +58,19 @@ class TestLinks:
     def test_zero_is_no_external_id(self, tmp_path: Path) -> None:
         events = [op(0, 5, "zero", 0), call(22, 2, 9, external=0), kernel(40, 1, correlation=9, External_id=0)]
         assert read(write(tmp_path / "x.json", events)).kernels("launch_id", "op_id") == [(1, None)]
+
+    @pytest.mark.parametrize("processes", [1, 2])
+    def test_kernels_of_many_row_groups(self, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They are handed on some at a time, of a second process inside the transaction that wrote the first's."""
+        monkeypatch.setattr(link, "ROW_GROUP", 3)
+        events = [event for pid in range(1, processes + 1) for event in launched(20, pid=pid, device=pid)]
+        pipeline.ingest(write(tmp_path / "x.json", events[::-1]), db=tmp_path / "db")
+        with duckdb.connect(str(tmp_path / "db"), read_only=True) as connection:
+            found = connection.execute(
+                "SELECT capture_id, name, start_ns, launch_id IS NOT NULL FROM kernel_event ORDER BY ALL"
+            ).fetchall()
+        numbers, places = range(1, processes + 1), range(20)
+        assert found == sorted((pid, f"k{i}", 1000 * (100 * i + 50), True) for pid in numbers for i in places)
 
 
 class TestRangeRules:
