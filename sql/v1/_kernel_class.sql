@@ -6,9 +6,12 @@
 -- it: 0.1 s. The user's few rules are joined plainly; TRY lets an invalid one match nothing.
 CREATE VIEW v1._kernel_class AS
 WITH kernel_name AS (
-    SELECT DISTINCT e.name
-    FROM main.kernel_event AS e
-    WHERE e.kind = 'kernel'
+    SELECT unnest(list(d.name)) AS name
+    FROM (
+        SELECT DISTINCT e.name
+        FROM main.kernel_event AS e
+        WHERE e.kind = 'kernel'
+    ) AS d
 ),
 -- Less return type, clone suffix, anonymous namespaces, and the words that hold "gemm" and mean none.
 plain_name AS (

@@ -1,20 +1,40 @@
 -- How much of the kernel time is matrix multiplication, and what is the rest?
 -- Grain: class. Durations are summed, so kernels that run side by side count both. Matmul always has a row where
--- there are kernels: that none of them is a matmul is an answer.
+-- there are kernels: that none of them is a matmul is an answer. Times are added up by name, since names are few and
+-- their classes dear; calls recorded with collective arguments apart, for these make them collectives.
 CREATE VIEW v1.matmul_fraction AS
-WITH classes AS (
+WITH names AS (
     SELECT
         /* by e */
-        e.class,
+        e.name,
         count(*) AS calls,
-        sum(e.duration_ns) AS total_ns
-    FROM v1._gpu_event AS e /* join e */
+        sum(e.duration_ns) AS total_ns,
+        count(e.collective) AS argued_calls,
+        sum(e.duration_ns) FILTER (e.collective IS NOT NULL) AS argued_ns
+    FROM v1._unclassed_event AS e /* join e */
     WHERE e.kind = 'kernel' /* filter e */
-    GROUP BY /* by e */ e.class
+    GROUP BY /* by e */ e.name
+),
+classes AS (
+    SELECT
+        /* by s */
+        n.class,
+        CASE WHEN n.rule_source <> 'user' THEN 'collective' ELSE n.class END AS argued_class,
+        s.calls,
+        s.total_ns,
+        s.argued_calls,
+        coalesce(s.argued_ns, 0) AS argued_ns
+    FROM names AS s
+    LEFT JOIN v1._kernel_class AS n ON n.name = s.name
 ),
 shares AS (
-    SELECT /* by */ class, calls, total_ns
+    SELECT /* by */ class, calls - argued_calls AS calls, total_ns - argued_ns AS total_ns
     FROM classes
+    WHERE calls > argued_calls
+    UNION ALL
+    SELECT /* by */ argued_class AS class, argued_calls AS calls, argued_ns AS total_ns
+    FROM classes
+    WHERE argued_calls > 0
     UNION ALL
     SELECT /* by */ 'matmul' AS class, 0 AS calls, 0 AS total_ns
     FROM classes

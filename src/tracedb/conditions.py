@@ -61,6 +61,7 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         },
         joins={base: _joins(scope, base) for base in sorted(joined)},
         is_counted=scope.filters.counted,
+        has_class=bool(scope.filters.classes),
         rule=scope.rule or None,
     )
 

@@ -29,7 +29,8 @@ collective.
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
-_PLAIN = re.compile(r"(v\d+)\._gpu_event AS")
+_UNCLASSED = re.compile(r"(v\d+)\._unclassed_event AS")
+_PLAIN = re.compile(r"(v\d+)\._(?:gpu|unclassed)_event AS")
 _RULE = re.compile(r"/\* rule \*/ '\w+'")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
 _LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
@@ -52,6 +53,8 @@ class Edits:
     joins: Mapping[str, str] = field(default_factory=dict)
     is_counted: bool = False
     """Whether dispatches measured while hardware counters were read are taken in."""
+    has_class: bool = False
+    """Whether a condition on a GPU event is about its class."""
     rule: str | None = None
     """The rule of range membership, where it is not the one that the text names."""
 
@@ -75,6 +78,7 @@ def bases(text: str, hook: str) -> set[str]:
 def resolve(text: str, edits: Edits) -> str:
     """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
     text = _PLAIN.sub(r"\1._recorded_event AS", text) if edits.is_counted else text
     text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
     parts: list[str] = []
