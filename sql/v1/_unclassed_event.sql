@@ -1,7 +1,7 @@
--- Every GPU event but its class: the base of views that learn the class from names already grouped. For a class of each
--- event its name is looked up, which for millions of events costs more than to add their times up by name.
+-- Every GPU event without its class: the base of views that learn the class from names once these are grouped. To look
+-- up the name of each of millions of events costs more than to add their times up by name.
 -- Grain: row of v1._captured_event, without the dispatches measured while hardware counters were read. `tracedb report`
--- puts v1._gpu_event in the place of this one, where --class asks for classes of events, or --counted for all of them.
+-- puts v1._gpu_event in the place of this one for --class, and v1._recorded_event for --counted.
 CREATE VIEW v1._unclassed_event AS
 SELECT
     e.capture_id, e.event_id, e.kind,

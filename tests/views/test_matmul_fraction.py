@@ -30,6 +30,19 @@ def test_shares(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
     assert ask("FROM v1.matmul_fraction ORDER BY class") == right
 
 
+def test_collective_arguments_decide_a_call_and_the_users_rules_before_them(insert: Insert, ask: Ask) -> None:
+    insert("kernel_rule", "priority pattern class", (1, "^halo", "exchange"))
+    insert("kernel_event", "event_id name duration_ns collective",
+           (1, "sgemm", 10, None), (2, "sgemm", 20, "allreduce"), (3, "sgemm", 40, None), (4, "ncclKernel", 5, None),
+           (5, "ncclKernel", 25, "allreduce"), (6, "halo", 30, "allreduce"), (7, "halo", 70, None),
+           capture_id=0, kind="kernel", start_ns=0)  # fmt: skip
+    assert ask("FROM v1.matmul_fraction ORDER BY class") == [
+        ("collective", 3, 50, 25.0),
+        ("exchange", 2, 100, 50.0),
+        ("matmul", 2, 50, 25.0),
+    ]
+
+
 def test_matmul_has_a_row_in_every_group_with_kernels(insert: Insert, report: Report) -> None:
     insert("capture", "capture_id rank", (0, 0), (1, None), source="torch")
     insert("kernel_event", "capture_id name", (0, "sgemm"), (1, "add"),

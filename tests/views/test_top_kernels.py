@@ -50,6 +50,19 @@ def test_shares_are_of_the_group(rows: None, report: Report) -> None:
     assert report("top_kernels", "name, total_ns", where={"e": "e.labels['t'] = '1'"}) == [("add", 30), ("sgemm", 30)]
 
 
+def test_calls_with_and_without_arguments_are_one_row_where_the_class_is_one(insert: Insert, ask: Ask) -> None:
+    """Of a name that is a collective's anyway, and of one that the user's rule has given a class."""
+    insert("kernel_rule", "priority pattern class", (1, "^halo", "exchange"))
+    insert("kernel_event", "event_id name duration_ns collective",
+           (1, "ncclDevKernel", 10, None), (2, "ncclDevKernel", 20, "allreduce"), (3, "ncclDevKernel", 60, "allreduce"),
+           (4, "halo", 1, None), (5, "halo", 3, "allreduce"),
+           capture_id=0, kind="kernel", start_ns=0)  # fmt: skip
+    assert ask("SELECT name, class, calls, total_ns, median_ns FROM v1.top_kernels ORDER BY name") == [
+        ("halo", "exchange", 2, 4, 2.0),
+        ("ncclDevKernel", "collective", 3, 90, 20.0),
+    ]
+
+
 def test_all_of_no_length_have_no_share(insert: Insert, ask: Ask) -> None:
     insert("kernel_event", "event_id", (1,), (2,), capture_id=0, kind="kernel", name="add", start_ns=3, duration_ns=0)
     assert ask("SELECT calls, total_ns, share_percent, stddev_ns FROM v1.top_kernels") == [(2, 0, None, 0.0)]
