@@ -17,7 +17,7 @@ from tracedb.database import attached, check_version, is_ours, transaction, work
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.ingester import Begun
 from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task, options_of
-from tracedb.writing import Writer
+from tracedb.writing import KnownBefore, Writer
 
 ROOMY_LIMIT = "1GB"
 """For the database engine where its usual memory did not suffice and the user set no limit."""
@@ -92,14 +92,11 @@ def _load(
                     prepare(connection, request.database)
                     if is_copy:
                         blank.mark_new(connection)
-                    digest = hashing.result()
-                    seen = connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
-                    if seen and seen[0]:
-                        outcome.is_known = True
-                    else:
-                        stamp = f"{registered.distribution} {registered.version}"
-                        loader = Writer(connection, task, request, digest, stamp)
-                        outcome.loaded = loader.run(first, rows)
+                    stamp = f"{registered.distribution} {registered.version}"
+                    loader = Writer(connection, task, request, hashing.result, stamp)
+                    outcome.loaded = loader.run(first, rows)
+            except KnownBefore:
+                outcome.is_known = True
             except BaseException:
                 if not existed:
                     _remove_if_empty(request.database)
@@ -133,10 +130,11 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 def digest_of(paths: Sequence[Path]) -> str:
     """Return the SHA-256 over the bytes of all files."""
     digest = hashlib.sha256()
+    block = memoryview(bytearray(1 << 18))  # filled again and again: it stays in the cache of a core
     for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+        with path.open("rb", buffering=0) as file:
+            while read := file.readinto(block):
+                digest.update(block[:read])
     return digest.hexdigest()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import duckdb
@@ -14,12 +14,22 @@ from tracedb.ingester import Rows
 from tracedb.tasks import Loaded, Request, Task
 
 
+class KnownBefore(Exception):
+    """The database holds the file already; what was written is to be rolled back."""
+
+
 class Writer:
     """Writes the rows of one task; every part becomes a capture."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, task: Task, request: Request, digest: str, stamp: str
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        task: Task,
+        request: Request,
+        digest: Callable[[], str],
+        stamp: str,
     ) -> None:
+        """``digest`` gives the SHA-256 of the files; it is asked for when the rows of a part are written."""
         self._connection = connection
         self._task = task
         self._request = request
@@ -33,7 +43,7 @@ class Writer:
         self._ranked_by_path: list[Loaded] = []
 
     def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
-        """Insert everything and derive; returns the captures written."""
+        """Insert everything and derive; returns the captures written. Raises ``KnownBefore``."""
         self._insert(first)
         for rows in rest:
             self._insert(rows)
@@ -86,6 +96,9 @@ class Writer:
 
     def _capture(self, rows: Rows, capture_id: int) -> None:
         connection, path = self._connection, self._task.capture.files[0]
+        digest = self._digest()
+        if not self._loaded and self._is_known(digest):
+            raise KnownBefore
         incoming = rows.data  # noqa: F841 - DuckDB finds it by name
         names = rows.data.columns if isinstance(rows.data, duckdb.DuckDBPyRelation) else rows.data.schema.names
         source = "" if "source" in names else f"'{self._task.source}' AS source, "
@@ -115,7 +128,7 @@ class Writer:
             {
                 "path": str(path).encode("utf-8", errors="replace").decode(),
                 "part": rows.part,
-                "sha256": self._digest,
+                "sha256": digest,
                 "size": self._task.size_bytes,
                 "rank": path_rank,
                 "labels": [{"k": key, "v": value} for key, value in sorted(found.items())],
@@ -130,6 +143,10 @@ class Writer:
         if recorded is None:
             self._ranked_by_path.append(self._loaded[-1])
         self._open = None
+
+    def _is_known(self, digest: str) -> bool:
+        known = self._connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
+        return bool(known and known[0])
 
     def _note_rank(self, capture_id: int, rank: int | None, path_rank: int | None) -> None:
         if rank is not None and path_rank is not None and rank != path_rank:
