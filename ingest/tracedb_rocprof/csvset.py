@@ -15,7 +15,7 @@ from tracedb_rocprof import headers, straight
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import agent_of
 from tracedb_rocprof.blocks import Block, Parser, parsed, pieces
-from tracedb_rocprof.gather import NONE, Numbers
+from tracedb_rocprof.gather import NONE, Gathered, Numbers
 from tracedb_rocprof.headers import Header, header_of
 from tracedb_rocprof.packed import opened
 from tracedb_rocprof.recording import Place, Recording
@@ -51,7 +51,7 @@ class SetReader:
         }
         self.found = Recording(metadata={"format": "csv"})
 
-    def read(self, files: Sequence[Path]) -> Iterator[pa.Table]:
+    def read(self, files: Sequence[Path]) -> Iterator[Gathered]:
         """Read the files, the kernels' before those that are joined to them; yields kernels that go straight."""
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
@@ -77,7 +77,7 @@ class SetReader:
             self._progress(path.stat().st_size)
         return header
 
-    def _events(self, path: Path, header: Header) -> Iterator[pa.Table]:
+    def _events(self, path: Path, header: Header) -> Iterator[Gathered]:
         """Read a file of events in blocks."""
         parser = Parser(header)
         unreadable, example, is_last = 0, "", False

@@ -6,10 +6,10 @@ New memory for each would cost as much as parsing: the system gives it zeroed, p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tracedb.schema import ROW_GROUP
 
@@ -20,15 +20,22 @@ ROWS = 2 * ROW_GROUP
 """So many rows are handed on at once: two cores then write a row group each, and none is left broken."""
 
 
+class Gathered(NamedTuple):
+    """Columns of so many rows, in which ``NONE`` stands for no value. They hold until more is gathered."""
+
+    columns: dict[str, Numbers]
+    rows: int
+
+
 class Gatherer:
-    """Gathers columns of whole numbers. A table that it gives holds until more is added."""
+    """Gathers columns of whole numbers."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Numbers] = {}
         self._filled = 0
 
-    def add(self, columns: Mapping[str, Numbers], rows: int) -> Iterator[pa.Table]:
-        """Take rows; yield a table whenever one is full, which is to be used before the next is asked for."""
+    def add(self, columns: Mapping[str, Numbers], rows: int) -> Iterator[Gathered]:
+        """Take rows; yield them whenever the buffers are full, to be used before the next are asked for."""
         for name in columns.keys() - self._buffers.keys():
             self._buffers[name] = np.full(ROWS, NONE, np.int64)
         first = 0
@@ -42,13 +49,8 @@ class Gatherer:
             if self._filled == ROWS:
                 yield from self.rest()
 
-    def rest(self) -> Iterator[pa.Table]:
+    def rest(self) -> Iterator[Gathered]:
         """Yield what was added last."""
         if self._filled:
             rows, self._filled = self._filled, 0
-            yield pa.table({name: _array(buffer[:rows]) for name, buffer in self._buffers.items()})
-
-
-def _array(values: Numbers) -> pa.Array:
-    missing = values == NONE
-    return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+            yield Gathered({name: buffer[:rows] for name, buffer in self._buffers.items()}, rows)

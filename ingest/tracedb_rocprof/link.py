@@ -14,7 +14,7 @@ GPU_AGENTS = """
 SELECT DISTINCT agent FROM (
     SELECT agent FROM staged_kernel WHERE proc = $proc
     UNION ALL
-    SELECT agent FROM staged_total WHERE proc = $proc
+    SELECT agent FROM staged_seen WHERE proc = $proc
     UNION ALL
     SELECT agent FROM staged_counter WHERE proc = $proc
     UNION ALL
@@ -96,19 +96,14 @@ def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted:
 
 GRID = ", ".join(f"(g.grid_{axis} + g.block_{axis} - 1) // nullif(g.block_{axis}, 0) AS grid_{axis}" for axis in "xyz")
 BLOCK = ", ".join(f"nullif(g.block_{axis}, 0)::BIGINT AS block_{axis}" for axis in "xyz")
-EVENT = f"""
-    g.event_id, 'kernel' AS kind, coalesce({{name}}, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
-    g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, g.graph AS graph_id,
-    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
-    g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes"""
-TOTALS = """
-INSERT INTO staged_total BY NAME
-SELECT proc, name, agent, count(*) AS calls, sum(duration_ns) AS total_ns, max(event_id) AS last_event_id
-FROM feed GROUP BY proc, name, agent
-"""
 # Sorted while narrow; names are joined on last, and keep the order.
 KERNELS = f"""
-SELECT {EVENT.format(name="t.value")}, c.launch_id, coalesce(m.event_id IS NOT NULL, false) AS is_counted
+SELECT
+    g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
+    g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, g.graph AS graph_id,
+    g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
+    g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes, c.launch_id,
+    coalesce(m.event_id IS NOT NULL, false) AS is_counted
 FROM (
     SELECT g.*, d.device_id FROM staged_kernel AS g LEFT JOIN link_device AS d ON d.agent = g.agent
     WHERE g.proc = {{proc}} {{order}}
@@ -116,10 +111,6 @@ FROM (
 LEFT JOIN staged_text AS t ON t.id = g.name
 LEFT JOIN link_call AS c ON c.correlation = g.correlation
 LEFT JOIN (SELECT event_id FROM link_dispatch WHERE proc = {{proc}} AND NOT is_kernel) AS m ON m.event_id = g.event_id
-"""
-STRAIGHT = f"""
-SELECT {EVENT.format(name="g.text")}, false AS is_counted
-FROM (SELECT {{columns}}, text, device_id FROM feed) AS g
 """
 COUNTED = """
 SELECT
@@ -187,8 +178,3 @@ ROWS = (
     ("counter", "counter", COUNTERS),
 )
 """Staging table, table of the schema, and how rows of the one become rows of the other."""
-
-
-def straight(columns: str) -> str:
-    """Return the query that makes rows of the table ``feed``; ``columns`` gives it those of the staging table."""
-    return STRAIGHT.format(columns=columns)

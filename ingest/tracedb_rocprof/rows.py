@@ -37,6 +37,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     link.begin(scratch)
     straight = Straight(stage)
     recording = yield from _fill(stage, straight, capture, options)
+    straight.finish()
     stage.finish()
     for file, said in recording.stats:
         checks.compare(scratch, account, file, said)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb_rocprof.account import Account
-from tracedb_rocprof.gather import NONE, Gatherer, Numbers
+from tracedb_rocprof.gather import NONE, Gathered, Gatherer, Numbers
 from tracedb_rocprof.texts import Texts
 
 FAR = 1 << 62  # times beyond are none: sums overflow
@@ -32,10 +32,12 @@ STAGED = {
     "counter": f"""{EVENT}, agent INTEGER, queue BIGINT, dispatch BIGINT, vgprs BIGINT, static_bytes BIGINT,
         counter BIGINT, value DOUBLE""",
     "text": "id BIGINT, value VARCHAR",
-    "total": "proc INTEGER, name INTEGER, agent INTEGER, calls BIGINT, total_ns HUGEINT, last_event_id BIGINT",
+    "total": "proc INTEGER, name INTEGER, calls BIGINT, total_ns HUGEINT, last_event_id BIGINT",
+    "seen": "proc INTEGER, agent INTEGER",
 }
 """The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts.
-``total`` sums up the kernels that went past ``kernel``."""
+``total`` sums up the kernels that went past ``kernel``, none of which has an event_id above its last; ``seen`` has the
+agents of these."""
 GPU = ("kernel", "copy", "counter")
 NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
 """Columns whose values must fit into 32 bits; others are NULL."""
@@ -124,8 +126,8 @@ class Stage:
         """Return how many events were put into a table, usable or not."""
         return self._numbers.get(table, 0)
 
-    def straight(self, is_last: bool = False) -> Iterator[pa.Table]:
-        """Yield the kernels that go straight, in row groups; each table is to be used before the next is asked for."""
+    def straight(self, is_last: bool = False) -> Iterator[Gathered]:
+        """Yield the kernels that go straight, in row groups; each to be used before the next is asked for."""
         for arrays, rows in self._ready:
             yield from self._gatherer.add(arrays, rows)
         self._ready = []

@@ -10,13 +10,31 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import ReadAgain, Rows
-from tracedb_rocprof import headers, link
+from tracedb_rocprof import headers
 from tracedb_rocprof.agents import gpus_of
+from tracedb_rocprof.gather import NONE, Gathered, Numbers
 from tracedb_rocprof.headers import Header
 from tracedb_rocprof.recording import Recording
-from tracedb_rocprof.stage import NARROW, STAGED, Stage, numbers
+from tracedb_rocprof.stage import FAR, NARROW, Stage
 
 SMALLEST_BYTES = 32 << 20
+SAME = {
+    "event_id": "event_id",
+    "start_ns": "start_ns",
+    "duration_ns": "duration_ns",
+    "stream": "stream_id",
+    "queue": "queue_id",
+    "correlation": "correlation_id",
+    "graph": "graph_id",
+    "graph_node": "graph_node_id",
+    "vgprs": "registers_per_thread",
+    "static_bytes": "static_shared_bytes",
+    "shared_bytes": "shared_bytes",
+}
+"""Columns that are those of the schema under another name."""
+INT32 = np.iinfo(np.int32)
+HALF = 31
+"""Durations are summed up in halves of so many bits: sums of whole ones may be too large for a double."""
 
 
 def is_possible(headed: list[tuple[int, Header]]) -> bool:
@@ -33,46 +51,76 @@ def is_possible(headed: list[tuple[int, Header]]) -> bool:
 
 
 class Straight:
-    """Makes rows of the schema from tables of kernels as the stage releases them."""
+    """Makes rows of the schema from columns of kernels as the stage releases them."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._texts = pa.array([], pa.string())
+        self._proc: int | None = None
         self.devices: dict[str, int] = {}
         """Device by the label of its agent, for the agents met so far."""
 
-    def rows(self, batch: pa.Table, recording: Recording) -> Rows:
+    def rows(self, batch: Gathered, recording: Recording) -> Rows:
         """Return the rows of kernels; they are to be taken before the next are asked for.
 
-        Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is.
+        Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is, or a size is negative.
         """
-        connection = self._stage.connection
-        made = batch.append_column("text", self._names(batch)).append_column(
-            "device_id", self._devices(batch, recording)
-        )
-        feed = made  # noqa: F841 - found by its name; what is registered would live as long as the transaction
-        connection.execute(link.TOTALS)
-        return Rows("kernel_event", connection.sql(link.straight(_columns(batch))), 0, is_ordered=False)
+        columns, count = batch
+        self._sum_up(columns, count)
+        made = {
+            "kind": pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array(["kernel"])),
+            "name": self._names(columns["name"]),
+            "is_counted": pa.array(np.zeros(count, np.bool_)),
+        }
+        if "agent" in columns:
+            made["device_id"] = self._devices(columns["agent"], recording)
+        for name, target in SAME.items():
+            if name in columns:
+                made[target] = _array(_narrow(columns[name]) if name in NARROW else columns[name])
+        for axis in "xyz":
+            if f"block_{axis}" in columns:
+                block = _sizes(columns[f"block_{axis}"])
+                made[f"block_{axis}"] = _array(block)
+                if f"grid_{axis}" in columns:
+                    made[f"grid_{axis}"] = _grids(columns[f"grid_{axis}"], block)
+        return Rows("kernel_event", pa.table(made), 0, is_ordered=False)
 
-    def _names(self, batch: pa.Table) -> pa.DictionaryArray:
+    def _sum_up(self, columns: dict[str, Numbers], count: int) -> None:
+        """Keep the sums by name."""
+        self._proc = int(columns["proc"][0])
+        places, durations = columns["name"] + 1, columns["duration_ns"]
+        calls = np.bincount(places)
+        high, low = (np.bincount(places, half) for half in (durations >> HALF, durations & (1 << HALF) - 1))
+        found = np.flatnonzero(calls)
+        feed = pa.table(  # noqa: F841 - DuckDB finds it by name
+            {"name": found - 1, "calls": calls[found], "high": high[found].astype(np.int64), "low": low[found]}
+        )
+        self._stage.connection.execute(
+            f"""INSERT INTO staged_total
+            SELECT ?, name, calls, high::HUGEINT * {1 << HALF} + low::BIGINT, ? FROM feed""",
+            [self._proc, int(columns["event_id"][count - 1])],
+        )
+
+    def _names(self, names: Numbers) -> pa.DictionaryArray:
         """Return the names; texts are numbered from 1 in the order in which they were met."""
         new = self._stage.texts.table(len(self._texts))["value"]
         if len(new):
             self._texts = pa.concat_arrays([self._texts, *new.chunks])
-        places = numbers(batch["name"], batch.num_rows) - 1
-        return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32), mask=places < 0), self._texts)
+        places = (names - 1).astype(np.int32)
+        texts = self._texts
+        if int(names.min()) < 1:
+            places[names < 1] = len(texts)
+            texts = pa.concat_arrays([texts, pa.array(["(no name)"])])
+        return pa.DictionaryArray.from_arrays(pa.array(places), texts, safe=False)
 
-    def _devices(self, batch: pa.Table, recording: Recording) -> pa.Array:
+    def _devices(self, agents: Numbers, recording: Recording) -> pa.Array:
         """Return the device of each kernel."""
-        if "agent" not in batch.column_names:
-            return pa.nulls(batch.num_rows, pa.int32())
-        agents = np.maximum(numbers(batch["agent"], batch.num_rows), 0)
-        self._meet(np.flatnonzero(np.bincount(agents)).tolist(), recording)
+        places = np.maximum(agents, 0)
+        self._meet(np.flatnonzero(np.bincount(places)).tolist(), recording)
         of_agent = np.full(self._stage.agents.count + 1, -1, np.int32)
         for label, device in self.devices.items():
             of_agent[self._stage.agents.number(label)] = device
-        found = of_agent[agents]
-        return pa.array(found, mask=found < 0)
+        return _array(of_agent[places], -1)
 
     def _meet(self, agents: list[int], recording: Recording) -> None:
         """Say which devices agents are, where there is a new one."""
@@ -84,19 +132,51 @@ class Straight:
         self.check(found)
         self.devices = found
 
+    def finish(self) -> None:
+        """Stage the agents met."""
+        for label in self.devices:
+            self._stage.connection.execute(
+                "INSERT INTO staged_seen VALUES (?, ?)", [self._proc, self._stage.agents.number(label)]
+            )
+
     def check(self, found: dict[str, int]) -> None:
         """Raise ``ReadAgain`` unless devices known now are those that rows were given."""
         if any(found.get(label) != device for label, device in self.devices.items()):
             raise ReadAgain
 
 
-def _columns(batch: pa.Table) -> str:
-    """Return the select list that gives a batch the columns and types of the staging table."""
-    made = []
-    for column in STAGED["kernel"].split(","):
-        name, kind = column.split()
-        if name not in batch.column_names:
-            made.append(f"NULL::{kind} AS {name}")
-        else:
-            made.append(f"TRY_CAST({name} AS INTEGER) AS {name}" if name in NARROW else name)
-    return ", ".join(made)
+def _array(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]], none: int = NONE) -> pa.Array:
+    """Return an array of Arrow in which ``none``, a value that no other is below, is NULL; so is ``NONE``."""
+    if int(values.min()) > none:
+        return pa.array(values)
+    return pa.array(values, mask=values <= none)
+
+
+def _narrow(values: Numbers) -> Numbers:
+    """Return values of 32 bits; others are none."""
+    low, high = int(values.min()), int(values.max())
+    if INT32.min <= low and high <= INT32.max:
+        return values
+    return np.where((values < INT32.min) | (values > INT32.max), NONE, values)
+
+
+def _sizes(blocks: Numbers) -> Numbers:
+    """Return sizes of blocks, of which 0 is none. Raises ``ReadAgain`` where one is negative."""
+    if int(blocks.min()) > 0:
+        return _narrow(blocks)
+    sizes = _narrow(np.where(blocks == 0, NONE, blocks))
+    if ((sizes < 0) & (sizes != NONE)).any():
+        raise ReadAgain
+    return sizes
+
+
+def _grids(grid: Numbers, block: Numbers) -> pa.Array:
+    """Return of how many blocks each grid, given in work-items, consists. Raises ``ReadAgain`` where it is negative."""
+    low, high = int(block.min()), int(block.max())
+    if low == high > 0 and int(grid.min()) >= 0 and int(grid.max()) < FAR:
+        return pa.array(grid if low == 1 else (grid + (low - 1)) // low)
+    is_there = (grid != NONE) & (block != NONE)
+    grid, block = np.where(is_there, grid, 0), np.where(is_there, block, 1)
+    if int(grid.min()) < 0 or int(grid.max()) >= FAR:
+        raise ReadAgain
+    return pa.array((grid + (block - 1)) // block, mask=~is_there)

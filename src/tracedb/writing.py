@@ -7,15 +7,51 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import duckdb
+import pyarrow as pa
 
 from tracedb import derive, labels, schema
 from tracedb.errors import ReadError
 from tracedb.ingester import Rows
 from tracedb.tasks import Loaded, Request, Task
 
+MANY_ROWS = 50_000
+
 
 class KnownBefore(Exception):
     """The database holds the file already; what was written is to be rolled back."""
+
+
+class _Blanks:
+    """Columns of NULL for those of a table that are not given.
+
+    DuckDB would make each a constant and then write it out value by value, which costs more than to read a column.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._schemas: dict[str, pa.Schema] = {}
+        self._zeros = pa.py_buffer(b"")
+
+    def added(self, table: str, rows: pa.Table) -> pa.Table:
+        """Return the rows with these columns; all share one buffer."""
+        if table not in self._schemas:
+            empty = self._connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
+            self._schemas[table] = empty.to_arrow_table().schema
+        count = rows.num_rows
+        if self._zeros.size < 8 * (count + 1):
+            self._zeros = pa.py_buffer(bytes(8 * (count + 1)))
+        given = set(rows.schema.names)
+        for field in self._schemas[table]:
+            if field.name in given:
+                continue
+            if pa.types.is_string(field.type):
+                buffers = [self._zeros] * 3  # which are NULL, where texts begin, texts
+            elif pa.types.is_primitive(field.type):
+                buffers = [self._zeros] * 2
+            else:
+                continue
+            rows = rows.append_column(field, pa.Array.from_buffers(field.type, count, buffers, count))
+        return rows
 
 
 class Writer:
@@ -37,6 +73,7 @@ class Writer:
         self._stamp = stamp
         self._is_ordered = True
         connection.execute("SET preserve_insertion_order = true")
+        self._blanks = _Blanks(connection)
         self._ids: dict[int, int] = {}
         self._open: int | None = None
         self._loaded: list[Loaded] = []
@@ -73,13 +110,15 @@ class Writer:
             return
         if rows.table not in schema.INGESTED_TABLES:
             raise ReadError(f"the ingester gave rows of {rows.table!r}, which is no table that ingesters fill")
-        incoming = rows.data  # noqa: F841 - DuckDB finds it by name
+        incoming = rows.data
         if rows.table == "annotation":
             connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming")
             return
         if rows.is_ordered != self._is_ordered:
             self._is_ordered = rows.is_ordered
             connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
+        if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
+            incoming = self._blanks.added(rows.table, incoming)
         connection.execute(
             f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
         )
