@@ -28,6 +28,8 @@ QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
 VALUE = "counter_value"
 LARGEST = 1 << 63
 MOST_LINES_BACK = 1_000
+ROOM_FOR_REST = 1 << 16
+"""For what follows the last whole record of the block before, if it is no longer."""
 
 
 @dataclass(frozen=True)
@@ -162,26 +164,50 @@ def _is_clean(data: bytes) -> bool:
     return bool(in_turn.all())
 
 
-def pieces(file: BinaryIO, parser: Parser) -> Iterator[bytes | memoryview]:
+class _Buffers:
+    """Memory for blocks, used again when a block is parsed: new memory is given zeroed, which takes as long as reading.
+
+    There is so much of it that each parser has a block and the reader another one.
+    """
+
+    def __init__(self, parsers: int) -> None:
+        self._free: Queue[bytearray] = Queue()
+        for _ in range(parsers + 2):  # the reader holds two when it moves what a block cuts off
+            self._free.put(bytearray())
+
+    def take(self, size: int) -> bytearray:
+        """Return a buffer of that size or larger, when there is one."""
+        found = self._free.get()
+        return found if len(found) >= size else bytearray(max(size, BLOCK_BYTES + ROOM_FOR_REST))
+
+    def give(self, block: bytes | memoryview) -> None:
+        """Take back the buffer that a block lies in."""
+        if isinstance(block, memoryview):
+            self._free.put(cast(bytearray, block.obj))
+
+
+def _pieces(file: BinaryIO, parser: Parser, buffers: _Buffers) -> Iterator[bytes | memoryview]:
     """Yield a file, from where it stands, in pieces that begin and end with a record."""
-    rest: bytes | memoryview = b""
-    wanted = BLOCK_BYTES
+    room, filled, wanted = buffers.take(BLOCK_BYTES), 0, BLOCK_BYTES
     while True:
-        room = bytearray(len(rest) + wanted)
-        room[: len(rest)] = rest
+        if len(room) < filled + wanted:
+            room = room[:filled] + bytes(wanted)
         view = memoryview(room)
-        read = cast(BufferedIOBase, file).readinto(view[len(rest) :])
+        read = cast(BufferedIOBase, file).readinto(view[filled : filled + wanted])
         if not read:
             break
-        data = view[: len(rest) + read]
-        cut = _last_end(room, len(data), parser)
+        filled += read
+        cut = _last_end(room, filled, parser)
         if cut:
-            yield data[:cut]
-            rest, wanted = data[cut:], BLOCK_BYTES
+            following = buffers.take(filled - cut + BLOCK_BYTES)
+            following[: filled - cut] = view[cut:filled]
+            yield view[:cut]
+            room, filled, wanted = following, filled - cut, BLOCK_BYTES
         else:
-            rest, wanted = data, max(BLOCK_BYTES, len(data))  # doubled, so that a file of one record is read in time
-    if bytes(rest).strip():
-        yield bytes(rest)
+            wanted = max(BLOCK_BYTES, filled)  # doubled, so that a file of one record is read in time
+    rest = bytes(room[:filled])
+    if rest.strip():
+        yield rest
 
 
 def _last_end(data: bytearray, size: int, parser: Parser) -> int:
@@ -195,10 +221,19 @@ def _last_end(data: bytearray, size: int, parser: Parser) -> int:
     return 0
 
 
-def parsed(blocks: Iterator[bytes | memoryview], parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
-    """Yield the blocks parsed, in order; threads read and parse so many blocks ahead of who takes them."""
+def parsed(file: BinaryIO, parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
+    """Yield a file, from where it stands, in blocks; threads read and parse so many ahead of who takes them."""
+    buffers = _Buffers(workers)
+    blocks = _pieces(file, parser, buffers)
+
+    def parse(data: bytes | memoryview) -> Block:
+        try:
+            return parser.parse(data)
+        finally:
+            buffers.give(data)
+
     if workers < 2:
-        yield from map(parser.parse, blocks)
+        yield from map(parse, blocks)
         return
     waiting: Queue[Future[Block] | BaseException | None] = Queue(workers + ahead)
     is_over = Event()
@@ -209,7 +244,7 @@ def parsed(blocks: Iterator[bytes | memoryview], parser: Parser, workers: int, a
                 for data in blocks:
                     if is_over.is_set():
                         return
-                    waiting.put(pool.submit(parser.parse, data))
+                    waiting.put(pool.submit(parse, data))
                 waiting.put(None)
             except BaseException as error:  # noqa: BLE001 - raised again where the blocks are taken
                 waiting.put(error)

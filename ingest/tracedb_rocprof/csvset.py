@@ -14,7 +14,7 @@ import pyarrow as pa
 from tracedb_rocprof import headers, straight
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import agent_of
-from tracedb_rocprof.blocks import Block, Parser, parsed, pieces
+from tracedb_rocprof.blocks import Block, Parser, parsed
 from tracedb_rocprof.gather import NONE, Gathered, Numbers
 from tracedb_rocprof.headers import Header, header_of
 from tracedb_rocprof.packed import opened
@@ -85,7 +85,7 @@ class SetReader:
         with opened(path, self._progress, damages) as file:
             file.readline(LONGEST_HEADER)
             ahead = AHEAD if self._stage.is_straight else 1
-            for block in parsed(pieces(file, parser), parser, self._cores, ahead):
+            for block in parsed(file, parser, self._cores, ahead):
                 if header.domain in LEFT_ASIDE:
                     self._left_aside(header.domain, block.rows)
                 elif block.rows:
@@ -204,7 +204,7 @@ class SetReader:
         said: dict[int, tuple[int, int]] = {}
         with opened(path, self._progress) as file:
             file.readline(LONGEST_HEADER)
-            for block in parsed(pieces(file, parser), parser, 1):
+            for block in parsed(file, parser, 1):
                 names = self._stage.texts.of(block.columns["name"], block.is_undecided).tolist()
                 calls = block.columns["calls"].to_pylist()
                 totals = block.columns["totaldurationns"].to_pylist()

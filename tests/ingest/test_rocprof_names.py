@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ingest.rocprof_files import AGENTS, ERAS, Value, direct, kernel, kernel_trace, proper
 from ingest.rocprof_loaded import names, read
 from tracedb_rocprof.account import Account
-from tracedb_rocprof.blocks import Parser, parsed, pieces
+from tracedb_rocprof.blocks import Parser, parsed
 from tracedb_rocprof.headers import header_of
 from tracedb_rocprof.texts import Texts
 
@@ -43,7 +43,7 @@ def parse(found: Sequence[str], era: str, writer: Callable[..., str]) -> tuple[d
     assert header is not None
     parser, texts, account = Parser(header), Texts(), Account()
     kept: dict[int, int] = {}
-    for block in parsed(pieces(file, parser), parser, 1):
+    for block in parsed(file, parser, 1):
         starts = block.columns["start_timestamp"].to_pylist()
         kept.update(zip(starts, texts.of(block.columns["kernel_name"], block.is_undecided).tolist(), strict=True))
         account.lost("line_unreadable", block.unreadable, "")
