@@ -17,6 +17,10 @@ import pyarrow as pa
 Numbers = npt.NDArray[np.int64]
 BATCH_ROWS = 1 << 17
 FEW = 32
+HELD = 1 << 16
+"""So many events are held back, while rows are written, for others that may come late."""
+DEVICES, QUEUES = 32, 1024
+"""So many have numbers that make lanes of 16 bits, which are sorted fastest."""
 LANES = """
 CREATE OR REPLACE TEMP TABLE clip_lane AS
 SELECT
@@ -60,8 +64,100 @@ class _Events(NamedTuple):
         yield from read(BATCH_ROWS)
 
 
-def clip(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
-    """Write the capture's ``clipped_event`` rows. Inside its transaction, after all events and devices."""
+class Passing:
+    """Finds what is cut while the rows of events are written, so that they need not be read back.
+
+    Events come about in the order of their starts: those that start before the latest ``HELD`` are settled, each but
+    the last ones of its lane, whose next event is still to come. ``is_whole``: nothing has come that this cannot take.
+    """
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self.devices: set[int] = set()
+        self._held = _Passed(*(np.empty(0, kind) for kind in (np.int16, np.int64, np.int64, np.int64)))
+        self._settled = np.iinfo(np.int64).min
+        """What starts before has been settled."""
+        self._found: list[tuple[Numbers, Numbers]] = []
+
+    def take(self, rows: pa.Table) -> None:
+        """Take the next rows of ``kernel_event``."""
+        if not self.is_whole or not rows.num_rows:
+            return
+        events = self._passed(rows)
+        if events is None or int(events.start.min()) < self._settled:
+            self.is_whole = False
+            self._held = self._held.at(slice(0))
+            self._found.clear()
+            return
+        self._settled = int(events.start[-HELD:].min())
+        self._settle(self._settled, self._held.and_then(events))
+
+    def _passed(self, rows: pa.Table) -> _Passed | None:
+        """Return what is needed of the rows, None where some are in no queue, or in one with an odd number."""
+        names = ("device_id", "queue_id", "start_ns", "duration_ns", "event_id")
+        if any(name not in rows.column_names or rows[name].null_count for name in names):
+            return None
+        device, queue, *others = (rows[name].to_numpy() for name in names)
+        if min(device.min(), queue.min()) < 0 or device.max() >= DEVICES or queue.max() >= QUEUES:
+            return None
+        self.devices.update(np.flatnonzero(np.bincount(device)).tolist())
+        return _Passed((device * QUEUES + queue).astype(np.int16), *others)
+
+    def _settle(self, limit: int, events: _Passed) -> None:
+        """Find what is cut of the events that start before ``limit``, as nothing to come does; hold the others."""
+        numbers = np.flatnonzero(np.bincount(events.lane))
+        number_of = np.zeros(int(numbers[-1]) + 1, np.int16)
+        number_of[numbers] = np.arange(len(numbers))
+        held = []
+        for mine in _places(number_of[events.lane], len(numbers)):
+            lane = events.at(mine)
+            if not bool((lane.start[1:] >= lane.start[:-1]).all()):
+                lane = lane.at(np.argsort(lane.start, kind="stable"))
+            end = int(np.searchsorted(lane.start, limit))
+            last = int(np.searchsorted(lane.start, lane.start[end - 1])) if end else 0
+            places, lengths = _cut_lane(lane.start, lane.duration, slice(0, last + 1))
+            self._found.append((lane.event_id[places], lengths))
+            held.append(lane.at(slice(last, None)))
+        self._held = _joined(held)
+
+    def finish(self) -> tuple[Numbers, Numbers]:
+        """Return the numbers of the events that are cut, and to how many ns; nothing may come after."""
+        if len(self._held.start):
+            self._settle(int(self._held.start.max()) + 1, self._held)
+        none = np.empty(0, np.int64)
+        numbers = np.concatenate([none, *(numbers for numbers, _ in self._found)])
+        lengths = np.concatenate([none, *(lengths for _, lengths in self._found)])
+        order = np.argsort(numbers)
+        return numbers[order], lengths[order]
+
+
+class _Passed(NamedTuple):
+    """Lane, times and number of events."""
+
+    lane: npt.NDArray[Any]
+    start: npt.NDArray[Any]
+    duration: npt.NDArray[Any]
+    event_id: npt.NDArray[Any]
+
+    def at(self, places: npt.NDArray[np.intp] | slice) -> _Passed:
+        return _Passed(*(array[places] for array in self))
+
+    def and_then(self, others: _Passed) -> _Passed:
+        return _joined([self, others])
+
+
+def _joined(parts: list[_Passed]) -> _Passed:
+    return _Passed(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def clip(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passing | None = None) -> None:
+    """Write the capture's ``clipped_event`` rows. Inside its transaction, after all events and devices.
+
+    ``passing`` has taken all events of the capture, if it is whole.
+    """
+    if passing is not None and passing.is_whole and passing.devices <= _of_amd(connection, capture_id):
+        _write(connection, capture_id, *passing.finish())
+        return
     connection.execute(LANES, {"capture": capture_id})
     ((count, lanes),) = connection.execute(
         "SELECT coalesce(sum(events), 0)::BIGINT, count(*) FROM clip_lane"
@@ -73,12 +169,24 @@ def clip(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
             events = _Events(count, high - low + 1, "main.kernel_event AS e", f"e.queue_id - {low}", capture_id)
         places, lengths = _cut(connection, events)
         if len(places):
-            numbers = _event_ids(connection, events, places)
-            cut = pa.table({"event_id": numbers, "clipped_duration_ns": lengths})  # noqa: F841 - found by name
-            connection.execute(
-                "INSERT INTO main.clipped_event BY NAME SELECT ?::INTEGER AS capture_id, * FROM cut", [capture_id]
-            )
+            _write(connection, capture_id, _event_ids(connection, events, places), lengths)
     connection.execute("DROP TABLE temp.clip_lane")
+
+
+def _of_amd(connection: duckdb.DuckDBPyConnection, capture_id: int) -> set[int]:
+    """Return the devices of the capture that are AMD's."""
+    found = connection.execute(
+        "SELECT device_id FROM main.device WHERE capture_id = ? AND vendor = 'AMD'", [capture_id]
+    ).fetchall()
+    return {device for (device,) in found}
+
+
+def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, numbers: Numbers, lengths: Numbers) -> None:
+    if len(numbers):
+        cut = pa.table({"event_id": numbers, "clipped_duration_ns": lengths})  # noqa: F841 - found by name
+        connection.execute(
+            "INSERT INTO main.clipped_event BY NAME SELECT ?::INTEGER AS capture_id, * FROM cut", [capture_id]
+        )
 
 
 def _cut(connection: duckdb.DuckDBPyConnection, events: _Events) -> tuple[npt.NDArray[np.intp], Numbers]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import duckdb
 
 from tracedb import nesting
+
+if TYPE_CHECKING:
+    from tracedb.clipping import Passing
 
 RANGES = "style NOT IN ('mark', 'gpu_projection') AND (duration_ns IS NOT NULL OR is_open)"
 
@@ -16,16 +21,16 @@ def begin(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
+def finish(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passing | None) -> None:
     """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
 
-    Inside its transaction, after all other rows of it.
+    Inside its transaction, after all other rows of it. ``passing`` may know already which events are clipped.
     """
     amd = connection.execute("SELECT 1 FROM main.device WHERE capture_id = ? AND vendor = 'AMD' LIMIT 1", [capture_id])
     if amd.fetchall():
         from tracedb import clipping  # its arrays take time to import
 
-        clipping.clip(connection, capture_id)
+        clipping.clip(connection, capture_id, passing)
     crossing = nesting.nest(
         connection,
         f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -14,7 +15,11 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Rows
 from tracedb.tasks import Loaded, Request, Task
 
+if TYPE_CHECKING:
+    from tracedb.clipping import Passing
+
 MANY_ROWS = 50_000
+"""Tables below are written as they come."""
 
 
 class KnownBefore(Exception):
@@ -78,6 +83,8 @@ class Writer:
         self._open: int | None = None
         self._loaded: list[Loaded] = []
         self._ranked_by_path: list[Loaded] = []
+        self._passing: Passing | None = None
+        self._has_passed = False
 
     def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
         """Insert everything and derive; returns the captures written. Raises ``KnownBefore``."""
@@ -102,6 +109,7 @@ class Writer:
             self._open = rows.part
             self._ids[rows.part] = self._free_id(rows.part)
             derive.begin(connection)
+            self._passing, self._has_passed = None, False
         if rows.part != self._open:
             raise ReadError("the ingester gave rows of a part before the capture row of the part before")
         capture_id = self._ids[rows.part]
@@ -119,9 +127,24 @@ class Writer:
             connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
         if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
             incoming = self._blanks.added(rows.table, incoming)
+        if rows.table == "kernel_event":
+            self._pass(rows.data)
         connection.execute(
             f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
         )
+
+    def _pass(self, data: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation) -> None:
+        """Have the first events seen as they pass, where they come from a queue and are many; then all others."""
+        if isinstance(data, pa.Table):
+            if not self._has_passed and data.num_rows >= MANY_ROWS and "queue_id" in data.column_names:
+                from tracedb.clipping import Passing  # its arrays take time to import
+
+                self._passing = Passing()
+            if self._passing is not None:
+                self._passing.take(data)
+        else:
+            self._passing = None
+        self._has_passed = True
 
     def _free_id(self, part: int) -> int:
         """Return the number for a capture: by the order of the paths where that is free, else the next."""
@@ -177,7 +200,7 @@ class Writer:
             },
         )
         self._note_rank(capture_id, recorded, path_rank)
-        derive.finish(connection, capture_id)
+        derive.finish(connection, capture_id, self._passing)
         self._loaded.append(self._read_back(capture_id))
         if recorded is None:
             self._ranked_by_path.append(self._loaded[-1])

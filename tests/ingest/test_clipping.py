@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracedb import clipping, schema
 
+Event = tuple[int, int, int | None, int | None, int | None]
 EVENTS = st.lists(
     st.tuples(
         st.integers(0, 12),  # start
@@ -39,11 +41,28 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+def cut(events: list[Event]) -> list[tuple[int, int]]:
+    """Return number and length of the events that are cut; they are numbered from 100."""
+    found = []
+    for number, (start, duration, device, queue, stream) in enumerate(events):
+        if device not in (0, 1) or (queue is None and stream is None):
+            continue
+        lane = (device, queue, None if queue is not None else stream)
+        later = [s for s, _, d, q, r in events if s > start and (d, q, None if q is not None else r) == lane]
+        if later and duration > min(later) - start:
+            found.append((100 + number, min(later) - start))
+    return found
+
+
+def clipped(database: duckdb.DuckDBPyConnection) -> list[tuple[int, int]]:
+    return database.execute("SELECT event_id, clipped_duration_ns FROM main.clipped_event ORDER BY ALL").fetchall()
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS | PLAIN, rows=st.sampled_from([1, 3, 1 << 20]), few=st.sampled_from([1, 9]))
 def test_any_events(
     database: duckdb.DuckDBPyConnection,
-    events: list[tuple[int, int, int | None, int | None, int | None]],
+    events: list[Event],
     rows: int,
     few: int,
 ) -> None:
@@ -55,23 +74,63 @@ def test_any_events(
                 ?::BIGINT AS queue_id, ?::BIGINT AS stream_id""",
             [100 + number, start, duration, device, queue, stream],
         )
-    wanted = []
-    for number, (start, duration, device, queue, stream) in enumerate(events):
-        if device not in (0, 1) or (queue is None and stream is None):
-            continue
-        lane = (device, queue, None if queue is not None else stream)
-        later = [s for s, _, d, q, r in events if s > start and (d, q, None if q is not None else r) == lane]
-        if later and duration > min(later) - start:
-            wanted.append((100 + number, min(later) - start))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(clipping, "BATCH_ROWS", rows)
         monkeypatch.setattr(clipping, "FEW", few)
         clipping.clip(database, 1)
-    found = database.execute("SELECT event_id, clipped_duration_ns FROM main.clipped_event ORDER BY ALL").fetchall()
-    assert found == sorted(wanted)
+    assert clipped(database) == cut(events)
 
 
 def test_other_captures_are_left_alone(database: duckdb.DuckDBPyConnection) -> None:
     database.execute("DELETE FROM main.kernel_event; DELETE FROM main.clipped_event")
     clipping.clip(database, 2)
     assert database.execute("SELECT count(*) FROM main.clipped_event").fetchone() == (0,)
+
+
+def passing(events: list[Event], rows: int, held: int, few: int = 9) -> clipping.Passing:
+    """Have events seen as they pass, so many at a time, with so many held back."""
+    found = clipping.Passing()
+    names = ("start_ns", "duration_ns", "device_id", "queue_id", "stream_id")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(clipping, "HELD", held)
+        monkeypatch.setattr(clipping, "FEW", few)
+        for first in range(0, len(events), rows):
+            taken = events[first : first + rows]
+            values = zip(*taken, strict=True)
+            columns = {name: pa.array(column, pa.int64()) for name, column in zip(names, values, strict=True)}
+            columns["event_id"] = pa.array(range(100 + first, 100 + first + len(taken)), pa.int64())
+            found.take(pa.table(columns))
+    return found
+
+
+class TestPassing:
+    @settings(max_examples=300, deadline=None)
+    @given(
+        events=PLAIN | EVENTS,
+        rows=st.sampled_from([1, 3, 7, 100]),
+        held=st.sampled_from([1, 4, 100]),
+        few=st.sampled_from([1, 9]),
+        is_sorted=st.booleans(),
+    )
+    def test_any_events(self, events: list[Event], rows: int, held: int, few: int, is_sorted: bool) -> None:
+        if is_sorted:
+            events.sort(key=lambda event: event[0])
+        found = passing(events, rows, held, few)
+        if is_sorted and all(device is not None and queue in (4, 5, 9) for _, _, device, queue, _ in events):
+            assert found.is_whole
+        if found.is_whole:
+            numbers, lengths = found.finish()
+            mine = [event if event[2] != 2 else (*event[:2], 0, 100 + (event[3] or 0), None) for event in events]
+            assert list(zip(numbers.tolist(), lengths.tolist(), strict=True)) == cut(mine)
+
+    def test_events_that_come_late(self) -> None:
+        events: list[Event] = [(start, 15, 0, 4, None) for start in (0, 10, 30, 20, 40)]
+        assert passing(events, 2, held=2).is_whole
+        assert not passing(events, 1, held=1).is_whole
+
+    def test_is_not_asked_where_a_device_is_not_of_amd(self, database: duckdb.DuckDBPyConnection) -> None:
+        database.execute("DELETE FROM main.kernel_event; DELETE FROM main.clipped_event")
+        clipping.clip(database, 1, passing([(0, 9, 2, 4, None), (5, 9, 2, 4, None)], 9, 9))
+        assert clipped(database) == []
+        clipping.clip(database, 1, passing([(0, 9, 1, 4, None), (5, 9, 1, 4, None)], 9, 9))
+        assert clipped(database) == [(100, 5)]

@@ -93,7 +93,7 @@ class TestFailures:
         ingest(trace(tmp_path / "a.json"), db=db)
         before = contents(db)
 
-        def finish(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
+        def finish(*given: object) -> None:
             raise duckdb.InvalidInputException("no more room")
 
         monkeypatch.setattr("tracedb.derive.finish", finish)

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from ingest.readings import as_dicts, instance
 from ingest.rocprof_files import ERAS, Set, Value, direct, kernel, kernel_trace, proper, small
 from ingest.rocprof_loaded import captures
+from tracedb import clipping, writing
 from tracedb.compiled import CHOICE
 from tracedb.ingester import Options, ReadAgain
-from tracedb.pipeline import ingest
+from tracedb.loading import load
+from tracedb.pipeline import detect, discover, ingest
+from tracedb.tasks import Request
 from tracedb_rocprof import blocks, gather, ingester, native, straight
 from tracedb_rocprof.blocks import Block, Parser
 from tracedb_rocprof.headers import header_of
@@ -201,6 +204,59 @@ class TestStraight:
             tmp_path / "1_kernel_trace.csv", [*kernels(4, Agent_Id="Agent 4"), *kernels(4, Agent_Id="Agent 7")]
         )
         assert straight_parts(tmp_path) == 3 - 1
+
+
+@pytest.mark.usefixtures("from_the_start")
+class TestWritten:
+    """What is written of kernels that go straight is what is written of staged ones."""
+
+    def written(self, folder: Path, name: str, cores: int) -> dict[str, list[Any]]:
+        database = folder / f"{name}.duckdb"
+        request = Request((folder / "run",), database, cores=cores)
+        (task,) = detect(discover(request.paths)).tasks
+        outcome = load(task, request, {})
+        assert outcome.error is None
+        with duckdb.connect(str(database), read_only=True) as connection:
+            return {
+                table: connection.execute(f"SELECT * FROM main.{table} ORDER BY ALL").fetchall()
+                for table in ("kernel_event", "clipped_event", "device", "ingest_issue")
+            }
+
+    @pytest.mark.parametrize("rows", [1, 50_000])
+    def test_columns_that_are_not_there_and_cut_events(
+        self, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(writing, "MANY_ROWS", rows)
+        asked: list[clipping.Passing] = []
+        finish = clipping.Passing.finish
+
+        def watched(passing: clipping.Passing) -> tuple[Any, Any]:
+            asked.append(passing)
+            return finish(passing)
+
+        monkeypatch.setattr(clipping.Passing, "finish", watched)
+        long = kernels(20)
+        long[4]["End_Timestamp"] = 5_000
+        kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", long)
+        staged = self.written(tmp_path, "staged", cores=1)
+        assert asked == []
+        assert self.written(tmp_path, "straight", cores=2) == staged
+        assert len(asked) == (rows == 1)
+        assert [(event, ns) for _, event, ns in staged["clipped_event"]] == [(5, 100)]
+
+    @pytest.mark.parametrize(("grid", "block"), [(-256, 64), (256, -64), (1 << 62, 64)])
+    def test_odd_sizes(self, grid: int, block: int, tmp_path: Path) -> None:
+        rows = kernels(9)
+        rows[7].update(Grid_Size_X=grid, Workgroup_Size_X=block)
+        kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", rows)
+        assert self.written(tmp_path, "straight", cores=2) == self.written(tmp_path, "staged", cores=1)
+
+    def test_sizes_that_are_not_there(self, tmp_path: Path) -> None:
+        rows = kernels(9)
+        rows[4].update(Workgroup_Size_X=0, Workgroup_Size_Y="", Grid_Size_Z="")
+        rows[5].update(Workgroup_Size_X=1 << 40, Grid_Size_X=1000)
+        kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", rows)
+        assert self.written(tmp_path, "straight", cores=2) == self.written(tmp_path, "staged", cores=1)
 
 
 @pytest.mark.usefixtures("from_the_start")
