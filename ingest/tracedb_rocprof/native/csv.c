@@ -6,14 +6,18 @@
 #define MOST_DIGITS 19
 #define FIRST_SLOTS 256
 #define EMPTY (-1)
+enum { NOT_PLAIN = -1, OUT_OF_MEMORY = -2 };
 
-/* The different texts of a column: an open hash table of their places. */
+/* What is known of a column: of texts, an open hash table of the places of the different ones. */
 struct dictionary {
     int32_t *slots;
-    uint64_t *hashes; /* of each text */
+    uint64_t *hashes;   /* of each text */
+    int32_t *followers; /* of each text, the one that came after it the last time */
     int64_t slot_count;
     uint64_t seed;
-    int32_t last; /* the text of the row before: records repeat themselves */
+    int32_t last;       /* the text of the row before */
+    const char *before; /* of a field passed over: the one of the row before */
+    int64_t length;     /* of that one; of a number, how many digits it had */
 };
 
 int tracedb_csv_interface(void) { return INTERFACE; }
@@ -31,14 +35,28 @@ int64_t tracedb_csv_lines(const char *data, int64_t size) {
     return lines;
 }
 
+static uint64_t mixed(uint64_t found, const char *text) {
+    uint64_t word;
+    memcpy(&word, text, 8);
+    found = (found ^ word) * 0xFF51AFD7ED558CCDu;
+    return found ^ found >> 32;
+}
+
+/* Names are long: four chains of multiplications run beside each other. */
 static uint64_t hash(uint64_t seed, const char *text, int64_t length) {
-    uint64_t found = seed ^ (uint64_t)length, word;
-    for (; length >= 8; length -= 8, text += 8) {
-        memcpy(&word, text, 8);
-        found = (found ^ word) * 0xFF51AFD7ED558CCDu;
-        found ^= found >> 32;
+    uint64_t found = seed ^ (uint64_t)length, word = 0;
+    if (length >= 32) {
+        uint64_t second = seed + 1, third = seed + 2, fourth = seed + 3;
+        for (; length >= 32; length -= 32, text += 32) {
+            found = mixed(found, text);
+            second = mixed(second, text + 8);
+            third = mixed(third, text + 16);
+            fourth = mixed(fourth, text + 24);
+        }
+        found ^= (second << 17 | second >> 47) ^ (third << 31 | third >> 33) ^ (fourth << 47 | fourth >> 17);
     }
-    word = 0;
+    for (; length >= 8; length -= 8, text += 8)
+        found = mixed(found, text);
     memcpy(&word, text, (size_t)length);
     found = (found ^ word) * 0xC4CEB9FE1A85EC53u;
     return found ^ found >> 29;
@@ -48,9 +66,12 @@ static int grow(struct dictionary *into, int64_t texts) {
     int64_t count = into->slot_count ? into->slot_count * 4 : FIRST_SLOTS;
     int32_t *slots = malloc((size_t)count * sizeof *slots);
     uint64_t *hashes = realloc(into->hashes, (size_t)count * sizeof *hashes);
+    int32_t *followers = realloc(into->followers, (size_t)count * sizeof *followers);
     if (hashes)
         into->hashes = hashes;
-    if (!slots || !hashes) {
+    if (followers)
+        into->followers = followers;
+    if (!slots || !hashes || !followers) {
         free(slots);
         return -1;
     }
@@ -72,13 +93,13 @@ static int same(const char *data, const struct column *column, int32_t text, con
     return column->lengths[text] == length && !memcmp(data + column->starts[text], field, (size_t)length);
 }
 
-/* Returns the place of a text among those of the column; -1 without memory. */
+static int holds(const char *from, const char *to, char letter) { return memchr(from, letter, (size_t)(to - from)) != NULL; }
+
+/* Returns the place of a text among those of the column; NOT_PLAIN where it holds the end of a line. */
 static int32_t place(const char *data, struct column *column, struct dictionary *known, const char *field,
                      int64_t length) {
-    if (column->texts && same(data, column, known->last, field, length))
-        return known->last;
     if (column->texts * 2 >= known->slot_count && grow(known, column->texts))
-        return -1;
+        return OUT_OF_MEMORY;
     uint64_t hashed = hash(known->seed, field, length);
     int64_t slot = (int64_t)(hashed & (uint64_t)(known->slot_count - 1));
     while (known->slots[slot] != EMPTY) {
@@ -87,78 +108,168 @@ static int32_t place(const char *data, struct column *column, struct dictionary 
             return known->last = text;
         slot = (slot + 1) & (known->slot_count - 1);
     }
+    if (holds(field, field + length, '\n') || holds(field, field + length, '\r'))
+        return NOT_PLAIN;
     int32_t text = (int32_t)column->texts++;
     known->slots[slot] = text;
     known->hashes[text] = hashed;
     column->starts[text] = field - data;
     column->lengths[text] = length;
+    known->followers[text] = text;
     return known->last = text;
 }
 
-/* Puts a whole number into its place; returns whether the field is one, or empty. */
-static int number(struct column *column, int64_t row, const char *field, const char *end) {
-    int64_t *value = (int64_t *)column->values + row;
-    column->is_missing[row] = field == end;
-    if (field == end) {
-        column->missing++;
-        *value = 0;
-        return 1;
-    }
-    int is_negative = *field == '-';
-    field += is_negative;
-    if (field == end || end - field > MOST_DIGITS)
-        return 0;
-    uint64_t sum = 0;
-    for (; field < end; field++) {
-        unsigned digit = (unsigned char)*field - '0';
-        if (digit > 9)
-            return 0;
-        sum = sum * 10 + digit;
-    }
-    if (sum > INT64_MAX)
-        return 0;
-    *value = is_negative ? -(int64_t)sum : (int64_t)sum;
-    return 1;
+/* Whether a line ends here, before its end or the end of the data. */
+static int at_line_end(const char *at, const char *end) {
+    return at == end || *at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n');
 }
 
-/* Where a field ends that begins at `at`, and where what it holds begins and ends; NULL for one that is not plain. */
-static const char *field_end(const char *at, const char *end, const char **from, const char **to) {
-    if (at < end && *at == '"') {
-        const char *quote = memchr(at + 1, '"', (size_t)(end - at - 1));
-        if (!quote || memchr(at, '\r', (size_t)(quote - at)))
-            return NULL;
-        *from = at + 1;
-        *to = quote;
-        return quote + 1;
-    }
-    *from = at;
-    for (; at < end && *at != ','; at++)
+/* Where the content of a field without quotes ends; NULL where it is not plain. */
+static const char *bare_end(const char *at, const char *end) {
+    for (; at < end && *at != ',' && *at != '\n'; at++)
         if (*at == '"' || *at == '\r')
-            return NULL;
-    *to = at;
+            return at_line_end(at, end) ? at : NULL;
     return at;
 }
 
-/* Parses a line without its end; returns 1, 0 where it is not plain, -1 without memory. */
-static int record(const char *data, const char *at, const char *end, struct column *columns, struct dictionary *known,
-                  int64_t count, int64_t row) {
-    for (int64_t i = 0; i < count; i++) {
-        const char *from, *to;
-        at = field_end(at, end, &from, &to);
-        if (!at || (i + 1 < count ? at >= end || *at != ',' : at != end))
-            return 0;
-        at++;
-        struct column *column = columns + i;
-        if (column->kind == NUMBER && !number(column, row, from, to))
-            return 0;
-        if (column->kind == TEXT) {
-            int32_t text = place(data, column, known + i, from, to - from);
-            if (text < 0)
-                return -1;
-            ((int32_t *)column->values)[row] = text;
+/* Parses a text; returns where the field ends, NULL where it is not plain or `status` says what else is wrong. */
+static const char *text_field(const char *data, const char *at, const char *end, struct column *column,
+                              struct dictionary *known, int64_t row, int *status) {
+    int is_quoted = at < end && *at == '"';
+    const char *from = at + is_quoted, *to;
+    int32_t *value = (int32_t *)column->values + row;
+    int32_t before = known->last;
+    if (is_quoted && column->texts) { /* sequences of records repeat themselves */
+        int32_t guess = known->followers[before];
+        int64_t length = column->lengths[guess];
+        if (length < end - from && from[length] == '"' && same(data, column, guess, from, length)) {
+            *value = known->last = guess;
+            return from + length + 1;
         }
     }
-    return 1;
+    to = is_quoted ? memchr(from, '"', (size_t)(end - from)) : bare_end(at, end);
+    if (!to)
+        return NULL;
+    int32_t text = place(data, column, known, from, to - from);
+    if (text == OUT_OF_MEMORY)
+        *status = -1;
+    else if (text >= 0)
+        known->followers[before] = text;
+    *value = text;
+    return text < 0 ? NULL : to + is_quoted;
+}
+
+/* Passes over a field; returns where it ends, NULL where it is not plain. */
+static const char *skipped_field(const char *at, const char *end, struct dictionary *known) {
+    int64_t length = known->length;
+    if (known->before && length < end - at && at[length] == ',' && !memcmp(at, known->before, (size_t)length))
+        return at + length; /* as plain as the one before */
+    const char *to;
+    if (at < end && *at == '"') {
+        to = memchr(at + 1, '"', (size_t)(end - at - 1));
+        if (!to || holds(at, to, '\n') || holds(at, to, '\r'))
+            return NULL;
+        to++;
+    } else {
+        to = bare_end(at, end);
+    }
+    known->before = at;
+    known->length = to ? to - at : 0;
+    return to;
+}
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+enum { MOST_GUESSED = 16 };
+#define EIGHT(byte) ((byte) * (uint64_t)0x0101010101010101)
+static const uint64_t POWER[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/* Reads one to eight digits at once, of eight bytes that must be there; returns whether they are digits. */
+static int digits(const char *at, int64_t count, uint64_t *value) {
+    uint64_t word;
+    memcpy(&word, at, 8);
+    word = (word ^ EIGHT(0x30)) << (64 - 8 * count); /* zeroes come first */
+    int is_good = !((((word & EIGHT(0x7F)) + EIGHT(0x76)) | word) & EIGHT(0x80));
+    word = word * 10 + (word >> 8);
+    *value = ((word & 0x000000FF000000FF) * 0x000F424000000064 +
+              (word >> 16 & 0x000000FF000000FF) * 0x0000271000000001) >> 32;
+    return is_good;
+}
+
+/* Parses a number of as many digits as the one before it in the column: where the next field begins is then known
+ * before this one is read. Returns where it ends, NULL where it is another one. */
+static const char *guessed(const char *at, const char *end, int64_t count, int64_t *value) {
+    uint64_t first, second = 0;
+    if (!count || end - at <= MOST_GUESSED || at[count] != ',')
+        return NULL;
+    if (count <= 8) {
+        if (!digits(at, count, &first))
+            return NULL;
+    } else {
+        if (!digits(at, 8, &first) || !digits(at + 8, count - 8, &second))
+            return NULL;
+        first = first * POWER[count - 8] + second;
+    }
+    *value = (int64_t)first;
+    return at + count;
+}
+#else
+enum { MOST_GUESSED = 0 };
+static const char *guessed(const char *at, const char *end, int64_t count, int64_t *value) {
+    (void)at, (void)end, (void)count, (void)value;
+    return NULL;
+}
+#endif
+
+/* Parses a whole number, or a field that is empty; returns where it ends, NULL where it is none. */
+static const char *number_field(const char *at, const char *end, struct column *column, struct dictionary *known,
+                                int64_t row) {
+    int64_t *value = (int64_t *)column->values + row;
+    column->is_missing[row] = 0;
+    const char *to = guessed(at, end, known->length, value);
+    if (to)
+        return to;
+    int is_quoted = at < end && *at == '"';
+    at += is_quoted;
+    int is_negative = at < end && *at == '-';
+    at += is_negative;
+    uint64_t sum = 0;
+    const char *first = at;
+    for (; at < end && (unsigned char)(*at - '0') < 10 && at - first <= MOST_DIGITS; at++)
+        sum = sum * 10 + (uint64_t)(*at - '0');
+    int64_t count = at - first;
+    if (count > MOST_DIGITS || sum > INT64_MAX || (is_negative && !count))
+        return NULL;
+    *value = is_negative ? -(int64_t)sum : (int64_t)sum;
+    column->is_missing[row] = !count;
+    column->missing += !count;
+    known->length = is_quoted || is_negative || count > MOST_GUESSED ? 0 : count;
+    if (is_quoted && (at == end || *at != '"'))
+        return NULL;
+    return at + is_quoted;
+}
+
+/* Parses a line; returns where it ends, NULL where it is not plain or `status` says what else is wrong. */
+static const char *record(const char *data, const char *at, const char *end, struct column *columns,
+                          struct dictionary *known, int64_t count, int64_t row, int *status) {
+    if (at_line_end(at, end))
+        return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        struct column *column = columns + i;
+        if (column->kind == NUMBER)
+            at = number_field(at, end, column, known + i, row);
+        else if (column->kind == TEXT)
+            at = text_field(data, at, end, column, known + i, row, status);
+        else
+            at = skipped_field(at, end, known + i);
+        if (!at)
+            return NULL;
+        if (i + 1 < count) {
+            if (at == end || *at != ',')
+                return NULL;
+            at++;
+        }
+    }
+    return at_line_end(at, end) ? at : NULL;
 }
 
 int tracedb_csv_parse(const char *data, int64_t size, struct column *columns, int64_t count, int64_t rows,
@@ -169,19 +280,18 @@ int tracedb_csv_parse(const char *data, int64_t size, struct column *columns, in
     for (int64_t i = 0; i < count; i++)
         known[i].seed = seed;
     const char *at = data, *end = data + size;
-    int is_good = 1;
+    int is_good = 1, status = 0;
     int64_t row = 0;
-    for (; at < end && is_good == 1; row++) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *stop = newline ? newline : end;
-        if (newline && stop > at && stop[-1] == '\r')
-            stop--;
-        is_good = row < rows && stop > at ? record(data, at, stop, columns, known, count, row) : 0;
-        at = newline ? newline + 1 : end;
+    for (; is_good == 1 && at < end; row++) {
+        at = row < rows ? record(data, at, end, columns, known, count, row, &status) : NULL;
+        is_good = at ? 1 : status;
+        if (at && at < end)
+            at += *at == '\r' ? 2 : 1;
     }
     for (int64_t i = 0; i < count; i++) {
         free(known[i].slots);
         free(known[i].hashes);
+        free(known[i].followers);
     }
     free(known);
     return is_good == 1 && row != rows ? 0 : is_good;
