@@ -16,8 +16,8 @@ from tracedb.schema import ROW_GROUP
 Numbers = npt.NDArray[np.int64]
 NONE = np.iinfo(np.int64).min
 """Stands for a value that is not there."""
-ROWS = 2 * ROW_GROUP
-"""So many rows are handed on at once: two cores then write a row group each, and none is left broken."""
+ROWS = 4 * ROW_GROUP
+"""So many rows are handed on at once: cores then write whole row groups side by side, and none is left broken."""
 
 
 class Gathered(NamedTuple):

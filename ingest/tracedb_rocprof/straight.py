@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import ReadAgain, Rows
+from tracedb.schema import ROW_GROUP
 from tracedb_rocprof import headers
 from tracedb_rocprof.agents import gpus_of
 from tracedb_rocprof.gather import NONE, Gathered, Numbers
@@ -83,7 +84,8 @@ class Straight:
                 made[f"block_{axis}"] = _array(block)
                 if f"grid_{axis}" in columns:
                     made[f"grid_{axis}"] = _grids(columns[f"grid_{axis}"], block)
-        return Rows("kernel_event", pa.table(made), 0, is_ordered=False)
+        in_groups = pa.table(made).to_batches(max_chunksize=ROW_GROUP)  # DuckDB has one thread read a batch
+        return Rows("kernel_event", pa.Table.from_batches(in_groups), 0, is_ordered=False)
 
     def _sum_up(self, columns: dict[str, Numbers], count: int) -> None:
         """Keep the sums by name."""

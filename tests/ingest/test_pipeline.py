@@ -102,6 +102,18 @@ class TestFailures:
         assert "no more room" in done.stderr
         assert contents(db) == before
 
+    def test_an_interrupt_that_duckdb_wraps(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        db = tmp_path / "db"
+        ingest(trace(tmp_path / "a.json"), db=db)
+        before = contents(db)
+
+        def finish(*given: object) -> None:
+            raise duckdb.InvalidInputException("exporting a stream from the object failed: KeyboardInterrupt:")
+
+        monkeypatch.setattr("tracedb.derive.finish", finish)
+        assert ingest(trace(tmp_path / "b.json", 5), db=db).exit_code == 130
+        assert contents(db) == before
+
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_no_new_file_where_everything_failed(self, tmp_path: Path, jobs: int) -> None:
         paths = [broken(tmp_path / "in" / f"{name}.json") for name in "ab"]

@@ -16,9 +16,10 @@ from ingest.rocprof_files import ERAS, Set, Value, direct, kernel, kernel_trace,
 from ingest.rocprof_loaded import captures
 from tracedb import clipping, writing
 from tracedb.compiled import CHOICE
+from tracedb.discovery import detect, discover
 from tracedb.ingester import Options, ReadAgain
 from tracedb.loading import load
-from tracedb.pipeline import detect, discover, ingest
+from tracedb.pipeline import ingest
 from tracedb.tasks import Request
 from tracedb_rocprof import blocks, gather, ingester, native, straight
 from tracedb_rocprof.blocks import Block, Parser
