@@ -34,7 +34,8 @@ def load(
     """Load one capture in one transaction; the database is locked only while rows are written.
 
     ``turn`` is entered before the database is opened and left after it is closed. ``begun``: what reads the capture
-    already. A fault of the file is in the outcome, and leaves the database as it was. Raises ``DatabaseBusy``, ``KeyboardInterrupt`` and errors of our own.
+    already. A fault of the file is in the outcome, and leaves the database as it was. Raises ``DatabaseBusy``,
+    ``KeyboardInterrupt`` and errors of our own.
     """
     outcome = Outcome(task.capture.files[0], task.size_bytes)
     try:
