@@ -56,16 +56,20 @@ def _add(connection: duckdb.DuckDBPyConnection, found: str) -> None:
 def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     """Try the library; False where there is none, where operators cross, or where there are too many."""
     library = native.library()
-    sizes = connection.execute(f"SELECT (SELECT count(*) FROM part_op), count(*) FROM ({CALLS})").fetchall()[0]
-    if library is None or sum(sizes) > MOST:
+    if library is None:
+        return False
+    ((operators, events),) = connection.execute(
+        "SELECT (SELECT count(*) FROM part_op), (SELECT count(launch_id) FROM link_gpu)"
+    ).fetchall()
+    if operators + events > MOST:
         return False
     lane, start, end, item = _columns(
         connection,
         f"SELECT lane_b, start_ns, end_ns, item_id FROM ({OPERATORS}) ORDER BY 1, 2, 3 DESC, tie, 4",
-        sizes[0],
+        operators,
     )
     call_lane, call_start, call_end, call = _columns(
-        connection, f"SELECT lane_b, start_ns, end_ns, call_id FROM ({CALLS}) ORDER BY 1, 2", sizes[1]
+        connection, f"SELECT lane_b, start_ns, end_ns, call_id FROM ({CALLS}) ORDER BY 1, 2", events
     )
     parent, around = lane, np.empty_like(call)  # parents take the place of the lanes, which are read no more by then
     code = library.tracedb_nest(
@@ -90,12 +94,12 @@ def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     return True
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> list[Column]:
-    """Return the four columns of a query of so many rows, which are never in memory twice."""
-    columns = [np.empty(rows, np.int64) for _ in range(4)]
+def _columns(connection: duckdb.DuckDBPyConnection, query: str, most: int) -> list[Column]:
+    """Return the four columns of a query of so many rows at most, which are never in memory twice."""
+    columns = [np.empty(most, np.int64) for _ in range(4)]
     place = 0
     for batch in pa.RecordBatchReader.from_stream(connection.sql(query)):
         for numbers, found in zip(columns, batch.columns, strict=True):
             numbers[place : place + batch.num_rows] = found
         place += batch.num_rows
-    return columns
+    return [numbers[:place] for numbers in columns]

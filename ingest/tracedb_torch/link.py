@@ -26,11 +26,17 @@ class Linker:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, header: Header, account: Account, has_fractions: bool
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        header: Header,
+        account: Account,
+        has_fractions: bool,
+        has_messages: bool,
     ) -> None:
         self._connection = connection
         self._header = header
         self._account = account
+        self._has_messages = has_messages
         self._is_whole_microseconds = not has_fractions and header.base_ns is None
         self._slack = MICROSECOND_SLACK_NS if self._is_whole_microseconds else 0
 
@@ -135,6 +141,9 @@ class Linker:
 
     def _messages(self) -> None:
         """Find what is said of a collective: by the kernel itself, else by the operator that launched it."""
+        if not self._has_messages:
+            self._connection.execute("CREATE OR REPLACE TEMP TABLE link_message (event_id BIGINT, message_id BIGINT)")
+            return
         self._connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE link_message AS
@@ -145,7 +154,6 @@ class Linker:
                 LEFT JOIN link_op AS o ON g.event_id = o.event_id
                 LEFT JOIN link_parent AS p ON o.op_id = p.op_id
                 WHERE g.kind = 'kernel' AND regexp_matches(t.value, '(?i)nccl|rccl|msccl')
-                    AND (SELECT count(*) FROM staged_message) > 0
             )
 
             SELECT event_id, event_id AS message_id FROM part_gpu

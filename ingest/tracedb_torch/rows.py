@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tracedb_torch.ahead import Reading
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.link import Linker
 from tracedb_torch.reader import Reader
-from tracedb_torch.stage import Stage, drop_rows
+from tracedb_torch.stage import HELD, STARTED, Met, Stage, drop_rows
 from tracedb_torch.stream import GZIP, ZSTD
 
 HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
@@ -44,20 +44,22 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         account.warned("stream_damaged", 1, stream.fault)
     header = header_of(reader.trace, account)
     _check(scratch, account)
-    _drop_zero_times(scratch, account)
-    pids = parts.processes(scratch)
+    dropped = _drop_zero_times(scratch, account, stage.met)
+    callers = stage.met["launch"].processes
+    pids = list(callers) if len(callers) == 1 and not dropped else parts.processes(scratch)
     _check_single(scratch, header, account, len(pids))
     if len(pids) > 1:
         parts.split(scratch, pids, account)
+    rows = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
     for part, pid in enumerate(pids or [None]):
         if len(pids) > 1 and pid is not None:
             parts.use(scratch, pid, part == 0)
         else:
             parts.use_all(scratch)
-        yield from Linker(scratch, header, account, reader.has_fractions).rows(part)
+        yield from Linker(scratch, header, account, reader.has_fractions, stage.has_messages).rows(part)
         yield Rows("device", _devices(scratch, header, account), part)
         is_last = part == max(len(pids), 1) - 1
-        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last)
+        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows)
 
 
 def _helpers(path: Path, options: Options) -> int:
@@ -94,16 +96,22 @@ def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: A
     )
 
 
-def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
-    """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock."""
-    for table in ("gpu", "launch", "op", "annotation"):
-        ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
-        if not zeros:
+def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, met: Mapping[str, Met]) -> bool:
+    """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock.
+
+    Returns whether there were any.
+    """
+    dropped = False
+    for table in HELD:
+        if not met[table].has_zero_start:
             continue
+        ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
         ((middle,),) = scratch.execute(f"SELECT quantile_disc(start_ns, 0.5) FROM staged_{table}").fetchall()
         if middle > 86_400_000_000_000:
             drop_rows(scratch, table, "start_ns = 0")
             account.lost("timestamp_zero", zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
+            dropped = True
+    return dropped
 
 
 def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account) -> pa.Table:
@@ -156,15 +164,16 @@ def _closing(
     part: int,
     processes: int,
     is_last: bool,
+    rows: int | None,
 ) -> Iterator[Rows]:
-    """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last."""
-    gave = scratch.execute(
-        " + ".join(
-            f"(SELECT count(*) FROM part_{table})" for table in ("gpu", "launch", "op", "annotation", "memory")
-        ).join(("SELECT ", ""))
-    ).fetchone()
-    gpu = scratch.execute("SELECT count(*), min(start_ns) FROM part_gpu").fetchone()
-    rows, (gpu_rows, first_ns) = (gave or (0,))[0], gpu or (0, None)
+    """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last.
+
+    ``rows``: how many it gave; None where that must be counted.
+    """
+    if rows is None:
+        counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in STARTED)
+        ((rows,),) = scratch.execute(f"SELECT {counts}").fetchall()
+    ((gpu_rows, first_ns),) = scratch.execute("SELECT count(*), min(start_ns) FROM part_gpu").fetchall()
     for other in capture.duplicates:
         account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
     if not gpu_rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from types import TracebackType
 
 import duckdb
@@ -33,7 +34,27 @@ TABLES = {
 FLUSH_ROWS = 60_000
 HELD = ("gpu", "launch", "op", "annotation")
 """Tables that stay in Arrow's memory, and are queried there, while all rows take no more than ``HELD_BYTES``."""
+STARTED = (*HELD, "memory")
+"""Tables whose rows have a start and a process."""
 HELD_BYTES = 64 << 20  # of some 550 MB of JSON
+
+
+@dataclass
+class Met:
+    """What the rows of a staging table had: it saves asking for it, which costs a small trace as much as linking."""
+
+    rows: int = 0
+    has_zero_start: bool = False
+    processes: set[int] = field(default_factory=set)
+    """Their number, where it is one; of several, at least two."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch with start and process."""
+        self.rows += batch.num_rows
+        self.has_zero_start = self.has_zero_start or bool((batch.column("start_ns").to_numpy() == 0).any())
+        if len(self.processes) < 2:
+            found = batch.column("pid").to_numpy(zero_copy_only=False)
+            self.processes |= {int(found.min()), int(found.max())}
 
 
 class Stage:
@@ -46,9 +67,11 @@ class Stage:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
+        self.met = {name: Met() for name in STARTED}
         self._rows = 0
         self._bytes = 0
         self._is_held = True
+        self._has_messages = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracedb-stage")
         self._pending: Future[None] | None = None
 
@@ -66,8 +89,11 @@ class Stage:
         """Take a batch whose columns stand in the order of the table."""
         if not batch.num_rows:
             return
+        if table in STARTED:
+            self.met[table].add(batch)
         if table in HELD and self._is_held:
             batch = narrowed(batch)
+        self._has_messages = self._has_messages or table == "message"
         self._waiting[table].append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -76,6 +102,11 @@ class Stage:
             self._create(TABLES)
         if not self._is_held and self._rows >= FLUSH_ROWS:
             self._flush(TABLES)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether any event told of a collective."""
+        return self._has_messages
 
     def finish(self) -> None:
         """Make everything that was taken ready for queries, as ``staged_NAME``."""

@@ -6,6 +6,8 @@ Used at load for framework operators, annotations and calls alike. The statement
 
 from __future__ import annotations
 
+from functools import cache
+
 import duckdb
 
 from tracedb import rooms
@@ -55,6 +57,13 @@ def drop(connection: duckdb.DuckDBPyConnection) -> None:
 
 def run(connection: duckdb.DuckDBPyConnection, name: str, slack_ns: int) -> None:
     """Run the statements of ``sql/derive/NAME.sql`` with the parameter ``slack``."""
-    for statement in connection.extract_statements(rooms.text("sql", "derive", f"{name}.sql")):
-        parameters = {"slack": slack_ns} if statement.named_parameters else None
-        connection.execute(statement, parameters)
+    for statement, takes_slack in _statements(name):
+        connection.execute(statement, {"slack": slack_ns} if takes_slack else None)
+
+
+@cache  # with every file that is loaded
+def _statements(name: str) -> list[tuple[str, bool]]:
+    """Return the statements of a file, and which take the parameter ``slack``."""
+    with duckdb.connect(":memory:") as parser:
+        found = parser.extract_statements(rooms.text("sql", "derive", f"{name}.sql"))
+        return [(statement.query, bool(statement.named_parameters)) for statement in found]
