@@ -1,112 +1,127 @@
-"""One capture into the database: read, then load and derive in one transaction."""
+"""Captures into the database, which is opened for as short as can be."""
 
 from __future__ import annotations
 
-import hashlib
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import duckdb
-import pyarrow as pa
 
 from tracedb import blank, ingester, schema, views
-from tracedb.database import attached, check_version, is_ours, transaction, workbench
-from tracedb.errors import DatabaseBusy, ReadError, TracedbError
-from tracedb.ingester import Begun
-from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task, options_of
-from tracedb.writing import KnownBefore, Writer
+from tracedb.database import attached, check_version, is_ours, workbench
+from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.ingester import Begun, Ingester, Registered
+from tracedb.job import Job, Progress
+from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task
 
-ROOMY_LIMIT = "1GB"
-"""For the database engine where its usual memory did not suffice and the user set no limit."""
+READ_SECONDS = 1.0
+"""After so long what was read is written: it lies in memory, and is large where reading it took long."""
+SMALL_BYTES = 2 << 20
+MOST_TOGETHER = 16
+
+Turn = Callable[[], AbstractContextManager[None]]
+
+
+def together(tasks: Sequence[Task], jobs: int) -> list[list[Task]]:
+    """Return the tasks in groups that are loaded in one go, small ones of a source together; the longest come first."""
+    groups: list[list[Task]] = [[task] for task in tasks if task.size_bytes > SMALL_BYTES]
+    groups.sort(key=lambda group: -group[0].size_bytes)
+    by_source: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.size_bytes <= SMALL_BYTES:
+            by_source.setdefault(task.source, []).append(task)
+    for small in by_source.values():
+        each = min(MOST_TOGETHER, -(-len(small) // (2 * jobs)))
+        groups += [small[first : first + each] for first in range(0, len(small), each)]
+    return groups
 
 
 def load(
-    task: Task,
+    tasks: Sequence[Task],
     request: Request,
     known: dict[int, set[str]],
-    progress: Callable[[int], None] = lambda done: None,
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    progress: Progress = lambda done: None,
+    turn: Turn = nullcontext,
     begun: Begun | None = None,
-) -> Outcome:
-    """Load one capture in one transaction; the database is locked only while rows are written.
+) -> list[Outcome]:
+    """Load captures of one source, each in one transaction; the database is locked only while rows are written.
 
-    ``turn`` is entered before the database is opened and left after it is closed. ``begun``: what reads the capture
-    already. A fault of the file is in the outcome, and leaves the database as it was. Raises ``DatabaseBusy``,
-    ``KeyboardInterrupt`` and errors of our own.
+    Opening and closing it takes longer than loading a small capture, so that is done once for as many as are read in
+    ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: what reads the
+    first capture already. A fault of a file is in its outcome, and leaves the database as it was. Raises
+    ``DatabaseBusy``, ``KeyboardInterrupt`` and errors of our own.
     """
-    outcome = Outcome(task.capture.files[0], task.size_bytes)
-    try:
-        if task.size_bytes in known and digest_of(task.capture.files) in known[task.size_bytes]:
-            outcome.is_known = True
-            progress(task.size_bytes)
-            return outcome
+    jobs = [Job(task, request, progress, begun if place == 0 else None) for place, task in enumerate(tasks)]
+    waiting = deque(job for job in jobs if not job.is_settled(known))
+    source = next(pair for pair in ingester.load(tasks[0].source))
+    while waiting:
+        _load_some(waiting, source, turn)
+    for job in jobs:
+        if job.is_to_repeat:
+            job.repeat()
+            _load_some(deque([job]), source, turn)
+    return [job.outcome for job in jobs]
+
+
+def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: Turn) -> None:
+    """Take jobs, at least one, for as long as reading them may last, and write what they gave."""
+    request = waiting[0].request
+    wanted = source[1].memory_limit if isinstance(source[1], ingester.Weighed) else MEMORY_LIMIT
+    taken: list[Job] = []
+    ends = time.monotonic() + READ_SECONDS
+    with workbench(request.memory_limit or wanted, request.cores, request.database) as bench:
         try:
-            _load(task, request, outcome, progress, turn, begun)
-        except ingester.ReadAgain:
-            _load(task, request, outcome, None, turn)
-        except duckdb.OutOfMemoryException:
-            if request.memory_limit is not None:
-                raise
-            _load(task, replace(request, memory_limit=ROOMY_LIMIT), outcome, None, turn)
+            while waiting and (not taken or time.monotonic() < ends):
+                taken.append(waiting.popleft())
+                taken[-1].read(source, bench)
+            ready = [job for job in taken if job.is_ready]
+            if ready:
+                with turn():
+                    _write(ready, bench, request.database)
+        finally:
+            for job in taken:
+                job.close()
+
+
+def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path) -> None:
+    existed = database.exists()
+    try:
+        is_copy = not existed and blank.place(database)
+        with attached(bench, database):
+            _write_attached(jobs, database, is_copy)
     except DatabaseBusy:
         raise
-    except TracedbError as error:
-        outcome.error, outcome.loaded = str(error), []
-    except (OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
-        if "KeyboardInterrupt" in str(error):  # which came while DuckDB had Python hand it a table
-            raise KeyboardInterrupt from error
-        outcome.error, outcome.loaded = _one_line(error), []
-    return outcome
+    except (TracedbError, OSError, duckdb.Error) as error:
+        for job in jobs:
+            if job.outcome.error is None:
+                job.fail(error)
+    finally:
+        if not existed and not any(job.outcome.loaded for job in jobs):
+            _remove_if_empty(database)
 
 
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return f"not enough memory ({text[:200]}); raise --memory-limit"
-    return text[:500]
+def _write_attached(jobs: Sequence[Job], database: Path, is_copy: bool) -> None:
+    """Write; the tables and views come with the first capture that is written."""
+    is_prepared = False
 
+    def make_ready(connection: duckdb.DuckDBPyConnection) -> None:
+        if not is_prepared:
+            prepare(connection, database)
+            if is_copy:
+                blank.mark_new(connection)
 
-def _load(
-    task: Task,
-    request: Request,
-    outcome: Outcome,
-    progress: Callable[[int], None] | None,
-    turn: Callable[[], AbstractContextManager[None]],
-    begun: Begun | None = None,
-) -> None:
-    """Load a capture; without ``progress`` for the second time."""
-    registered, source = next(pair for pair in ingester.load(task.source))
-    hashing = _Hashing(task.capture.files)
-    existed = request.database.exists()
-    wanted = source.memory_limit if isinstance(source, ingester.Weighed) else MEMORY_LIMIT
-    with workbench(request.memory_limit or wanted, request.cores, request.database) as connection:
-        rows = source.read(task.capture, connection, options_of(request, progress, begun))
-        first = next(rows, None)
-        if first is None:
-            raise ReadError(f"ingester {registered.name} gave no rows")
-        with turn():
-            try:
-                is_copy = not existed and blank.place(request.database)
-                with attached(connection, request.database), transaction(connection):
-                    prepare(connection, request.database)
-                    if is_copy:
-                        blank.mark_new(connection)
-                    stamp = f"{registered.distribution} {registered.version}"
-                    loader = Writer(connection, task, request, hashing.result, stamp)
-                    outcome.loaded = loader.run(first, rows)
-            except KnownBefore:
-                outcome.is_known = True
-            except BaseException:
-                if not existed:
-                    _remove_if_empty(request.database)
-                raise
+    for job in jobs:
+        is_prepared = job.write(make_ready) or is_prepared
+        job.close()  # before the database is closed below it
 
 
 def _remove_if_empty(database: Path) -> None:
     """Remove a file that this run created and that nothing was committed to."""
+    if not database.exists():
+        return
     try:
         with duckdb.connect(str(database), read_only=True) as connection:
             empty = not is_ours(connection) or connection.execute("FROM main.capture LIMIT 1").fetchone() is None
@@ -127,36 +142,3 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     check_version(connection, database)
     if views.outdated(connection):
         views.install(connection)
-
-
-def digest_of(paths: Sequence[Path]) -> str:
-    """Return the SHA-256 over the bytes of all files."""
-    digest = hashlib.sha256()
-    block = memoryview(bytearray(1 << 18))  # filled again and again: it stays in the cache of a core
-    for path in paths:
-        with path.open("rb", buffering=0) as file:
-            while read := file.readinto(block):
-                digest.update(block[:read])
-    return digest.hexdigest()
-
-
-class _Hashing:
-    """Hashes files beside the reading; hashing releases the interpreter lock."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._digest: str | None = None
-        self._error: OSError | None = None
-        self._thread = Thread(target=self._run, args=(paths,), name="tracedb-hash", daemon=True)
-        self._thread.start()
-
-    def _run(self, paths: Sequence[Path]) -> None:
-        try:
-            self._digest = digest_of(paths)
-        except OSError as error:
-            self._error = error
-
-    def result(self) -> str:
-        self._thread.join()
-        if self._digest is None:
-            raise self._error or OSError("the file could not be hashed")
-        return self._digest

@@ -11,7 +11,7 @@ from tracedb import clocks, views
 from tracedb.database import attached, open_read_only, transaction, workbench
 from tracedb.discovery import detect, discover
 from tracedb.errors import DatabaseBusy
-from tracedb.loading import load, prepare
+from tracedb.loading import load, prepare, together
 from tracedb.tasks import Outcome, Request
 
 
@@ -25,7 +25,7 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
     found = detect(discover(request.paths))
     known, free = known_captures(request.database)
     request = replace(request, first_capture_id=free)
-    outcomes = [load(task, request, known) for task in found.tasks]
+    outcomes = [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
     finish(request, outcomes)
     return outcomes
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Capture
-from tracedb.loading import load
+from tracedb.loading import load, together
 from tracedb.tasks import Loaded, Outcome, Request, Task
 
 QUIET_START = (
@@ -45,15 +45,17 @@ def load_all(
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    ``begun``: what reads the first task's capture already, in this process. A worker that dies costs the file that it
-    was reading, named in the outcome. Raises ``DatabaseBusy``.
+    ``begun``: what reads the first task's capture already, in this process; it is not a small one. A worker that dies
+    costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
     """
+    groups = together(tasks, max(jobs, 1))
     if jobs <= 1 or len(tasks) <= 1:
-        for task in tasks:
-            report(load(task, request, known, progress, begun=begun))
-            begun = None
+        for group in groups:
+            mine = begun if group[0] is tasks[0] else None
+            for outcome in load(group, request, known, progress, begun=mine):
+                report(outcome)
         return
-    _Pool(tasks, request, known, progress, report).run(min(jobs, len(tasks)))
+    _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))
 
 
 class _Pool:
@@ -61,13 +63,13 @@ class _Pool:
 
     def __init__(
         self,
-        tasks: Sequence[Task],
+        groups: Sequence[list[Task]],
         request: Request,
         known: dict[int, set[str]],
         progress: Callable[[int], None],
         report: Callable[[Outcome], None],
     ) -> None:
-        self._tasks = sorted(tasks, key=lambda task: -task.size_bytes)  # the longest first, so that none comes last
+        self._groups = list(groups)  # the longest first, so that none comes last
         self._setup = json.dumps({"request": _to_json(request), "known": {k: sorted(v) for k, v in known.items()}})
         self._progress = progress
         self._report = report
@@ -87,7 +89,7 @@ class _Pool:
                     thread.join(0.2)  # a join without limit would not see Ctrl-C
         except BaseException:
             with self._state:
-                self._tasks.clear()
+                self._groups.clear()
                 for process in self._processes:
                     process.send_signal(signal.SIGINT)
             for process in self._processes:
@@ -98,9 +100,9 @@ class _Pool:
         if self._busy:
             raise DatabaseBusy(self._busy)
 
-    def _next(self) -> Task | None:
+    def _next(self) -> list[Task] | None:
         with self._state:
-            return self._tasks.pop(0) if self._tasks and not self._busy else None
+            return self._groups.pop(0) if self._groups and not self._busy else None
 
     def _serve(self) -> None:
         try:
@@ -108,20 +110,21 @@ class _Pool:
         except BaseException as error:  # noqa: BLE001 - raised again where the threads are waited for
             with self._state:
                 self._failure = error
-                self._tasks.clear()
+                self._groups.clear()
 
     def _work(self) -> None:
         process: subprocess.Popen[str] | None = None
-        while (task := self._next()) is not None:
+        while (group := self._next()) is not None:
             try:
                 if process is None or process.poll() is not None:
                     process = self._start()
-                outcome = self._one(process, task)
+                outcomes = self._load(process, group)
             except OSError as error:
                 reason = f"no worker process could be started to read it ({error}); try --jobs 1"
-                outcome = Outcome(task.capture.files[0], task.size_bytes, error=reason)
+                outcomes = [_failed(task, reason) for task in group]
             with self._state:
-                self._report(outcome)
+                for outcome in outcomes:
+                    self._report(outcome)
         if process is not None and process.stdin is not None and process.poll() is None:
             process.stdin.close()
             process.wait()
@@ -138,11 +141,11 @@ class _Pool:
         _send(process.stdin, self._setup)
         return process
 
-    def _one(self, process: subprocess.Popen[str], task: Task) -> Outcome:
-        """Have one task done; hold the database for the worker while it writes."""
+    def _load(self, process: subprocess.Popen[str], group: list[Task]) -> list[Outcome]:
+        """Have tasks done; hold the database for the worker while it writes. A dead worker's are tried singly."""
         holds = False
         try:
-            _send(process.stdin, json.dumps(_task_to_json(task)))
+            _send(process.stdin, json.dumps([_task_to_json(task) for task in group]))
             assert process.stdout is not None
             for line in process.stdout:
                 message = json.loads(line)
@@ -157,20 +160,26 @@ class _Pool:
                     holds = False
                 elif "busy" in message:
                     self._busy = message["busy"]
-                    return Outcome(task.capture.files[0], task.size_bytes, error=message["busy"])
+                    return [_failed(task, message["busy"]) for task in group]
                 else:
-                    return _outcome_from_json(message)
+                    return [_outcome_from_json(outcome) for outcome in message["outcomes"]]
         except BrokenPipeError:
             pass
         finally:
             if holds:
                 self._database.release()
         code = process.wait()
-        return Outcome(
-            task.capture.files[0],
-            task.size_bytes,
-            error=f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1",
-        )
+        if len(group) > 1:
+            with self._state:
+                self._groups += [[task] for task in group]
+            return []
+        return [
+            _failed(group[0], f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1")
+        ]
+
+
+def _failed(task: Task, reason: str) -> Outcome:
+    return Outcome(task.capture.files[0], task.size_bytes, error=reason)
 
 
 def _send(stream: IO[str] | None, line: str) -> None:
@@ -272,8 +281,9 @@ def _serve_parent() -> None:
     request = _request_from_json(setup["request"])
     known = {int(size): set(digests) for size, digests in setup["known"].items()}
     while line := sys.stdin.readline():
-        task = _task_from_json(json.loads(line))
+        group = [_task_from_json(fields) for fields in json.loads(line)]
         try:
-            say(_outcome_to_json(load(task, request, known, lambda done: say({"progress": done}), turn)))
+            outcomes = load(group, request, known, lambda done: say({"progress": done}), turn)
+            say({"outcomes": [_outcome_to_json(outcome) for outcome in outcomes]})
         except DatabaseBusy as error:
             say({"busy": str(error)})

@@ -77,5 +77,5 @@ class TestDatabaseFile:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "open\n"
-            outcome = load(found.tasks[0], Request((), db, first_capture_id=2), {})
+            (outcome,) = load(found.tasks, Request((), db, first_capture_id=2), {})
         assert (outcome.error, len(outcome.loaded)) == (None, 1)

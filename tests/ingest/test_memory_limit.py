@@ -22,7 +22,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
 
 def outcome(request: Request) -> Outcome:
     (task,) = discovery.detect(discovery.discover(request.paths)).tasks
-    return loading.load(task, request, {})
+    return loading.load([task], request, {})[0]
 
 
 def test_read_again_with_more(request_: Request) -> None:

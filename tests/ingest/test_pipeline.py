@@ -125,7 +125,7 @@ class TestFailures:
         found = discovery.detect(paths)
         paths[1].unlink()
         request = Request(tuple(paths), tmp_path / "db")
-        outcomes = [load(task, request, {}) for task in found.tasks]
+        outcomes = load(found.tasks, request, {})
         assert [outcome.error is None for outcome in outcomes] == [True, False, True]
         assert "No such file" in str(outcomes[1].error)
 

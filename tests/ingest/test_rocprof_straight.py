@@ -215,7 +215,7 @@ class TestWritten:
         database = folder / f"{name}.duckdb"
         request = Request((folder / "run",), database, cores=cores)
         (task,) = detect(discover(request.paths)).tasks
-        outcome = load(task, request, {})
+        (outcome,) = load([task], request, {})
         assert outcome.error is None
         with duckdb.connect(str(database), read_only=True) as connection:
             return {

@@ -144,7 +144,7 @@ class TestCommand:
         request = tasks.Request((path,), tmp_path / "db", cores=2)
         begun = command._begin(found.tasks[0], request, read.append)
         assert begun is not None
-        outcome = loading.load(found.tasks[0], request, {}, read.append, begun=begun)
+        outcome = loading.load(found.tasks[:1], request, {}, read.append, begun=begun)[0]
         begun.close()
         assert outcome.error is None
         assert outcome.loaded[0].kernels == 20
@@ -164,7 +164,7 @@ class TestCommand:
         path.unlink()
         request = tasks.Request((path,), tmp_path / "db", cores=2)
         begun = command._begin(found.tasks[0], request, lambda done: None)
-        outcome = loading.load(found.tasks[0], request, {}, begun=begun)
+        outcome = loading.load(found.tasks[:1], request, {}, begun=begun)[0]
         assert outcome.error is not None
         assert "No such file" in outcome.error
         assert not (tmp_path / "db").exists()
@@ -179,6 +179,6 @@ class TestCommand:
         for name, is_begun in (("a", False), ("b", True)):
             request = tasks.Request((path,), tmp_path / name, cores=2)
             begun = command._begin(found.tasks[0], request, lambda done: None) if is_begun else None
-            results.append(loading.load(found.tasks[0], request, {}, begun=begun).loaded)
+            results.append(loading.load(found.tasks[:1], request, {}, begun=begun)[0].loaded)
         assert results[0] == results[1]
         assert results[0][0].status == "truncated"

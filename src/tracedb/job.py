@@ -1,0 +1,132 @@
+"""One capture on its way into the database: read on a connection of its own, then written in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+
+from tracedb import ingester
+from tracedb.database import ALIAS, transaction
+from tracedb.errors import DatabaseBusy, ReadError, TracedbError
+from tracedb.hashing import Hashing, digest_of
+from tracedb.ingester import Begun, Ingester, Registered, Rows
+from tracedb.tasks import Outcome, Request, Task, options_of
+from tracedb.writing import KnownBefore, Writer
+
+ROOMY_LIMIT = "1GB"
+"""For the database engine where its usual memory did not suffice and the user set no limit."""
+
+Progress = Callable[[int], None]
+
+
+class Job:
+    """Loads a capture; a fault of it is put into the outcome, and leaves the database as it was."""
+
+    def __init__(self, task: Task, request: Request, progress: Progress, begun: Begun | None = None) -> None:
+        self.outcome = Outcome(task.capture.files[0], task.size_bytes)
+        self.request = request
+        self.is_to_repeat = False
+        """Whether it is to be loaded once more, with what is the request then."""
+        self._task = task
+        self._progress = progress
+        self._begun = begun
+        self._is_second = False
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._rows: Iterator[Rows] | None = None
+        self._first: Rows | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to write."""
+        return self._first is not None
+
+    def is_settled(self, known: dict[int, set[str]]) -> bool:
+        """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
+        size = self._task.size_bytes
+        with self._told():
+            if size in known and digest_of(self._task.capture.files) in known[size]:
+                self.outcome.is_known = True
+                self._progress(size)
+        return self.outcome.is_known or self.outcome.error is not None
+
+    def repeat(self) -> None:
+        """Begin anew."""
+        self.is_to_repeat, self._is_second, self._begun = False, True, None
+
+    def read(self, source: tuple[Registered, Ingester], bench: duckdb.DuckDBPyConnection) -> None:
+        """Read until there are rows to write; then it is ready."""
+        registered, reader = source
+        self._stamp = f"{registered.distribution} {registered.version}"
+        with self._told():
+            self._hashing = Hashing(self._task.capture.files)
+            self._connection = bench.cursor()
+            self._connection.execute("SET preserve_insertion_order = false")
+            options = options_of(self.request, None if self._is_second else self._progress, self._begun)
+            self._rows = reader.read(self._task.capture, self._connection, options)
+            first = next(self._rows, None)
+            if first is None:
+                raise ReadError(f"ingester {registered.name} gave no rows")
+            self._first = first
+
+    def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], None]) -> bool:
+        """Write everything into the attached database, which is prepared first, in one transaction; whether it did."""
+        connection, rows, first = self._connection, self._rows, self._first
+        assert connection is not None
+        assert rows is not None
+        assert first is not None
+        with self._told():
+            connection.execute(f"USE {ALIAS}")
+            with transaction(connection):
+                prepare(connection)
+                writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp)
+                loaded = writer.run(first, rows)
+            self.outcome.loaded = loaded
+            return True
+        return False
+
+    def close(self) -> None:
+        """Give up what reading holds."""
+        if isinstance(self._rows, Generator):
+            self._rows.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._rows = self._connection = self._first = None
+
+    def fail(self, error: BaseException) -> None:
+        """Note that nothing was loaded, and why."""
+        self.outcome.error = str(error) if isinstance(error, TracedbError) else _one_line(error)
+        self.outcome.loaded = []
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Put a fault into the outcome, unless a second attempt may mend it."""
+        try:
+            yield
+        except DatabaseBusy:
+            raise
+        except KnownBefore:
+            self.outcome.is_known = True
+        except ingester.ReadAgain:
+            if self._is_second:
+                raise
+            self.is_to_repeat = True
+        except duckdb.OutOfMemoryException as error:
+            if self._is_second or self.request.memory_limit is not None:
+                self.fail(error)
+            else:
+                self.is_to_repeat, self.request = True, replace(self.request, memory_limit=ROOMY_LIMIT)
+        except (TracedbError, OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
+            if "KeyboardInterrupt" in str(error):  # which came while DuckDB had Python hand it a table
+                raise KeyboardInterrupt from error
+            self.fail(error)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"not enough memory ({text[:200]}); raise --memory-limit"
+    return text[:500]

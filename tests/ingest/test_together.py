@@ -1,0 +1,144 @@
+"""Small captures loaded in one go: each is a transaction of its own, and a fault costs the one that has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from ingest.loading import ask, contents, ingest, trace
+from ingest.traces import launched, write
+from tracedb import database, discovery, loading, workers
+from tracedb.ingester import Capture
+from tracedb.tasks import Outcome, Request, Task
+from tracedb.writing import Writer
+
+
+def task(size: int, number: int = 0, source: str = "torch") -> Task:
+    return Task(Capture((Path(f"{number}.json"),)), source, size, number)
+
+
+def load_all(folder: Path, db: Path) -> list[Outcome]:
+    """Load a folder in one go."""
+    found = discovery.detect(discovery.discover([folder]))
+    return loading.load(found.tasks, Request((folder,), db), {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for rank in range(4):
+        trace(tmp_path / "in" / f"rank{rank}.json", 5 + rank, rank)
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The database, each time that it is opened for writing."""
+    found: list[Path] = []
+    attached = database.attached
+
+    def counted(connection: duckdb.DuckDBPyConnection, path: Path) -> Any:
+        found.append(path)
+        return attached(connection, path)
+
+    monkeypatch.setattr(loading, "attached", counted)
+    return found
+
+
+class TestGroups:
+    def test_small_ones_of_a_source_go_together_and_large_ones_come_first(self) -> None:
+        large = [task(loading.SMALL_BYTES + size, size) for size in (5, 9)]
+        small = [task(10, number) for number in range(20, 28)]
+        others = [task(10, number, "nsys") for number in range(30, 32)]
+        groups = loading.together([*small, *large, *others], 2)
+        assert groups == [[large[1]], [large[0]], small[:2], small[2:4], small[4:6], small[6:], others[:1], others[1:]]
+
+    def test_a_group_has_its_limit(self) -> None:
+        groups = loading.together([task(10, number) for number in range(1000)], 1)
+        assert {len(group) for group in groups[:-1]} == {loading.MOST_TOGETHER}
+        assert sum(map(len, groups)) == 1000
+
+
+class TestTogether:
+    def test_the_rows_are_those_of_one_after_the_other(
+        self, folder: Path, tmp_path: Path, openings: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert [outcome.error for outcome in load_all(folder, tmp_path / "together")] == [None] * 4
+        assert len(openings) == 1
+        monkeypatch.setattr(loading, "READ_SECONDS", 0.0)
+        load_all(folder, tmp_path / "singly")
+        assert len(openings) == 5
+        assert contents(tmp_path / "together") == contents(tmp_path / "singly")
+
+    def test_a_file_that_cannot_be_read_costs_itself(self, folder: Path, tmp_path: Path) -> None:
+        (folder / "rank1.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kern')
+        outcomes = load_all(folder, tmp_path / "db")
+        assert [outcome.error is None for outcome in outcomes] == [True, False, True, True]
+        assert ask(tmp_path / "db", "SELECT capture_id, rank FROM capture ORDER BY ALL") == [(1, 0), (3, 2), (4, 3)]
+
+    def test_one_that_cannot_be_written_leaves_no_row(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        capture = Writer._capture
+
+        def failing(self: Writer, rows: Any, capture_id: int) -> None:
+            capture(self, rows, capture_id)
+            if capture_id in (1, 3):
+                raise duckdb.IOException("the disk is tired")
+
+        monkeypatch.setattr(Writer, "_capture", failing)
+        outcomes = load_all(folder, tmp_path / "db")
+        assert [outcome.error for outcome in outcomes] == ["the disk is tired", None, "the disk is tired", None]
+        assert [len(outcome.loaded) for outcome in outcomes] == [0, 1, 0, 1]
+        for table in ("capture", "kernel_event", "op", "annotation", "ingest_issue"):
+            assert {2, 4} >= {number for (number,) in ask(tmp_path / "db", f"SELECT capture_id FROM {table}")}
+        assert ask(tmp_path / "db", "SELECT count(*) > 0 FROM v1.top_kernels") == [(True,)]
+
+    def test_the_same_bytes_twice_are_loaded_once(self, folder: Path, tmp_path: Path) -> None:
+        (folder / "rank9.json").write_bytes((folder / "rank0.json").read_bytes())
+        outcomes = load_all(folder, tmp_path / "db")
+        assert [outcome.is_known for outcome in outcomes] == [False, False, False, False, True]
+        assert ask(tmp_path / "db", "SELECT count(*) FROM capture") == [(4,)]
+
+    def test_where_all_fail_no_file_is_left(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def failing(self: Writer, rows: Any, capture_id: int) -> None:
+            raise duckdb.IOException("the disk is tired")
+
+        monkeypatch.setattr(Writer, "_capture", failing)
+        assert all(outcome.error for outcome in load_all(folder, tmp_path / "db"))
+        assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+    def test_a_file_that_is_no_database_is_said_of_each(self, folder: Path, tmp_path: Path) -> None:
+        (tmp_path / "db").write_text("no database at all, but long enough to be looked at" * 100)
+        outcomes = load_all(folder, tmp_path / "db")
+        assert all("cannot be opened as a DuckDB database" in str(outcome.error) for outcome in outcomes)
+
+    def test_processes_of_a_merged_file_are_numbered_after_all(self, folder: Path, tmp_path: Path) -> None:
+        write(folder / "merged.json", [*launched(3, pid=1, device=0), *launched(3, pid=2, device=1)])
+        load_all(folder, tmp_path / "db")
+        found = ask(tmp_path / "db", "SELECT capture_id, rank, part FROM capture ORDER BY capture_id")
+        assert found == [(1, None, 0), (2, 0, 0), (3, 1, 0), (4, 2, 0), (5, 3, 0), (6, None, 1)]
+
+
+DYING = """
+import os
+from tracedb import workers
+load = workers.load
+workers.load = lambda group, *others: os._exit(9) if len(group) > 1 else load(group, *others)
+workers.main()
+"""
+
+
+def test_of_a_worker_that_died_every_file_is_tried_singly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, openings: list[Path]
+) -> None:
+    for rank in range(9):
+        trace(tmp_path / "in" / f"rank{rank}.json", 5 + rank, rank)
+    monkeypatch.setattr(workers, "QUIET_START", DYING.replace("{", "{{").replace("}", "}}"))
+    done = ingest(tmp_path / "in", db=tmp_path / "db", jobs=2)
+    assert done.exit_code == 0
+    assert ask(tmp_path / "db", "SELECT list(rank ORDER BY capture_id) FROM capture") == [(list(range(9)),)]
