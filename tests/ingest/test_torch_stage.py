@@ -49,11 +49,12 @@ def test_words_are_text_to_queries() -> None:
         with stage.Stage(connection) as staging:
             for style, first in (("user", 0), ("python_function", 2)):
                 numbers = {name: pa.array([first, first + 1], pa.int64()) for name in ("annotation_id", "pid", "tid")}
-                rest = {name: pa.array([1, None], pa.int64()) for name in ("start_ns", "duration_ns", "device_id")}
+                rest = {name: pa.array([1, None], pa.int64()) for name in ("duration_ns", "device_id")}
                 columns = {
                     **numbers,
                     "name": numbers["pid"],
                     "style": word("style", style, 2),
+                    "start_ns": numbers["pid"],
                     **rest,
                     "stream_id": rest["device_id"],
                 }
