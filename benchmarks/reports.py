@@ -17,7 +17,7 @@ import duckdb
 import measure
 
 from tracedb import schema, views
-from tracedb.database import STORAGE_VERSION, quoted
+from tracedb.database import STORAGE, quoted
 
 REPORTS = ("top-kernels", "matmul-fraction", "gemm-variance", "collective-overlap", "gpu-timeline")
 
@@ -26,7 +26,7 @@ def build(path: Path, millions: float) -> None:
     """Write the database."""
     rows = int(millions * 1e6)
     with duckdb.connect(":memory:", config={"memory_limit": "2GB", "temp_directory": str(path.parent)}) as connection:
-        connection.execute(f"ATTACH {quoted(str(path))} AS bench (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
+        connection.execute(f"ATTACH {quoted(str(path))} AS bench ({STORAGE})")
         connection.execute("USE bench")
         schema.apply(connection, "benchmark")
         views.install(connection)
