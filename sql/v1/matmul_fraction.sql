@@ -18,8 +18,8 @@ WITH names AS (
 classes AS (
     SELECT
         /* by s */
-        n.class,
-        CASE WHEN n.rule_source <> 'user' THEN 'collective' ELSE n.class END AS argued_class,
+        n.class /* matmul */ AS class,
+        CASE WHEN n.rule_source <> 'user' THEN 'collective' ELSE n.class /* matmul */ END AS argued_class,
         s.calls,
         s.total_ns,
         s.argued_calls,

@@ -46,6 +46,8 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             raise UsageError(f"report {report} cannot be filtered by {option}{why}")
     if scope.filters.counted and not hooks.is_plain(text):
         raise UsageError(f"report {report} has no use for --counted")
+    if scope.filters.attention_as_matmul and not hooks.tells_matmul(text):
+        raise UsageError(f"report {report} has no use for --attention-as-matmul")
     grouped, joined = hooks.bases(text, "by"), hooks.bases(text, "join")
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
@@ -61,6 +63,7 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         },
         joins={base: _joins(scope, base) for base in sorted(joined)},
         is_counted=scope.filters.counted,
+        is_attention_matmul=scope.filters.attention_as_matmul,
         has_class=bool(scope.filters.classes),
         rule=scope.rule or None,
     )

@@ -32,6 +32,7 @@ _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
 _UNCLASSED = re.compile(r"(v\d+)\._unclassed_event AS")
 _PLAIN = re.compile(r"(v\d+)\._(?:gpu|unclassed)_event AS")
 _RULE = re.compile(r"/\* rule \*/ '\w+'")
+_MATMUL = re.compile(r"(\w+\.class) /\* matmul \*/")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
 _LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
 
@@ -53,6 +54,8 @@ class Edits:
     joins: Mapping[str, str] = field(default_factory=dict)
     is_counted: bool = False
     """Whether dispatches measured while hardware counters were read are taken in."""
+    is_attention_matmul: bool = False
+    """Whether fused attention, which is made of matrix products, counts as them."""
     has_class: bool = False
     """Whether a condition on a GPU event is about its class."""
     rule: str | None = None
@@ -69,6 +72,11 @@ def is_plain(text: str) -> bool:
     return _PLAIN.search(text) is not None
 
 
+def tells_matmul(text: str) -> bool:
+    """Return whether a view's text says of each class whether it is matmul."""
+    return _MATMUL.search(text) is not None
+
+
 def bases(text: str, hook: str) -> set[str]:
     """Return the base aliases for which a view's text has the hook ``filter``, ``by`` or ``join``."""
     found = {arguments.strip() for kind, arguments in _HOOK.findall(text) if kind == hook}
@@ -80,6 +88,8 @@ def resolve(text: str, edits: Edits) -> str:
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
     text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
     text = _PLAIN.sub(r"\1._recorded_event AS", text) if edits.is_counted else text
+    if edits.is_attention_matmul:
+        text = _MATMUL.sub(r"CASE \1 WHEN 'attention' THEN 'matmul' ELSE \1 END", text)
     text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
     parts: list[str] = []
     last = 0

@@ -214,6 +214,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     if scope.rule and scope.rule != "thread":
         found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
     found.notes += hints.other_rule(connection, report, scope, path)
+    found.notes += hints.copies_as_kernels(connection)
     if top:
         ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
         if shown < rows:
@@ -278,6 +279,7 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "skip_warmup": filters.skip_warmup,
         "step_range": filters.step_range,
         "counted": filters.counted or None,
+        "attention_as_matmul": filters.attention_as_matmul or None,
         "by": query.by,
         "top": top,
     }

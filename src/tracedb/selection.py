@@ -33,12 +33,14 @@ class Filters:
     """Pattern of the names of ranges that are the steps, in place of those marked ProfilerStep#N."""
     counted: bool = False
     """Whether dispatches measured while hardware counters were read are taken in."""
+    attention_as_matmul: bool = False
+    """Whether kernels of fused attention are counted as matrix products."""
     by: tuple[str, ...] = ()
 
     @property
     def is_bare(self) -> bool:
         """Whether the view is asked for as it is."""
-        return not (self.on_captures or self.on_events or self.counted or self.by)
+        return not (self.on_captures or self.on_events or self.counted or self.attention_as_matmul or self.by)
 
     @property
     def on_captures(self) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from command import run
 from ingest.loading import ask, ingest
 from ingest.traces import Event, annotation, kernel, memcpy, write
 
@@ -111,3 +112,64 @@ class TestThroughTheViews:
         query = """SELECT k.name, k.class FROM v1.kernels AS k INNER JOIN capture AS c ON k.capture_id = c.capture_id
             WHERE c.path LIKE '%/classes/%' ORDER BY k.start_ns"""
         assert ask(db, query) == [*CLASSES, ("generic_comm_kernel", "collective")]
+
+
+ROCM = {"schemaVersion": 1, "hip_runtime_version": 60443483, "deviceProperties": [{"id": 0, "name": "MI300X"}]}
+
+
+class TestB060:
+    """Copies that ROCm up to 7.1 recorded as kernels, beside captures of later releases."""
+
+    @staticmethod
+    def captured(path: Path, *events: Event) -> None:
+        write(path, [*events, kernel(5000, 100, "gemm", correlation=3)], header=ROCM)
+
+    def notes(self, folder: Path, *options: str) -> str:
+        db = folder.with_suffix(".duckdb")
+        assert ingest(folder, db=db).exit_code == 0
+        return run("report", "top-kernels", *options, "--db", db).stderr
+
+    def test_both_in_one_report_are_said(self, tmp_path: Path) -> None:
+        self.captured(tmp_path / "in" / "rank0.json", kernel(1000, 50, "__amd_rocclr_copyBuffer", correlation=1))
+        self.captured(tmp_path / "in" / "rank1.json", memcpy(1000, 50))
+        self.captured(tmp_path / "in" / "rank2.json", memcpy(1000, 60))
+        said = self.notes(tmp_path / "in")
+        assert "recorded as kernels in 1 of the captures (ROCm up to 7.1) and as copies in 2" in said
+        assert "recorded as kernels" not in self.notes(tmp_path / "in", "--rank", "1", "--rank", "2")
+
+    def test_one_way_in_all_is_not(self, tmp_path: Path) -> None:
+        for rank in range(2):
+            name = tmp_path / "in" / f"rank{rank}.json"
+            self.captured(name, kernel(1000, 50, "__amd_rocclr_fillBufferAligned", correlation=1))
+        self.captured(tmp_path / "in" / "rank2.json")
+        assert "recorded as kernels" not in self.notes(tmp_path / "in")
+
+
+class TestB064:
+    """Fused attention is a class of its own, and is counted as matrix products where that is asked for."""
+
+    def shares(self, db: Path, *options: str) -> dict[str, list[str]]:
+        done = run("report", "matmul-fraction", *options, "--db", db, "--format", "csv")
+        assert done.exit_code == 0, done.stderr
+        head, *lines = [line.split(",") for line in done.stdout.splitlines()]
+        return {dict(zip(head, line, strict=True))["class"]: line for line in lines}
+
+    def test_attention_as_matmul(self, tmp_path: Path) -> None:
+        names = ("nvjet_tst_128x64_TNT", "void flash_fwd_kernel<Flash_fwd_kernel_traits<64> >(Flash_fwd_params)", "add")
+        ingest(
+            write(tmp_path / "a.json", [kernel(100 * at, 10, name) for at, name in enumerate(names)]),
+            db=tmp_path / "db",
+        )
+        assert {name: line[1] for name, line in self.shares(tmp_path / "db").items()} == {
+            "matmul": "1", "attention": "1", "elementwise": "1"
+        }  # fmt: skip
+        asked = self.shares(tmp_path / "db", "--attention-as-matmul")
+        assert {name: line[1] for name, line in asked.items()} == {"matmul": "2", "elementwise": "1"}
+        shown = run("report", "matmul-fraction", "--attention-as-matmul", "--db", tmp_path / "db", "--show-sql").stdout
+        assert "WHEN 'attention' THEN 'matmul'" in shown
+
+    def test_reports_without_a_use_for_it_say_so(self, tmp_path: Path) -> None:
+        ingest(write(tmp_path / "a.json", [kernel(100, 10, "add")]), db=tmp_path / "db")
+        done = run("report", "top-kernels", "--attention-as-matmul", "--db", tmp_path / "db")
+        assert done.exit_code == 2
+        assert "no use for --attention-as-matmul" in done.stderr

@@ -81,6 +81,11 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain run.",
 )
 @click.option(
+    "--attention-as-matmul",
+    is_flag=True,
+    help="Count kernels of fused attention, which is made of matrix products, as class matmul (matmul-fraction).",
+)
+@click.option(
     "--by",
     multiple=True,
     callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
