@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -10,8 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tracedb import nesting
+from ingest.loading import ask, ingest
+from ingest.traces import annotation, call, kernel, launched, write
+from tracedb import nesting, nesting_few
 
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -194,3 +198,76 @@ def test_slack_lets_a_child_end_late(connection: duckdb.DuckDBPyConnection) -> N
         nesting.nest(connection, items, slack)
         assert connection.execute("SELECT parent_id FROM nest_out WHERE item_id = 1").fetchone() == (parent,)
     nesting.drop(connection)
+
+
+class TestFew:
+    """In plain Python, for small captures: the same as the statements find."""
+
+    @staticmethod
+    def nested(items: list[Item]) -> list[nesting_few.Nested] | None:
+        ranges = [nesting_few.Range(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
+        return nesting_few.nest(ranges)
+
+    @EXAMPLES
+    @given(items=laminar() | crossing(), called=calls)
+    @example(items=[Item(0, 0, 5, 0), Item(0, 3, 8, 0)], called=[])
+    @example(items=[Item(0, 0, 5, 0), Item(0, 5, 5, 0), Item(0, 0, 0, 0), Item(1, 0, 5, 0)], called=[Call(1, 0, 5)])
+    def test_same(self, items: list[Item], called: list[Call]) -> None:
+        items = [item._replace(tie=0) for item in items]
+        found = self.nested(items)
+        crosses = any(a.lane == b.lane and a.start < b.start < a.end < b.end for a in items for b in items)
+        assert (found is None) == crosses
+        if found is None:
+            return
+        expected = parents(items)
+        assert {n.item.number: n.parent.number if n.parent else None for n in found} == expected
+        assert {n.item.number: n.depth for n in found} == {i: len(ancestors(i, expected)) for i in expected}
+        around = nesting_few.enclose(found, [nesting_few.Call(c.start, c.end, i) for i, c in enumerate(called)])
+        assert {(call, item.number) for call, item in around if item.lane == called[call].lane} == {
+            (number, item) for number, call in enumerate(called) for item in innermost(items, call, expected)
+        }
+
+    @pytest.mark.parametrize("most", [0, 10**9])
+    @pytest.mark.parametrize(
+        "name", ["launched", "without launches", "crossing", "open", "other thread", "no ranges", "no events"]
+    )
+    def test_captures(self, name: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(nesting_few, "MOST", most)
+        ranges = [annotation(0, 90, "step"), annotation(0, 40, "inner"), annotation(50, 0, "empty", tid=7)]
+        work = [*launched(3), call(30, 5, 77), kernel(300, 5, correlation=77)]
+        if name == "without launches":
+            work = [kernel(at, 5) for at in (10, 45, 90, 95)]
+        elif name == "crossing":
+            ranges.append(annotation(20, 50, "crossing"))
+        elif name == "open":
+            ranges.append({key: value for key, value in annotation(60, 1, "open").items() if key != "dur"})
+        elif name == "other thread":
+            ranges += [annotation(0, 36, "there", tid=7), annotation(0, 35, "exactly", tid=8)]
+        elif name == "no ranges":
+            ranges = []
+        elif name == "no events":
+            work = []
+        ingest(write(tmp_path / "x.json", [*ranges, *work]), db=tmp_path / "db")
+        found = {
+            table: ask(tmp_path / "db", f"SELECT * FROM main.{table} ORDER BY ALL")
+            for table in ("annotation", "annotation_kernel")
+        }
+        assert bool(found["annotation_kernel"]) == (name not in ("no ranges", "no events"))
+        monkeypatch.setattr(nesting_few, "MOST", -1)
+        ingest(tmp_path / "x.json", db=tmp_path / "all by SQL")
+        for table, rows in found.items():
+            assert rows == ask(tmp_path / "all by SQL", f"SELECT * FROM main.{table} ORDER BY ALL")
+
+    def test_the_sample_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = []
+        for most in (-1, 10**9):
+            monkeypatch.setattr(nesting_few, "MOST", most)
+            ingest(ROOT / "examples" / "run", db=tmp_path / str(most), jobs=1)
+            found.append(
+                [
+                    ask(tmp_path / str(most), f"SELECT * FROM main.{table} ORDER BY ALL")
+                    for table in ("annotation", "annotation_kernel")
+                ]
+            )
+        assert found[0] == found[1]
+        assert all(found[0])
