@@ -38,8 +38,8 @@ def enclose(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
 def _by_sql(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
     nesting.nest(connection, OPERATORS, slack_ns)
     connection.execute("CREATE OR REPLACE TEMP TABLE link_parent AS SELECT item_id AS op_id, parent_id FROM nest_out")
-    waiting = connection.execute(f"SELECT count(*) FROM ({CALLS})").fetchone()
-    if waiting and waiting[0]:
+    ((waiting,),) = connection.execute(f"SELECT count(*) FROM ({CALLS})").fetchall()
+    if waiting:
         nesting.enclose(connection, CALLS, slack_ns)
         _add(connection, "call_out")
     nesting.drop(connection)

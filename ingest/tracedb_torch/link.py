@@ -126,10 +126,9 @@ class Linker:
         """From 2022 to 2024 the profiler wrote the correlation id as External id; a join meets wrong operators."""
         if not self._is_whole_microseconds:
             return False
-        row = self._connection.execute(
+        ((same, known),) = self._connection.execute(
             """SELECT count(*) FILTER (external_id = correlation_id), count(external_id) FROM part_gpu"""
-        ).fetchone()
-        same, known = row or (0, 0)
+        ).fetchall()
         if known and same * 2 > known:
             self._account.noted(
                 "external_id_is_correlation",
@@ -194,10 +193,9 @@ class Linker:
         as_recorded = ", ".join(f"g.grid_{a}, g.block_{a}" for a in "xyz")
         if not self._header.is_amd:
             return as_recorded
-        row = self._connection.execute(
+        ((too_large, sized),) = self._connection.execute(
             "SELECT count(*) FILTER (block_x * block_y * block_z > 1024), count(grid_x) FROM part_gpu"
-        ).fetchone()
-        too_large, sized = row or (0, 0)
+        ).fetchall()
         if too_large:
             self._account.noted("grid_swapped", sized, "grid held the workgroup size, block the global size; put right")
             return ", ".join(

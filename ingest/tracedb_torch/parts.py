@@ -47,10 +47,10 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
     """
     account.noted("several_processes", len(pids), "one file held several processes; each became a capture of its own")
     connection.execute(CANDIDATES)
-    (clash,) = connection.execute(CLASHES).fetchone() or (0,)
+    ((clash,),) = connection.execute(CLASHES).fetchall()
     connection.execute(IN_ORDER if clash else NEAREST)
     homes = dict(connection.execute("SELECT lane, mode(pid) FROM part_choice GROUP BY lane").fetchall())
-    (lanes,) = connection.execute("SELECT count(DISTINCT pid) FROM staged_gpu").fetchone() or (0,)
+    ((lanes,),) = connection.execute("SELECT count(DISTINCT pid) FROM staged_gpu").fetchall()
     by_lane = lanes == len(pids) == len(set(homes.values()))
     connection.execute(
         """

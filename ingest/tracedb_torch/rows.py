@@ -82,8 +82,9 @@ def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: A
     damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
     if not damage:
         return
-    row = scratch.execute("SELECT count(external_id), count(DISTINCT external_id) FROM staged_op").fetchone()
-    ids, different = row or (0, 0)
+    ((ids, different),) = scratch.execute(
+        "SELECT count(external_id), count(DISTINCT external_id) FROM staged_op"
+    ).fetchall()
     if "event_unreadable" in account.issues and ids - different > SAME_IDS * ids:
         what = f"the ids of {ids - different} operators stand twice in it"
     elif processes > 1 and ("event_unreadable" in account.issues or header.rank is not None):
@@ -182,9 +183,10 @@ def _closing(
     status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
     if status == "complete" and not gpu_rows:
         status = "no_gpu_activity"
-    name = (
-        scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchone() if pid is not None else None
-    )
+    rank = header.rank
+    if processes > 1:
+        name = scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchall()
+        rank = _rank_in(name[0][0] if name else None)
     if is_last:
         yield Rows("ingest_issue", _issues(account), part)
     yield Rows(
@@ -193,7 +195,7 @@ def _closing(
             {
                 "host": pa.array([header.host], pa.string()),
                 "pid": pa.array([pid if pid is not None and pid >= 0 else None], pa.int64()),
-                "rank": pa.array([header.rank if processes <= 1 else _rank_in(name[0] if name else None)], pa.int32()),
+                "rank": pa.array([rank], pa.int32()),
                 "world_size": pa.array([header.world_size], pa.int32()),
                 "tool_version": pa.array([header.tool_version], pa.string()),
                 "clock_zero_unix_ns": pa.array([_clock_zero(header, first_ns, scratch)], pa.int64()),
@@ -230,18 +232,19 @@ def _clock_zero(header: Header, first_ns: int | None, scratch: duckdb.DuckDBPyCo
     """Unix time of the trace's zero: its base; 0 for eras whose ts is absolute; unknown for a bare small clock."""
     if header.base_ns is not None:
         return header.base_ns
-    row = scratch.execute("SELECT min(start_ns) FROM part_op").fetchone() if first_ns is None else (first_ns,)
-    return 0 if row and row[0] is not None and row[0] > ABSOLUTE_FROM_NS else None
+    if first_ns is None:
+        ((first_ns,),) = scratch.execute("SELECT min(start_ns) FROM part_op").fetchall()
+    return 0 if first_ns is not None and first_ns > ABSOLUTE_FROM_NS else None
 
 
 def _why_no_gpu(scratch: duckdb.DuckDBPyConnection) -> str:
-    graphs = scratch.execute(
+    ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
         WHERE regexp_matches(t.value, '(?i)graphlaunch')"""
-    ).fetchone()
-    if graphs and graphs[0]:
-        return f"{graphs[0]} graph launches but no kernels; record again with graph nodes traced"
-    calls = scratch.execute("SELECT count(*) FROM part_launch").fetchone()
-    if calls and calls[0]:
+    ).fetchall()
+    if graphs:
+        return f"{graphs} graph launches but no kernels; record again with graph nodes traced"
+    ((calls,),) = scratch.execute("SELECT count(*) FROM part_launch").fetchall()
+    if calls:
         return "runtime calls but no kernels, copies or memsets were recorded"
     return "CPU activity only; record with ProfilerActivity.CUDA"

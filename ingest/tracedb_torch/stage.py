@@ -153,6 +153,8 @@ class Stage:
 def drop_rows(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> None:
     """Take the rows of ``condition`` out of a staging table."""
     connection.execute(f"CREATE TEMP TABLE kept AS FROM staged_{table} WHERE NOT coalesce({condition}, false)")
-    row = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [f"staged_{table}"]).fetchone()
-    connection.execute(f"DROP {'VIEW' if row and row[0] else 'TABLE'} temp.staged_{table}")
+    ((views,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [f"staged_{table}"]
+    ).fetchall()
+    connection.execute(f"DROP {'VIEW' if views else 'TABLE'} temp.staged_{table}")
     connection.execute(f"ALTER TABLE kept RENAME TO staged_{table}")

@@ -122,8 +122,10 @@ def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
         """CREATE OR REPLACE TEMP TABLE lane_span AS
         SELECT lane_b, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM nest_out GROUP BY lane_b"""
     )
-    launched = connection.execute("SELECT count(*) FROM main.launch WHERE capture_id = ?", [capture_id]).fetchone()
-    if launched and launched[0]:
+    ((launches,),) = connection.execute(
+        "SELECT count(*) FROM main.launch WHERE capture_id = ?", [capture_id]
+    ).fetchall()
+    if launches:
         _by_launch(connection, capture_id, crossing)
     else:
         _by_time(connection, capture_id, crossing)
@@ -136,7 +138,7 @@ def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
 
     A source whose file tells more of them than this capture holds says so in the metadata.
     """
-    row = connection.execute(
+    ((last_ns,),) = connection.execute(
         """SELECT coalesce(max(greatest(a.start_ns, a.start_ns + a.duration_ns, c.last_ns)), 0)
         FROM annotation_in AS a
         CROSS JOIN (
@@ -145,8 +147,8 @@ def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
             FROM main.capture WHERE capture_id = ?
         ) AS c""",
         [capture_id],
-    ).fetchone()
-    return int(row[0]) if row else 0
+    ).fetchall()
+    return int(last_ns)
 
 
 def _by_launch(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:

@@ -21,11 +21,11 @@ def nest(connection: duckdb.DuckDBPyConnection, items: str, slack_ns: int = 0) -
     """
     connection.execute(f"CREATE OR REPLACE TEMP TABLE nest_in AS {items}")
     run(connection, "nesting", slack_ns)
-    odd = connection.execute("SELECT count(*) FROM nest_out WHERE is_odd").fetchone()
-    if odd and odd[0]:
+    ((odd,),) = connection.execute("SELECT count(*) FROM nest_out WHERE is_odd").fetchall()
+    if odd:
         run(connection, "nesting_odd", slack_ns)
-    crossing = connection.execute("SELECT count(*) FROM nest_out WHERE is_crossing").fetchone()
-    return bool(crossing and crossing[0])
+    ((crossing,),) = connection.execute("SELECT count(*) FROM nest_out WHERE is_crossing").fetchall()
+    return bool(crossing)
 
 
 def enclose(connection: duckdb.DuckDBPyConnection, calls: str, slack_ns: int = 0, crossing: bool = False) -> None:

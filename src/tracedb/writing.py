@@ -167,9 +167,10 @@ class Writer:
         connection.execute(
             f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, {source}* FROM incoming"
         )
-        recorded: int | None = None
-        if row := connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchone():
-            (recorded,) = row
+        ranks = connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchall()
+        if len(ranks) != 1:
+            raise ReadError(f"the ingester gave {len(ranks)} capture rows for one part")
+        ((recorded,),) = ranks
         found = labels.from_path(path)
         regex_rank = None
         if self._request.labels_from is not None:
@@ -207,8 +208,10 @@ class Writer:
         self._open = None
 
     def _is_known(self, digest: str) -> bool:
-        known = self._connection.execute("SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]).fetchone()
-        return bool(known and known[0])
+        ((known,),) = self._connection.execute(
+            "SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]
+        ).fetchall()
+        return bool(known)
 
     def _note_rank(self, capture_id: int, rank: int | None, path_rank: int | None) -> None:
         if rank is not None and path_rank is not None and rank != path_rank:
@@ -218,15 +221,14 @@ class Writer:
             )
 
     def _read_back(self, capture_id: int) -> Loaded:
-        row = self._connection.execute(
+        (row,) = self._connection.execute(
             """SELECT rank, status, labels, coalesce(events_read, 0), coalesce(events_skipped, 0),
                 coalesce(rows_written, 0),
                 (SELECT count(*) FROM main.kernel_event AS k WHERE k.capture_id = c.capture_id AND k.kind = 'kernel'),
                 (SELECT count(*) FROM main.operator_sample AS o WHERE o.capture_id = c.capture_id)
             FROM main.capture AS c WHERE capture_id = ?""",
             [capture_id],
-        ).fetchone()
-        assert row is not None
+        ).fetchall()
         issues = self._connection.execute(
             """SELECT code, severity, count, coalesce(detail, '') FROM main.ingest_issue
             WHERE capture_id = ? ORDER BY code""",
