@@ -34,7 +34,7 @@ def is_nsys(path: Path) -> bool:
     """Whether an SQLite file is an export of nsys; of a damaged one, whether it looks like one."""
     try:
         return is_export(_tables(path))
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # of what SQLite says of a damaged schema
         with path.open("rb") as file:
             start = file.read(SNIFF)
         return sum(mark in start for mark in MARKS) > 1

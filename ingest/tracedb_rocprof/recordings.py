@@ -85,7 +85,7 @@ def _kind_of_database(path: Path, head: bytes) -> str | None:
             connection.text_factory = bytes  # a damaged file may hold anything
             found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             names = [name.decode(errors="replace") for (name,) in found]
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # of what SQLite says of a damaged schema
         names = re.findall(r"rocpd_[a-z_]+", head.decode("latin-1"))
     return kind_of_tables(names)
 

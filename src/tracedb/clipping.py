@@ -57,7 +57,7 @@ class _Events(NamedTuple):
     capture_id: int
 
     def batches(self, connection: duckdb.DuckDBPyConnection, columns: str) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all events, each time in one order."""
+        """Yield columns of all events, in any order: a second call may give another one."""
         # With a parameter it would be held in memory as a whole.
         found = connection.sql(f"SELECT {columns} FROM {self.source} WHERE e.capture_id = {int(self.capture_id)}")
         read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader  # in DuckDB 1.4
@@ -163,13 +163,10 @@ def clip(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passin
         "SELECT coalesce(sum(events), 0)::BIGINT, count(*) FROM clip_lane"
     ).fetchall()
     if count:
-        connection.execute("SET preserve_insertion_order = true")  # so that both passes give one order
         events = _Events(count, lanes, JOINED, "l.lane", capture_id)
         for low, high in connection.execute(PLAIN, {"capture": capture_id}).fetchall():
             events = _Events(count, high - low + 1, "main.kernel_event AS e", f"e.queue_id - {low}", capture_id)
-        places, lengths = _cut(connection, events)
-        if len(places):
-            _write(connection, capture_id, _event_ids(connection, events, places), lengths)
+        _write(connection, capture_id, *_cut(connection, events))
     connection.execute("DROP TABLE temp.clip_lane")
 
 
@@ -189,20 +186,20 @@ def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, numbers: Numb
         )
 
 
-def _cut(connection: duckdb.DuckDBPyConnection, events: _Events) -> tuple[npt.NDArray[np.intp], Numbers]:
-    """Return which events, by their place in the order of the batches, are cut, ascending, and to how many ns."""
-    start, duration = np.empty(events.total, np.int64), np.empty(events.total, np.int64)
+def _cut(connection: duckdb.DuckDBPyConnection, events: _Events) -> tuple[Numbers, Numbers]:
+    """Return the numbers of the events that are cut, ascending, and to how many ns."""
+    start, duration, number = (np.empty(events.total, np.int64) for _ in range(3))
     lane = np.zeros(events.total, np.int16 if events.lanes < 1 << 14 else np.int32)
     first = 0
-    for batch in events.batches(connection, f"e.start_ns, e.duration_ns, {events.lane}"):
+    for batch in events.batches(connection, f"e.start_ns, e.duration_ns, e.event_id, {events.lane}"):
         end = first + batch.num_rows
-        for array, column in zip((start, duration, lane), batch.columns, strict=True):
+        for array, column in zip((start, duration, number, lane), batch.columns, strict=True):
             array[first:end] = column.to_numpy(zero_copy_only=False)
         first = end
     found = [_cut_lane(start, duration, mine) for mine in _places(lane, events.lanes)]
-    places = np.concatenate([places for places, _ in found])
-    order = np.argsort(places)
-    return places[order], np.concatenate([lengths for _, lengths in found])[order]
+    numbers = number[np.concatenate([places for places, _ in found])]
+    order = np.argsort(numbers)
+    return numbers[order], np.concatenate([lengths for _, lengths in found])[order]
 
 
 def _places(lane: npt.NDArray[Any], lanes: int) -> Iterator[npt.NDArray[np.intp] | slice]:
@@ -239,14 +236,3 @@ def _cut_lane(
     candidates, allowed = candidates[is_cut], allowed[is_cut]
     places = candidates if order is None else order[candidates]
     return (places if isinstance(mine, slice) else mine[places]), allowed
-
-
-def _event_ids(connection: duckdb.DuckDBPyConnection, events: _Events, places: npt.NDArray[np.intp]) -> Numbers:
-    """Return the numbers of the events at these places."""
-    found = np.empty(len(places), np.int64)
-    first = 0
-    for batch in events.batches(connection, "e.event_id"):
-        low, high = np.searchsorted(places, (first, first + batch.num_rows))
-        found[low:high] = batch.column(0).to_numpy()[places[low:high] - first]
-        first += batch.num_rows
-    return found

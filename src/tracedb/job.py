@@ -38,6 +38,12 @@ class Job:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._rows: Iterator[Rows] | None = None
         self._first: Rows | None = None
+        self._is_written = self._is_committed = False
+
+    @property
+    def could_not_commit(self) -> bool:
+        """Whether everything was written but the end of it: the database file takes no more (a full disk)."""
+        return self._is_written and not self._is_committed
 
     @property
     def is_ready(self) -> bool:
@@ -84,6 +90,8 @@ class Job:
                 prepare(connection)
                 writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp)
                 loaded = writer.run(first, rows)
+                self._is_written = True
+            self._is_committed = True
             self.outcome.loaded = loaded
             return True
         return False
@@ -95,6 +103,10 @@ class Job:
         if self._connection is not None:
             self._connection.close()
         self._rows = self._connection = self._first = None
+
+    def give_up(self, other: Job) -> None:
+        """Note that nothing was loaded for what became of another."""
+        self.outcome.error = other.outcome.error
 
     def fail(self, error: BaseException) -> None:
         """Note that nothing was loaded, and why."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import duckdb
@@ -72,7 +72,12 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
     wanted = source[1].memory_limit if isinstance(source[1], ingester.Weighed) else MEMORY_LIMIT
     taken: list[Job] = []
     ends = time.monotonic() + READ_SECONDS
-    with workbench(request.memory_limit or wanted, request.cores, request.database) as bench:
+    with ExitStack() as stack:
+        try:
+            bench = stack.enter_context(workbench(request.memory_limit or wanted, request.cores, request.database))
+        except (OSError, duckdb.Error) as error:  # the folder cannot be written
+            waiting.popleft().fail(error)
+            return
         try:
             while waiting and (not taken or time.monotonic() < ends):
                 taken.append(waiting.popleft())
@@ -113,9 +118,13 @@ def _write_attached(jobs: Sequence[Job], database: Path, is_copy: bool) -> None:
             if is_copy:
                 blank.mark_new(connection)
 
-    for job in jobs:
+    for place, job in enumerate(jobs):
         is_prepared = job.write(make_ready) or is_prepared
         job.close()  # before the database is closed below it
+        if job.could_not_commit:
+            for other in jobs[place + 1 :]:
+                other.give_up(job)
+            return
 
 
 def _remove_if_empty(database: Path) -> None:

@@ -32,16 +32,14 @@ class _Blanks:
     DuckDB would make each a constant and then write it out value by value, which costs more than to read a column.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._schemas: dict[str, pa.Schema] = {}
         self._zeros = pa.py_buffer(b"")
 
     def added(self, table: str, rows: pa.Table) -> pa.Table:
         """Return the rows with these columns; all share one buffer."""
         if table not in self._schemas:
-            empty = self._connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
-            self._schemas[table] = empty.to_arrow_table().schema
+            self._schemas[table] = schema.arrow(table)
         count = rows.num_rows
         if self._zeros.size < 8 * (count + 1):
             self._zeros = pa.py_buffer(bytes(8 * (count + 1)))
@@ -78,7 +76,7 @@ class Writer:
         self._stamp = stamp
         self._is_ordered = True
         connection.execute("SET preserve_insertion_order = true")
-        self._blanks = _Blanks(connection)
+        self._blanks = _Blanks()
         self._ids: dict[int, int] = {}
         self._open: int | None = None
         self._loaded: list[Loaded] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracedb import clipping, schema
+from tracedb.database import STORAGE
 
 Event = tuple[int, int, int | None, int | None, int | None]
 EVENTS = st.lists(
@@ -134,3 +136,31 @@ class TestPassing:
         assert clipped(database) == []
         clipping.clip(database, 1, passing([(0, 9, 1, 4, None), (5, 9, 1, 4, None)], 9, 9))
         assert clipped(database) == [(100, 5)]
+
+
+def test_many_events_of_two_devices_however_they_are_read(tmp_path: Path) -> None:
+    """Several threads read row groups in any order: what is cut and to how long must come from one reading."""
+    with duckdb.connect(":memory:", config={"threads": 2}) as connection:
+        connection.execute(f"ATTACH '{tmp_path / 'x.duckdb'}' AS trace ({STORAGE})")
+        connection.execute("USE trace")
+        schema.apply(connection, "test")
+        connection.execute(
+            """INSERT INTO main.device BY NAME
+            SELECT 1 AS capture_id, unnest([0, 1]) AS device_id, 'AMD' AS vendor"""
+        )
+        connection.execute(
+            """INSERT INTO main.kernel_event BY NAME
+            SELECT 1 AS capture_id, i AS event_id, 'kernel' AS kind, 'k' AS name, i * 10 AS start_ns,
+                1 + i * 7919 % 60 AS duration_ns, i % 2 AS device_id, i % 3 AS queue_id FROM range(250_000) AS r(i)"""
+        )
+        expected = connection.execute(
+            """SELECT event_id, cut FROM (
+                SELECT event_id, duration_ns, lead(start_ns) OVER (PARTITION BY device_id, queue_id ORDER BY start_ns)
+                    - start_ns AS cut FROM main.kernel_event)
+            WHERE duration_ns > cut ORDER BY event_id"""
+        ).fetchall()
+        for _ in range(4):
+            connection.execute("BEGIN")
+            clipping.clip(connection, 1)
+            assert clipped(connection) == expected
+            connection.execute("ROLLBACK")

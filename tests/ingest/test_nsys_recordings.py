@@ -53,6 +53,20 @@ class TestFiles:
         assert [outcome.error is None for outcome in found.outcomes] == [True, True], found.errors
         assert found.rows("capture", "status") == ["complete", "complete"]
 
+    def test_a_damaged_schema_with_odd_bytes_costs_nothing_else(self, tmp_path: Path) -> None:
+        """SQLite's own words about it are not UTF-8 then."""
+        path = tmp_path / "run" / "odd.sqlite"
+        path.parent.mkdir()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE abc (x)")
+            connection.commit()
+        spoilt = path.read_bytes().replace(b"CREATE TABLE abc", b"CREATE TABLX abc").replace(b"abc", b"a\x85c")
+        path.write_bytes(spoilt)
+        many(1).sqlite(path.with_name("good.sqlite"))
+        found = Loaded(path.parent, db=tmp_path / "a.duckdb")
+        assert found.errors == []
+        assert len(found.rows("kernel_event", "name")) == 1
+
     def test_a_locked_file_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sqlite, "LOCK_WAIT_S", 0.05)
         path = many(10).sqlite(tmp_path / "a.sqlite")

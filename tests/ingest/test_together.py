@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from ingest.loading import ask, contents, ingest, trace
 from ingest.traces import launched, write
-from tracedb import database, discovery, loading, workers
+from tracedb import database, discovery, job, loading, workers
 from tracedb.ingester import Capture
 from tracedb.tasks import Outcome, Request, Task
 from tracedb.writing import Writer
@@ -111,6 +113,35 @@ class TestTogether:
         monkeypatch.setattr(Writer, "_capture", failing)
         assert all(outcome.error for outcome in load_all(folder, tmp_path / "db"))
         assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+    def test_after_a_commit_that_failed_no_more_are_written(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On a full disk; what was committed before stays."""
+        real, begun = database.transaction, []
+
+        @contextmanager
+        def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+            begun.append(connection)
+            if len(begun) == 2:
+                yield
+                raise duckdb.IOException("no space left")
+            with real(connection):
+                yield
+
+        monkeypatch.setattr(job, "transaction", transaction)
+        outcomes = load_all(folder, tmp_path / "db")
+        assert [outcome.error for outcome in outcomes] == [None, *["no space left"] * 3]
+        assert len(begun) == 2
+
+    def test_a_folder_that_cannot_be_written_is_one_line(self, folder: Path) -> None:
+        if not Path("/proc/self").exists():
+            pytest.skip("there is no folder here that nobody may write to")
+        for jobs in (1, 2):
+            done = ingest(folder, db=Path("/proc/x.duckdb"), jobs=jobs, new=True)
+            assert done.exit_code == 1
+            assert "Traceback" not in done.stderr
+            assert done.stderr.count("No such file or directory: '/proc/.tracedb-") == 4
 
     def test_a_file_that_is_no_database_is_said_of_each(self, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "db").write_text("no database at all, but long enough to be looked at" * 100)
