@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import shutil
 import statistics
 import sys
@@ -47,6 +48,7 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
     raw = folder / "trace.json"
     with gzip.open(chosen.source, "rb") as packed, raw.open("wb") as out:
         shutil.copyfileobj(packed, out)
+    os.sync()  # else the system writes it to disk beside what is measured
     lines = [
         f"Machine: {measure.machine()}. Source: `{chosen.source.name}`. Median of runs: {chosen.runs}.",
         "",
@@ -67,6 +69,7 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
     for size in chosen.sizes:
         large = folder / f"trace_{size:.0f}.json"
         large_trace.make(raw, large, int(size * 1e6))
+        os.sync()
         lines.append(_ingest(f"{size:,.0f} MB JSON", large, large.stat().st_size / 1e6, folder, chosen.runs))
         large.unlink()
     if chosen.others:
