@@ -45,14 +45,14 @@ def load_all(
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    ``begun``: what reads the first task's capture already, in this process; it is not a small one. A worker that dies
-    costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
+    ``begun``: what reads the largest capture already, in this process; it is loaded first. A
+    worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
     """
     groups = together(tasks, max(jobs, 1))
     if jobs <= 1 or len(tasks) <= 1:
+        largest = max(tasks, key=lambda task: task.size_bytes)
         for group in groups:
-            mine = begun if group[0] is tasks[0] else None
-            for outcome in load(group, request, known, progress, begun=mine):
+            for outcome in load(group, request, known, progress, begun=begun if group[0] is largest else None):
                 report(outcome)
         return
     _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))

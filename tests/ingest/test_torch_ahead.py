@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.loading import ask, ingest
 from ingest.traces import document, kernel, launched, write
 from tracedb import discovery, loading, tasks
 from tracedb.commands import ingest as command
@@ -149,6 +150,26 @@ class TestCommand:
         assert outcome.error is None
         assert outcome.loaded[0].kernels == 20
         assert sum(read) == path.stat().st_size
+
+    def test_of_several_files_the_one_that_is_loaded_first(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(command, "EARLY_FROM", 1)
+        monkeypatch.setattr(loading, "SMALL_BYTES", 0)
+        read: list[tuple[str, bool]] = []
+        begin = ahead.Reading.__init__
+
+        def noted(self: ahead.Reading, path: Path, options: Options, is_early: bool = False) -> None:
+            read.append((path.name, is_early))
+            begin(self, path, options, is_early)
+
+        monkeypatch.setattr(ahead.Reading, "__init__", noted)
+        for name, kernels in (("a.json", 3), ("b.json", 9), ("c.json", 5)):
+            write(tmp_path / "in" / name, launched(kernels))
+        assert ingest(tmp_path / "in", db=tmp_path / "db", jobs=1).exit_code == 0
+        assert read == [("b.json", True), ("c.json", False), ("a.json", False)]
+        found = ask(tmp_path / "db", "SELECT capture_id, count(*) FROM kernel_event GROUP BY ALL ORDER BY ALL")
+        assert found == [(1, 3), (2, 9), (3, 5)]
 
     def test_small_files_are_not_begun(self, tmp_path: Path) -> None:
         path = write(tmp_path / "rank0.json", launched(2))

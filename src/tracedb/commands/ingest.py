@@ -120,7 +120,8 @@ def _load(
     found: Found, request: Request, workers: int, progress: Callable[[int], None]
 ) -> tuple[list[Outcome], TracedbError | None]:
     """Load everything; returns what became of it, and why the work on all captures together failed, if it did."""
-    begun = _begin(found.tasks[0], request, progress) if workers == 1 else None
+    # The largest is loaded first.
+    begun = _begin(max(found.tasks, key=lambda task: task.size_bytes), request, progress) if workers == 1 else None
     try:
         from tracedb import pipeline  # DuckDB and Arrow come with it; a trace is being read meanwhile
         from tracedb.workers import load_all
@@ -140,7 +141,7 @@ def _load(
 
 
 def _begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begun | None:
-    """Have the first capture read already, where its ingester can do that and it is not small."""
+    """Have a capture read already, where its ingester can do that and it is not small."""
     from tracedb import ingester, tasks
 
     _, source = next(pair for pair in ingester.load(task.source))
