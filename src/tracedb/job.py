@@ -19,6 +19,8 @@ from tracedb.writing import KnownBefore, Writer
 
 ROOMY_LIMIT = "1GB"
 """For the database engine where its usual memory did not suffice and the user set no limit."""
+WRAPPED_INTERRUPT = "failed: KeyboardInterrupt"
+"""In what DuckDB says where Ctrl-C came while it had Python hand it a table."""
 
 Progress = Callable[[int], None]
 
@@ -132,7 +134,7 @@ class Job:
             else:
                 self.is_to_repeat, self.request = True, replace(self.request, memory_limit=ROOMY_LIMIT)
         except (TracedbError, OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
-            if "KeyboardInterrupt" in str(error):  # which came while DuckDB had Python hand it a table
+            if isinstance(error, duckdb.Error) and WRAPPED_INTERRUPT in str(error):
                 raise KeyboardInterrupt from error
             self.fail(error)
 

@@ -114,6 +114,12 @@ class TestFailures:
         assert ingest(trace(tmp_path / "b.json", 5), db=db).exit_code == 130
         assert contents(db) == before
 
+    def test_a_name_that_looks_like_an_interrupt_is_none(self, tmp_path: Path) -> None:
+        path = broken(tmp_path / "KeyboardInterrupt: failed: KeyboardInterrupt.json")
+        done = ingest(path, trace(tmp_path / "b.json", 5), db=tmp_path / "db")
+        assert done.exit_code == 1
+        assert "1 captures loaded, 0 known before, 1 failed" in done.stderr
+
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_no_new_file_where_everything_failed(self, tmp_path: Path, jobs: int) -> None:
         paths = [broken(tmp_path / "in" / f"{name}.json") for name in "ab"]
