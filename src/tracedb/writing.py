@@ -27,24 +27,24 @@ class KnownBefore(Exception):
 
 
 class _Blanks:
-    """Columns of NULL for those of a table that are not given.
+    """Columns of NULL for those of ``kernel_event`` that are not given; none of them has a default.
 
     DuckDB would make each a constant and then write it out value by value, which costs more than to read a column.
     """
 
     def __init__(self) -> None:
-        self._schemas: dict[str, pa.Schema] = {}
+        self._schema: pa.Schema | None = None
         self._zeros = pa.py_buffer(b"")
 
-    def added(self, table: str, rows: pa.Table) -> pa.Table:
+    def added(self, rows: pa.Table) -> pa.Table:
         """Return the rows with these columns; all share one buffer."""
-        if table not in self._schemas:
-            self._schemas[table] = schema.arrow(table)
+        if self._schema is None:
+            self._schema = schema.arrow("kernel_event")
         count = rows.num_rows
         if self._zeros.size < 8 * (count + 1):
             self._zeros = pa.py_buffer(bytes(8 * (count + 1)))
         given = set(rows.schema.names)
-        for field in self._schemas[table]:
+        for field in self._schema:
             if field.name in given:
                 continue
             if pa.types.is_string(field.type):
@@ -123,10 +123,10 @@ class Writer:
         if rows.is_ordered != self._is_ordered:
             self._is_ordered = rows.is_ordered
             connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
-        if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
-            incoming = self._blanks.added(rows.table, incoming)
         if rows.table == "kernel_event":
             self._pass(rows.data)
+            if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
+                incoming = self._blanks.added(incoming)
         connection.execute(
             f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
         )
