@@ -19,7 +19,8 @@ SELECT
     e.group_name, e.group_size, e.group_ranks, e.sequence,
     coalesce(e.is_counted, false) AS is_counted
 FROM main.kernel_event AS e
-LEFT JOIN (    SELECT
+LEFT JOIN (
+    SELECT
         p.capture_id,
         any_value(p.source) AS source,
         any_value(p.rank) AS rank,

@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def copies_as_kernels(connection: duckdb.DuckDBPyConnection) -> list[str]:
+OVER_KERNELS = ("kernels", "gpu", "ranges", "launches")
+"""What reports need whose numbers depend on which events are kernels."""
+
+
+def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
     """Return that some of the captures have copies among their kernels and others of AMD do not, where that is so.
 
     Up to ROCm 7.1 copies and fills on the device were recorded as kernels. They are of class copy in both.
     """
+    if report.needs not in OVER_KERNELS or scope.filters.classes:
+        return []
     ((amd,),) = connection.execute(
         """SELECT count(DISTINCT s.capture_id) FROM temp.selected_capture AS s
            INNER JOIN main.device AS d ON d.capture_id = s.capture_id WHERE d.vendor = 'AMD'"""

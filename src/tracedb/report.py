@@ -214,7 +214,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     if scope.rule and scope.rule != "thread":
         found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
     found.notes += hints.other_rule(connection, report, scope, path)
-    found.notes += hints.copies_as_kernels(connection)
+    found.notes += hints.copies_as_kernels(connection, report, scope)
     if top:
         ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
         if shown < rows:
