@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
-from tracedb import nesting, nesting_few
+from tracedb import around, nesting, nesting_arrays, nesting_few
 
 if TYPE_CHECKING:
     from tracedb.clipping import Passing
@@ -18,13 +19,10 @@ INSERT INTO main.annotation BY NAME
 SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
 FROM annotation_in AS a LEFT JOIN {nested} AS n ON a.annotation_id = n.item_id
 """
-LAUNCHED = """
-SELECT l.start_ns, l.start_ns + l.duration_ns, k.event_id, l.thread_id
-FROM main.kernel_event AS k
-INNER JOIN main.launch AS l ON l.capture_id = $capture AND k.launch_id = l.launch_id
-WHERE k.capture_id = $capture
+NESTED = """
+SELECT lane_b, start_ns, end_ns, item_id, coalesce(parent_id, item_id), depth::BIGINT FROM nest_out
+WHERE end_ns > start_ns
 """
-STARTED = "SELECT start_ns, start_ns, event_id, NULL FROM main.kernel_event WHERE capture_id = $capture"
 RANGES = "style NOT IN ('mark', 'gpu_projection') AND (duration_ns IS NOT NULL OR is_open)"
 
 
@@ -45,33 +43,35 @@ def finish(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Pass
         from tracedb import clipping  # its arrays take time to import
 
         clipping.clip(connection, capture_id, passing)
-    if not _nest_few(connection, capture_id):
-        _nest_many(connection, capture_id)
+    events = _events(connection, capture_id)
+    nested = _nest_few(connection)
+    if nested is None:
+        _nest_many(connection, capture_id, events)
+    else:
+        _write_nested(connection, capture_id, nested)
+        if nested and events.count:
+            around.by_arrays(connection, capture_id, _columns(nested), events)
     connection.execute("DROP TABLE temp.annotation_in")
 
 
-def _nest_few(connection: duckdb.DuckDBPyConnection, capture_id: int) -> bool:
-    """Nest ranges and find those around events without SQL; False where they are many, where any cross or is open."""
+def _events(connection: duckdb.DuckDBPyConnection, capture_id: int) -> around.Events:
     ((launches, events),) = connection.execute(
         """SELECT (SELECT count(*) FROM main.launch WHERE capture_id = $capture),
             (SELECT count(*) FROM main.kernel_event WHERE capture_id = $capture)""",
         {"capture": capture_id},
     ).fetchall()
-    if max(launches, events) > nesting_few.MOST:
-        return False
+    return around.Events(events, bool(launches))
+
+
+def _nest_few(connection: duckdb.DuckDBPyConnection) -> list[nesting_few.Nested] | None:
+    """Nest ranges without SQL; None where they are many, where any cross or is open."""
     ranges = connection.execute(
         f"""SELECT coalesce(thread_id, -1), start_ns, start_ns + duration_ns, annotation_id FROM annotation_in
         WHERE {RANGES} LIMIT {nesting_few.MOST + 1}"""
     ).fetchall()
     if len(ranges) > nesting_few.MOST or any(end is None for _, _, end, _ in ranges):
-        return False
-    nested = nesting_few.nest([nesting_few.Range(*found) for found in ranges])
-    if nested is None:
-        return False
-    _write_nested(connection, capture_id, nested)
-    if nested and events:
-        _write_around(connection, capture_id, nested, is_launched=bool(launches))
-    return True
+        return None
+    return nesting_few.nest([nesting_few.Range(*found) for found in ranges])
 
 
 def _write_nested(connection: duckdb.DuckDBPyConnection, capture_id: int, nested: Sequence[nesting_few.Nested]) -> None:
@@ -85,31 +85,12 @@ def _write_nested(connection: duckdb.DuckDBPyConnection, capture_id: int, nested
     connection.execute(INSERT_ANNOTATIONS.format(nested="found"), [capture_id])
 
 
-def _write_around(
-    connection: duckdb.DuckDBPyConnection, capture_id: int, nested: Sequence[nesting_few.Nested], is_launched: bool
-) -> None:
-    """Write the innermost range around each launch, by thread and by process; without launches, around each start."""
-    events = connection.execute(LAUNCHED if is_launched else STARTED, {"capture": capture_id}).fetchall()
-    thread_of = {event: thread for _, _, event, thread in events}
-    rows = []
-    for event, item in nesting_few.enclose(nested, [nesting_few.Call(*found[:3]) for found in events]):
-        rows.append((item.number, event, "process" if is_launched else "time"))
-        if is_launched and thread_of[event] == item.lane:
-            rows.append((item.number, event, "thread"))
-    annotations, found, rules = zip(*rows, strict=True) if rows else ((), (), ())
-    around = pa.table(  # noqa: F841 - DuckDB finds it by name
-        {
-            "annotation_id": pa.array(annotations, pa.int64()),
-            "event_id": pa.array(found, pa.int64()),
-            "rule": pa.array(rules, pa.string()),
-        }
-    )
-    connection.execute(
-        "INSERT INTO main.annotation_kernel BY NAME SELECT ?::INTEGER AS capture_id, * FROM around", [capture_id]
-    )
+def _columns(nested: Sequence[nesting_few.Nested]) -> nesting_arrays.Ranges:
+    rows = [(*item, parent.number if parent else item.number, depth) for item, parent, depth in nested]
+    return nesting_arrays.Ranges(*np.array(rows, np.int64).T)
 
 
-def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
+def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: around.Events) -> None:
     """Nest ranges and find those around events, however many there are."""
     crossing = nesting.nest(
         connection,
@@ -118,19 +99,14 @@ def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
         FROM annotation_in WHERE {RANGES}""",
     )
     connection.execute(INSERT_ANNOTATIONS.format(nested="nest_out"), [capture_id])
-    connection.execute(
-        """CREATE OR REPLACE TEMP TABLE lane_span AS
-        SELECT lane_b, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM nest_out GROUP BY lane_b"""
-    )
-    ((launches,),) = connection.execute(
-        "SELECT count(*) FROM main.launch WHERE capture_id = ?", [capture_id]
-    ).fetchall()
-    if launches:
-        _by_launch(connection, capture_id, crossing)
-    else:
-        _by_time(connection, capture_id, crossing)
+    ((ranges,),) = connection.execute("SELECT count(*) FROM nest_out").fetchall()
+    if crossing or ranges > nesting_arrays.MOST:
+        around.by_statements(connection, capture_id, events, crossing)
+    elif events.count:
+        found = connection.sql(NESTED).to_arrow_table()
+        columns = nesting_arrays.Ranges(*(column.to_numpy() for column in found.columns))
+        around.by_arrays(connection, capture_id, columns, events)
     nesting.drop(connection)
-    connection.execute("DROP TABLE temp.lane_span")
 
 
 def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
@@ -149,50 +125,3 @@ def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
         [capture_id],
     ).fetchall()
     return int(last_ns)
-
-
-def _by_launch(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:
-    """Rules process and thread: the launch call lies inside the range, on any thread or on the launching one."""
-    nesting.enclose(
-        connection,
-        f"""SELECT l.launch_id AS call_id, 0 AS lane_a, s.lane_b, l.start_ns, l.start_ns + l.duration_ns AS end_ns
-        FROM main.launch AS l
-        INNER JOIN lane_span AS s ON l.start_ns >= s.start_ns AND l.start_ns <= s.end_ns
-        WHERE l.capture_id = {int(capture_id)} AND l.launch_id IN (
-            SELECT launch_id FROM main.kernel_event WHERE capture_id = {int(capture_id)} AND launch_id IS NOT NULL
-        )""",
-        crossing=crossing,
-    )
-    connection.execute(
-        """
-        INSERT INTO main.annotation_kernel BY NAME
-        WITH found AS (
-            SELECT k.event_id, c.item_id AS annotation_id, coalesce(c.lane_b = l.thread_id, false) AS is_own_thread
-            FROM call_out AS c
-            INNER JOIN main.launch AS l ON l.capture_id = $capture AND c.call_id = l.launch_id
-            INNER JOIN main.kernel_event AS k ON k.capture_id = $capture AND l.launch_id = k.launch_id
-        )
-
-        SELECT $capture AS capture_id, annotation_id, event_id, 'process' AS rule FROM found
-        UNION ALL
-        SELECT $capture AS capture_id, annotation_id, event_id, 'thread' AS rule FROM found WHERE is_own_thread
-        """,
-        {"capture": capture_id},
-    )
-
-
-def _by_time(connection: duckdb.DuckDBPyConnection, capture_id: int, crossing: bool) -> None:
-    """Rule time: the GPU event starts inside the range."""
-    nesting.enclose(
-        connection,
-        f"""SELECT k.event_id AS call_id, 0 AS lane_a, s.lane_b, k.start_ns, k.start_ns AS end_ns
-        FROM main.kernel_event AS k
-        INNER JOIN lane_span AS s ON k.start_ns >= s.start_ns AND k.start_ns <= s.end_ns
-        WHERE k.capture_id = {int(capture_id)}""",
-        crossing=crossing,
-    )
-    connection.execute(
-        """INSERT INTO main.annotation_kernel BY NAME
-        SELECT ? AS capture_id, item_id AS annotation_id, call_id AS event_id, 'time' AS rule FROM call_out""",
-        [capture_id],
-    )

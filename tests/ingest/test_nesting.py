@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ingest.loading import ask, ingest
 from ingest.traces import annotation, call, kernel, launched, write
-from tracedb import nesting, nesting_few
+from tracedb import around, nesting, nesting_arrays, nesting_few, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -200,21 +201,39 @@ def test_slack_lets_a_child_end_late(connection: duckdb.DuckDBPyConnection) -> N
     nesting.drop(connection)
 
 
-class TestFew:
-    """In plain Python, for small captures: the same as the statements find."""
+def by_arrays(parent: dict[int, int | None], items: list[Item], called: list[Call]) -> set[tuple[int, int, int]]:
+    """Return call, lane and range around it as arrays find them."""
+    depth = {item: len(ancestors(item, parent)) for item in parent}
+    rows = [
+        (item.lane, item.start, item.end, number, number if parent[number] is None else parent[number], depth[number])
+        for number, item in enumerate(items)
+    ]
+    ranges = nesting_arrays.Ranges(*np.array(rows, np.int64).reshape(-1, 6).T)
+    starts, ends = (np.array([call[place] for call in called], np.int64) for place in (1, 2))
+    return {
+        (call, lane, number)
+        for lane, places, numbers in nesting_arrays.Enclosing(ranges).around(starts, ends)
+        for call, number in zip(places.tolist(), numbers.tolist(), strict=True)
+    }
 
-    @staticmethod
-    def nested(items: list[Item]) -> list[nesting_few.Nested] | None:
-        ranges = [nesting_few.Range(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
-        return nesting_few.nest(ranges)
+
+class TestWithoutSql:
+    """Few ranges in plain Python, and calls by arrays: the same as the statements find."""
 
     @EXAMPLES
     @given(items=laminar() | crossing(), called=calls)
     @example(items=[Item(0, 0, 5, 0), Item(0, 3, 8, 0)], called=[])
     @example(items=[Item(0, 0, 5, 0), Item(0, 5, 5, 0), Item(0, 0, 0, 0), Item(1, 0, 5, 0)], called=[Call(1, 0, 5)])
+    @example(items=[Item(0, 0, 9, 0), Item(0, 0, 9, 0), Item(0, 1, 9, 0)], called=[Call(0, 0, 9), Call(0, 9, 9)])
+    @example(
+        items=[Item(0, 0, 9, 0), Item(0, 2, 5, 0), Item(0, 3, 5, 0)],
+        called=[Call(0, 4, 7), Call(0, 3, 10), Call(0, 5, 5)],
+    )
+    @example(items=[Item(0, 0, 9, 0), Item(0, 3, 3, 0)], called=[Call(0, 3, 3)])
     def test_same(self, items: list[Item], called: list[Call]) -> None:
         items = [item._replace(tie=0) for item in items]
-        found = self.nested(items)
+        ranges = [nesting_few.Range(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
+        found = nesting_few.nest(ranges)
         crosses = any(a.lane == b.lane and a.start < b.start < a.end < b.end for a in items for b in items)
         assert (found is None) == crosses
         if found is None:
@@ -222,19 +241,33 @@ class TestFew:
         expected = parents(items)
         assert {n.item.number: n.parent.number if n.parent else None for n in found} == expected
         assert {n.item.number: n.depth for n in found} == {i: len(ancestors(i, expected)) for i in expected}
-        around = nesting_few.enclose(found, [nesting_few.Call(c.start, c.end, i) for i, c in enumerate(called)])
-        assert {(call, item.number) for call, item in around if item.lane == called[call].lane} == {
-            (number, item) for number, call in enumerate(called) for item in innermost(items, call, expected)
+        assert by_arrays(expected, items, called) == {
+            (number, lane, item)
+            for number, call in enumerate(called)
+            for lane in (0, 1)
+            for item in innermost(items, call._replace(lane=lane), expected)
         }
 
-    @pytest.mark.parametrize("most", [0, 10**9])
+    @pytest.mark.parametrize("most", [-1, 10**9])
+    @pytest.mark.parametrize("portion", [2, 10**9])
     @pytest.mark.parametrize(
-        "name", ["launched", "without launches", "crossing", "open", "other thread", "no ranges", "no events"]
+        "name",
+        [
+            "launched",
+            "without launches",
+            "crossing",
+            "open",
+            "other thread",
+            "no launch known",
+            "no ranges",
+            "no events",
+        ],
     )
-    def test_captures(self, name: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(nesting_few, "MOST", most)
+    def test_captures(
+        self, name: str, most: int, portion: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         ranges = [annotation(0, 90, "step"), annotation(0, 40, "inner"), annotation(50, 0, "empty", tid=7)]
-        work = [*launched(3), call(30, 5, 77), kernel(300, 5, correlation=77)]
+        work = [*launched(3), call(30, 5, 77), kernel(300, 5, correlation=77), kernel(400, 5, correlation=77)]
         if name == "without launches":
             work = [kernel(at, 5) for at in (10, 45, 90, 95)]
         elif name == "crossing":
@@ -243,31 +276,57 @@ class TestFew:
             ranges.append({key: value for key, value in annotation(60, 1, "open").items() if key != "dur"})
         elif name == "other thread":
             ranges += [annotation(0, 36, "there", tid=7), annotation(0, 35, "exactly", tid=8)]
+        elif name == "no launch known":
+            work = [kernel(at, 5, correlation=at) for at in (10, 45, 90)] + [call(30, 5, 77)]
         elif name == "no ranges":
             ranges = []
         elif name == "no events":
             work = []
-        ingest(write(tmp_path / "x.json", [*ranges, *work]), db=tmp_path / "db")
+        with monkeypatch.context() as patched:
+            patched.setattr(nesting_few, "MOST", most)
+            for constant in ("CALLS", "BATCH", "ROWS"):
+                patched.setattr(around, constant, portion)
+            ingest(write(tmp_path / "x.json", [*ranges, *work]), db=tmp_path / "db")
         found = {
             table: ask(tmp_path / "db", f"SELECT * FROM main.{table} ORDER BY ALL")
             for table in ("annotation", "annotation_kernel")
         }
-        assert bool(found["annotation_kernel"]) == (name not in ("no ranges", "no events"))
+        assert bool(found["annotation_kernel"]) == (name not in ("no launch known", "no ranges", "no events"))
         monkeypatch.setattr(nesting_few, "MOST", -1)
+        monkeypatch.setattr(nesting_arrays, "MOST", -1)
         ingest(tmp_path / "x.json", db=tmp_path / "all by SQL")
         for table, rows in found.items():
             assert rows == ask(tmp_path / "all by SQL", f"SELECT * FROM main.{table} ORDER BY ALL")
 
+    def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self) -> None:
+        with duckdb.connect(":memory:") as opened:
+            opened.execute(schema.ddl())
+            opened.execute(
+                """INSERT INTO main.launch BY NAME
+                SELECT 1 AS capture_id, l.* FROM (VALUES (1, NULL, 'a', 5, 1), (2, 0, 'a', 6, 1))
+                AS l(launch_id, thread_id, name, start_ns, duration_ns)"""
+            )
+            opened.execute(
+                """INSERT INTO main.kernel_event BY NAME
+                SELECT 1 AS capture_id, launch_id + 10 AS event_id, launch_id, 'k' AS name, 'kernel' AS kind,
+                    20 AS start_ns, 1 AS duration_ns FROM main.launch"""
+            )
+            ranges = nesting_arrays.Ranges(*np.array([[0, 0, 9, 3, 3, 0]], np.int64).T)
+            around.by_arrays(opened, 1, ranges, around.Events(2, are_launched=True))
+            found = opened.execute("FROM main.annotation_kernel ORDER BY ALL").fetchall()
+        assert found == [(1, 3, 11, "process"), (1, 3, 12, "process"), (1, 3, 12, "thread")]
+
     def test_the_sample_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         found = []
-        for most in (-1, 10**9):
-            monkeypatch.setattr(nesting_few, "MOST", most)
-            ingest(ROOT / "examples" / "run", db=tmp_path / str(most), jobs=1)
+        for few, most in ((-1, -1), (-1, 10**9), (10**9, 10**9)):
+            monkeypatch.setattr(nesting_few, "MOST", few)
+            monkeypatch.setattr(nesting_arrays, "MOST", most)
+            ingest(ROOT / "examples" / "run", db=tmp_path / f"{few} {most}", jobs=1)
             found.append(
                 [
-                    ask(tmp_path / str(most), f"SELECT * FROM main.{table} ORDER BY ALL")
+                    ask(tmp_path / f"{few} {most}", f"SELECT * FROM main.{table} ORDER BY ALL")
                     for table in ("annotation", "annotation_kernel")
                 ]
             )
-        assert found[0] == found[1]
+        assert found[0] == found[1] == found[2]
         assert all(found[0])
