@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracedb.errors import ReadError
 
@@ -43,6 +44,16 @@ class Trace:
         self.tail += text[: max(room, 0)]
 
 
+class Edge(NamedTuple):
+    """What stands between two events, up to the second one's first key."""
+
+    text: bytes
+    closing: int
+    """Length up to the bracket that closes the first event, and with it."""
+    comma: int
+    """Length up to the comma, and with it."""
+
+
 def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, bool]]:
     """Yield (text, offset, last): runs of whole events without the array's brackets.
 
@@ -52,40 +63,44 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
     Raises ``ReadError`` where there is no event array.
     """
     source = iter(pieces)
-    buffer, start = _head(source, trace)
-    offset = start
-    buffer = buffer[start:]
-    boundary: tuple[bytes, int, int] | None = None
+    buffer, start = head(source, trace)
+    yield from cut(buffer[start:], start, source, trace)
+
+
+def cut(
+    buffer: bytes, offset: int, source: Iterator[bytes], trace: Trace, edge: Edge | None = None
+) -> Iterator[tuple[bytes, int, bool]]:
+    """Yield the blocks of ``buffer``, which begins with an event at ``offset``, and of the pieces that follow it."""
     waiting = [buffer]
     size, wanted, searched = len(buffer), BLOCK, 0
     for piece in source:
-        if trace.ended:
-            trace.add_tail(piece)
+        if trace.ended:  # another thread may set it at any moment
+            for text in (*waiting, piece):
+                trace.add_tail(text)
+            waiting.clear()
             continue
         waiting.append(piece)
         size += len(piece)
         if size < wanted:
             continue
         buffer = b"".join(waiting)
-        boundary = boundary or _boundary(buffer)
-        cut = _cut(buffer, boundary, searched)
-        if cut is None:
+        edge = edge or edge_of(buffer)
+        found = _last_edge(buffer, edge, searched)
+        if found is None:
             if size > EVENT_LIMIT:
                 break
             waiting, wanted, searched = [buffer], 2 * size, max(size - OVERLAP, 0)
             continue
-        end, resume = cut
+        end, resume = found
         yield buffer[:end], offset, False
         buffer = buffer[resume:]
         offset += resume
-        if trace.ended:
-            trace.add_tail(buffer)
-            buffer = b""
         waiting = [buffer]
         size, wanted, searched = len(buffer), BLOCK, 0
-    if trace.ended:
-        return
     buffer = b"".join(waiting)
+    if trace.ended:
+        trace.add_tail(buffer)
+        return
     if size > EVENT_LIMIT and not END.search(buffer):
         raise ReadError(f"an event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace")
     for _ in source:
@@ -93,7 +108,7 @@ def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, 
     yield buffer, offset, True
 
 
-def _head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
+def head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
     """Read up to the event array; return what was read and where the events begin."""
     buffer = bytearray()
     looked = 0
@@ -115,11 +130,8 @@ def _head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
     raise ReadError("no traceEvents array was found; this is no Kineto trace, or it is cut before its first event")
 
 
-def _boundary(buffer: bytes) -> tuple[bytes, int, int] | None:
-    """Learn from the first two events what stands between events, up to the second one's first key.
-
-    Returns (literal, length up to ``}``, length up to ``,``), or None where the first event is malformed.
-    """
+def edge_of(buffer: bytes) -> Edge | None:
+    """Learn from the first two events what stands between events; None where the first is malformed."""
     text = buffer[:BLOCK].decode("latin-1")  # one character a byte
     try:
         _, end = _json.raw_decode(text, len(text) - len(text.lstrip()))
@@ -129,19 +141,18 @@ def _boundary(buffer: bytes) -> tuple[bytes, int, int] | None:
     if found is None:
         return None
     start = len(buffer[: end - 1].rstrip())
-    return buffer[start : found.end()], end - start, found.end(1) + 1 - start
+    return Edge(buffer[start : found.end()], end - start, found.end(1) + 1 - start)
 
 
-def _cut(buffer: bytes, boundary: tuple[bytes, int, int] | None, searched: int) -> tuple[int, int] | None:
-    """Return (end of the last whole event but one, place after the comma), or None if no boundary is in sight.
+def _last_edge(buffer: bytes, edge: Edge | None, searched: int) -> tuple[int, int] | None:
+    """Return (end of the last whole event but one, place after the comma), or None if no edge of events is in sight.
 
     There was none in the first ``searched`` bytes.
     """
-    if boundary is not None:
-        literal, closing, comma = boundary
-        place = buffer.rfind(literal, searched)
+    if edge is not None:
+        place = buffer.rfind(edge.text, searched)
         if place >= 0:
-            return place + closing, place + comma
+            return place + edge.closing, place + edge.comma
     last = None
     for last in BOUNDARY.finditer(buffer, searched):  # noqa: B007 - the last one is wanted
         pass

@@ -130,8 +130,12 @@ def text_of(raw: Raw) -> str | None:
     source = bytes(raw)
     if not source or source == b"null":
         return None
-    text = one_spelling(source)
-    return clean(json.loads(source) if source.startswith(b'"') else text)
+    if not source.startswith(b'"'):
+        return clean(one_spelling(source))
+    try:
+        return clean(json.loads(source))
+    except ValueError:  # bytes that are no UTF-8
+        return clean(json.loads(source.decode("utf-8", errors="replace"), strict=False))
 
 
 def number_of(raw: Raw) -> int | None:

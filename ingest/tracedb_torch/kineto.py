@@ -29,6 +29,7 @@ class TorchIngester:
     """Reads torch.profiler traces of every era."""
 
     name = "torch"
+    reads_all_first = True
 
     def describe(self) -> dict[str, str]:
         """Say which reader is in use."""

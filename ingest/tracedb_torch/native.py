@@ -16,9 +16,9 @@ from tracedb import compiled
 from tracedb.ingester import Options
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 3
+INTERFACE = 4
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
-SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY = range(4)
+SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE = range(6)
 WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2
 TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering starts anew
 IS_RAW = 1
@@ -167,7 +167,15 @@ FUNCTIONS: tuple[compiled.Function, ...] = (
     ("tracedb_release", None, (_pointer,)),
     ("tracedb_forget", None, (ctypes.POINTER(_Scanner),)),
     ("tracedb_nest", ctypes.c_int, (_int64, *[_pointer] * 4, _int64, _pointer, _int64, *[_pointer] * 4)),
-    ("tracedb_scan", ctypes.c_int, (ctypes.POINTER(_Scanner), ctypes.c_char_p, _int64)),
+    ("tracedb_scan", ctypes.c_int, (ctypes.POINTER(_Scanner), _pointer, _int64)),
+    (
+        *("tracedb_feed_open", _pointer),
+        (ctypes.c_int, ctypes.c_char_p, _int64, ctypes.c_char_p, _int64, _int64, _int64),
+    ),
+    ("tracedb_feed_close", None, (_pointer,)),
+    ("tracedb_block_open", _pointer, ()),
+    ("tracedb_block_close", None, (_pointer,)),
+    ("tracedb_fill", ctypes.c_int, (_pointer, _pointer, _int64)),
 )
 
 
@@ -186,19 +194,23 @@ class Scanner:
 
     def __init__(self, found: ctypes.CDLL, options: Options, first_text: int) -> None:
         flags = options.python_stacks * WITH_PYTHON_STACKS | options.memory_events * WITH_MEMORY_EVENTS
-        self._library = found
+        self.library = found
         self._scanner = found.tracedb_open(int.from_bytes(os.urandom(8)), first_text, flags)
         if not self._scanner:
             raise MemoryError
 
     def __del__(self) -> None:
-        self._library.tracedb_close(self._scanner)
+        self.library.tracedb_close(self._scanner)
 
     def scan(self, text: bytes) -> Scan:
         """Scan events with commas between."""
+        return self.scan_at(text, len(text))
+
+    def scan_at(self, text: bytes | int, length: int) -> Scan:
+        """Scan what lies at an address."""
         if self._scanner.contents.texts.used > TEXTS_LIMIT:
-            self._library.tracedb_forget(self._scanner)
-        status = self._library.tracedb_scan(self._scanner, text, len(text))
+            self.library.tracedb_forget(self._scanner)
+        status = self.library.tracedb_scan(self._scanner, text, length)
         if status == NO_MEMORY:
             raise MemoryError
         found = self._scanner.contents
@@ -206,7 +218,7 @@ class Scanner:
         return Scan(
             status,
             found.events,
-            [_table(self._library, table) for table in found.tables] if is_sound else [],
+            [_table(self.library, table) for table in found.tables] if is_sound else [],
             list(found.counts),
             [Odd(o.start, o.end, o.ordinal, bool(o.is_bare)) for o in found.odd[: found.odd_count]] if is_sound else [],
             found.processes[: found.process_count] if is_sound else [],

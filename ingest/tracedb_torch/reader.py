@@ -11,7 +11,7 @@ import pyarrow as pa
 from tracedb.ingester import Options
 from tracedb_torch import narrow, scanned
 from tracedb_torch.account import Account
-from tracedb_torch.ahead import Ahead, Scanned, scanner_of
+from tracedb_torch.ahead import Ahead, Scanned, scanners_of
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
 from tracedb_torch.helpers import Helper
@@ -47,8 +47,8 @@ class Reader:
         with _without_collector():
             if isinstance(source, Ahead):
                 self._read_ahead(source)
-            elif (scanner := scanner_of(self._options)) is not None:
-                self._read_ahead(Ahead(scanner, source))
+            elif scanners := scanners_of(self._options):
+                self._read_ahead(Ahead(scanners, source))
             elif self._helpers:
                 self._read_with_helper(source)
             else:
@@ -123,16 +123,16 @@ class Reader:
             gap = offset - begin - len(before)
             text, offset, self._carried = before + b",".rjust(gap) + text, begin, None
             found = self._own.read(text)
-        self._take(found or self._closing(text) or self._damaged(text, offset, last))
+        self._take(found or self._closing(text, last) or self._damaged(text, offset, last))
 
-    def _closing(self, text: bytes) -> Decoded | None:
+    def _closing(self, text: bytes, last: bool) -> Decoded | None:
         """Read a block in which the event array ends; None if no such end leaves sound events before it."""
         ends = list(ARRAY_END.finditer(text))
         for end in (*ends[:2], *reversed(ends[2:][-2:])):
             found = self._own.read(text[: end.start() + 1])
             if found is not None:
                 self.trace.ended = True
-                self.trace.add_tail(text[text.index(b"]", end.start()) + 1 :])
+                self.trace.add_tail(text[text.index(b"]", end.start()) + 1 :] + (b"" if last else b","))
                 return found
         return None
 

@@ -36,6 +36,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     with closing(reading), Stage(scratch) as stage:
         reader = Reader(stage, options, _helpers(path, options))
         reader.read(reading.source)
+        options.has_read()
     account = reader.account
     if stream.fault and stream.is_complete:
         account.mended("stream_damaged", 1, stream.fault)

@@ -55,7 +55,7 @@ class Salvage:
         while (place := _skip(text, place)) < len(text):
             if text[place : place + 1] == b"]":
                 self._trace.ended = True
-                self._trace.add_tail(text[place + 1 :])
+                self._trace.add_tail(text[place + 1 :] + (b"" if last else b","))
                 break
             self._seen = self._account.events_read + len(events)
             boundary = BOUNDARY.search(text, place)

@@ -6,6 +6,7 @@ import queue
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,30 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
 FEED = 64 << 10  # bytes read at a time
 STEP = 4 << 10  # compressed bytes unpacked at a time
+
+
+class Plain:
+    """An open file that is not packed: its pieces, from wherever it was read up to."""
+
+    def __init__(self, file: FileIO, path: Path, progress: Callable[[int], None]) -> None:
+        self.path = path
+        self.progress = progress
+        """To be told of bytes that were read by number, which the pieces do themselves."""
+        self._file = file
+
+    @property
+    def number(self) -> int:
+        """Number of the file, for whoever reads it by that."""
+        return self._file.fileno()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while data := self._file.read(PIECE):
+            self.progress(len(data))
+            yield data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class Stream:
@@ -45,6 +70,16 @@ class Stream:
                 while data := file.read(PIECE):
                     self._progress(len(data))
                     yield data
+
+    def plain(self) -> Plain | None:
+        """Open the file if it is not packed. Raises OSError."""
+        file = self.path.open("rb", buffering=0)
+        magic = file.read(4)
+        if magic.startswith(GZIP) or magic == ZSTD:
+            file.close()
+            return None
+        file.seek(0)
+        return Plain(file, self.path, self._progress)
 
     def _gzip(self, file: BinaryIO) -> Iterator[bytes]:
         member = isal_zlib.decompressobj(wbits=31)

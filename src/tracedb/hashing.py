@@ -20,13 +20,19 @@ def digest_of(paths: Sequence[Path]) -> str:
 
 
 class Hashing:
-    """Hashes files beside the reading; hashing releases the interpreter lock."""
+    """Hashes files by a thread of its own, which releases the interpreter lock."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._digest: str | None = None
         self._error: OSError | None = None
         self._thread = Thread(target=self._run, args=(paths,), name="tracedb-hash", daemon=True)
-        self._thread.start()
+        self._is_begun = False
+
+    def begin(self) -> None:
+        """Begin, if that was not done before."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._thread.start()
 
     def _run(self, paths: Sequence[Path]) -> None:
         try:
@@ -35,6 +41,8 @@ class Hashing:
             self._error = error
 
     def result(self) -> str:
+        """Return the digest, once it is there. Raises OSError."""
+        self.begin()
         self._thread.join()
         if self._digest is None:
             raise self._error or OSError("the file could not be hashed")

@@ -65,6 +65,8 @@ class Options:
     """Whether ``ReadAgain`` was raised before."""
     begun: Begun | None = None
     """What ``begin`` gave for this capture."""
+    has_read: Callable[[], None] = field(default=lambda: None)
+    """For a ``Thorough`` ingester to call."""
 
 
 class Begun(Protocol):
@@ -109,6 +111,16 @@ class Eager(Protocol):
     def begin(self, capture: Capture, options: Options) -> Begun:
         """Begin to read; ``read`` with the same capture follows, or nothing does. Imports neither. Raises OSError."""
         ...
+
+
+@runtime_checkable
+class Thorough(Protocol):
+    """An ingester that reads all of a file before it yields rows, and calls ``options.has_read`` in between.
+
+    What else is done with the bytes then waits until the cores have nothing to read any more.
+    """
+
+    reads_all_first: bool
 
 
 @runtime_checkable

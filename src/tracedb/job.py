@@ -13,12 +13,14 @@ from tracedb import ingester
 from tracedb.database import ALIAS, transaction
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.hashing import Hashing, digest_of
-from tracedb.ingester import Begun, Ingester, Registered, Rows
+from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
 from tracedb.tasks import Outcome, Request, Task, options_of
 from tracedb.writing import KnownBefore, Writer
 
 ROOMY_LIMIT = "1GB"
 """For the database engine where its usual memory did not suffice and the user set no limit."""
+HASHED_AFTER = 1 << 30
+"""Bytes of files that lie in the system's memory after they were read; larger ones are hashed while they are."""
 WRAPPED_INTERRUPT = "failed: KeyboardInterrupt"
 """In what DuckDB says where Ctrl-C came while it had Python hand it a table."""
 
@@ -71,9 +73,13 @@ class Job:
         self._stamp = f"{registered.distribution} {registered.version}"
         with self._told():
             self._hashing = Hashing(self._task.capture.files)
+            is_thorough = isinstance(reader, Thorough) and self._task.size_bytes <= HASHED_AFTER
+            if not is_thorough:
+                self._hashing.begin()
             self._connection = bench.cursor()
             self._connection.execute("SET preserve_insertion_order = false")
             options = options_of(self.request, None if self._is_second else self._progress, self._begun)
+            options = replace(options, has_read=self._hashing.begin)
             self._rows = reader.read(self._task.capture, self._connection, options)
             first = next(self._rows, None)
             if first is None:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +16,15 @@ import pyarrow as pa
 from tracedb.compiled import CHOICE
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
-from tracedb_torch import blocks
-from tracedb_torch.ahead import Ahead, scanner_of
+from tracedb_torch import ahead, blocks, stream
 from tracedb_torch.narrow import joined
 from tracedb_torch.reader import Reader
 
+PIECES, EARLY_PIECES, FILE, EARLY_FILE = WAYS = ("pieces", "early pieces", "file", "early file")
+"""How a reader comes to the bytes: pieces of them, or the file, which the library reads by itself."""
+FILES, EARLY = (FILE, EARLY_FILE), (EARLY_PIECES, EARLY_FILE)
+FILLED = 2000
+"""Bytes of a block of a file at least: the library hands back a file in which no event ends in so many."""
 TEXTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
 
 
@@ -64,37 +70,60 @@ def python_reader() -> Iterator[None]:
             os.environ[CHOICE] = before
 
 
-def outcome(content: bytes, block: int = blocks.BLOCK, is_early: bool = False, **options: Any) -> dict[str, Any]:
+def outcome(content: bytes, block: int = blocks.BLOCK, way: str = PIECES, **options: Any) -> dict[str, Any]:
     """Everything that a reading gives: rows, account, what it keeps of the text around; or why it was refused."""
     collected = Collected()
-    before, blocks.BLOCK = blocks.BLOCK, block
-    piece = max(block // 2, 1)
-    try:
+    with sizes(max(block, FILLED) if way in FILES else block), TemporaryDirectory() as folder:
         reader = Reader(collected, Options(**options))  # type: ignore[arg-type]
-        pieces = (content[place : place + piece] for place in range(0, len(content), piece))
-        reader.read(_begun(pieces, Options(**options)) if is_early else pieces)
-    except ReadError as error:
-        return {"refused": str(error)}
-    finally:
-        blocks.BLOCK = before
+        try:
+            reader.read(_source(content, way, Path(folder), Options(**options)))
+        except ReadError as error:
+            return {"refused": str(error)}
     account = asdict(reader.account)
     trace = asdict(reader.trace)
     trace["tail"] = b"".join(bytes(reader.trace.tail).split())  # blanks between blocks are not kept everywhere
     return {"rows": collected.rows(), "fractions": reader.has_fractions, **account, **trace}
 
 
-def _begun(pieces: Iterator[bytes], options: Options) -> Ahead:
-    """Have the trace scanned, for a while, before anything is taken."""
-    scanner = scanner_of(options)
-    assert scanner is not None
-    ahead = Ahead(scanner, pieces, is_early=True)
-    ahead._thread.join(0.01)
-    return ahead
+@contextmanager
+def sizes(block: int) -> Iterator[None]:
+    """Have a trace cut into blocks of this size, and read by half as much."""
+    before = blocks.BLOCK, ahead.EARLY_BLOCK, stream.PIECE
+    blocks.BLOCK, ahead.EARLY_BLOCK, stream.PIECE = block, 2 * block, max(block // 2, 1)
+    try:
+        yield
+    finally:
+        blocks.BLOCK, ahead.EARLY_BLOCK, stream.PIECE = before
+
+
+def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterator[bytes] | ahead.Ahead:
+    """Have a trace scanned in a way; early: for a while, before anything is taken."""
+    pieces = (content[place : place + stream.PIECE] for place in range(0, len(content), stream.PIECE))
+    if way == PIECES:
+        return pieces
+    scanners = ahead.scanners_of(options)
+    assert scanners
+    source: Iterator[bytes] | stream.Plain = pieces
+    if way in FILES:
+        (folder / "trace.json").write_bytes(content)
+        plain = stream.Stream(folder / "trace.json").plain()
+        assert plain is not None
+        source = plain
+    scanned = ahead.Ahead(scanners, source, is_early=way in EARLY)
+    if way in EARLY:
+        scanned._threads[0].join(0.01)
+    return scanned
 
 
 def assert_same(content: bytes, block: int = blocks.BLOCK, **options: Any) -> None:
-    """Both readers must give the same, in one thread and in several, begun early or not."""
+    """Both readers must give the same, in one thread and in several, of pieces and of a file, begun early or not."""
     with python_reader():
-        expected = outcome(content, block, cores=1, **options)
-    for cores, is_early in ((1, False), (2, False), (2, True)):
-        assert outcome(content, block, is_early, cores=cores, **options) == expected
+        expected = {False: outcome(content, block, cores=1, **options)}
+        expected[True] = outcome(content, max(block, FILLED), cores=1, **options) if block < FILLED else expected[False]
+    assert outcome(content, block, cores=1, **options) == expected[False]
+    for way in (PIECES, EARLY_PIECES, *(FILES if _is_plain(content) else ())):
+        assert outcome(content, block, way, cores=2, **options) == expected[way in FILES]
+
+
+def _is_plain(content: bytes) -> bool:
+    return not content.startswith((stream.GZIP, stream.ZSTD))

@@ -126,6 +126,13 @@ class TestB004Characters:
         assert found.kernels("name")[3:] == [name for _, name in self.NAMES]
         assert found.faults == {"event_repaired": 8}
 
+    def test_in_what_is_said_of_a_collective(self, tmp_path: Path) -> None:
+        said = {"External id": 5, "Collective name": "allreduce", "dtype": "TYPE", "In msg nelems": "TYPE"}
+        bad = event_text(op(25, 2, "nccl:all_reduce", args=said), "native").replace(b'"TYPE"', b'"\x80f"')
+        for other in (b"", b'{"ph": "X",, "cat": "cpu_op"}'):  # a sound block, and one that is read event by event
+            found = read_around(tmp_path, bad, *filter(None, [other]))
+            assert len(found.rows("op", "name")) == len(read_around(tmp_path).rows("op", "name")) + 1
+
     def test_in_the_arguments(self, tmp_path: Path) -> None:
         bad = event_text(op(25, 2, args={"Input Dims": ["A", [1]], "Concrete Inputs": ["A"]}), "native")
         found = read_around(tmp_path, bad.replace(b'"A"', b'"a\x00\x8fb"'))

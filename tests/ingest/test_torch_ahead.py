@@ -18,7 +18,7 @@ from tracedb.commands import ingest as command
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb_torch import ahead, blocks, native
-from tracedb_torch.ahead import Ahead, Scanned, scanner_of
+from tracedb_torch.ahead import Ahead, Scanned, scanners_of
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="the compiled reader was not built")
 
@@ -28,12 +28,12 @@ ODD = PLAIN.replace('"correlation": 7', '"correlation": "7"')
 
 def begin(events: list[str], is_early: bool = False, monkeypatch: pytest.MonkeyPatch | None = None) -> Ahead:
     """Scan events, each a block of its own."""
-    scanner = scanner_of(Options(cores=2))
-    assert scanner is not None
+    scanners = scanners_of(Options(cores=2))
+    assert scanners
     if monkeypatch:
         monkeypatch.setattr(blocks, "BLOCK", 1)
     pieces = ['{"traceEvents": [', *(event + "," for event in events), PLAIN, "]}"]
-    return Ahead(scanner, (piece.encode() for piece in pieces), is_early)
+    return Ahead(scanners, (piece.encode() for piece in pieces), is_early)
 
 
 def settled(found: Ahead) -> int:
@@ -100,16 +100,16 @@ class TestEnds:
             yield b'{"traceEvents": [' + PLAIN.encode()
             raise OSError(5, "the disk is gone")
 
-        scanner = scanner_of(Options(cores=2))
-        assert scanner is not None
+        scanners = scanners_of(Options(cores=2))
+        assert scanners
         with pytest.raises(OSError, match="the disk is gone"):
-            take_all(Ahead(scanner, pieces()))
+            take_all(Ahead(scanners, pieces()))
 
     def test_no_trace_is_said_there_too(self) -> None:
-        scanner = scanner_of(Options(cores=2))
-        assert scanner is not None
+        scanners = scanners_of(Options(cores=2))
+        assert scanners
         with pytest.raises(ReadError, match="no traceEvents"):
-            take_all(Ahead(scanner, iter([b"{}"])))
+            take_all(Ahead(scanners, iter([b"{}"])))
 
     def test_closed_early_it_leaves_no_thread_and_the_interpreter_as_it_was(
         self, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import build_native
 from command import run
-from ingest.both_readers import assert_same, outcome, python_reader
+from ingest.both_readers import WAYS, assert_same, outcome, python_reader
 from ingest.traces import (
     Raw,
     annotation,
@@ -153,6 +153,15 @@ def test_each_odd_value_at_each_place() -> None:
 def test_ends_and_other_shapes(content: bytes) -> None:
     assert_same(content)
     assert_same(content, 300)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_follows_the_events_is_whole_however_it_is_cut(way: str) -> None:
+    content = document(PLAIN, after={"notes": [{"ph": "X", "name": str(place)} for place in range(300)]})
+    whole = outcome(content, len(content), cores=1)["tail"]
+    assert whole.endswith(b'{"ph":"X","name":"299"}]}')
+    for block in (400, 700, 3000):
+        assert outcome(content, block, way, cores=2)["tail"] == whole
 
 
 @st.composite

@@ -6,9 +6,9 @@
 #include "rows.h"
 #include "texts.h"
 
-#define INTERFACE 3 /* raise with every change of what Python sees */
+#define INTERFACE 4 /* raise with every change of what Python sees */
 
-enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY };
+enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE }; /* the last two: of reading */
 enum { WITH_PYTHON_STACKS = 1, WITH_MEMORY_EVENTS = 2 };
 enum { MOST_PROCESSES = 64 };
 
