@@ -226,7 +226,8 @@ class _Turns:
                 return None
             self._is_over = True  # so that nobody reads on after a fault
             is_filled = self.feed.fill(block, wanted)
-            self._source.progress(block.taken)
+            if block.taken:
+                self._source.progress(block.taken)
             if not is_filled:
                 return None
             self._is_over = False
