@@ -11,6 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 enum { DEEPEST = 48, MOST_DIGITS = 18 };
 
 typedef struct {
@@ -26,8 +30,35 @@ typedef struct {
 
 static inline bool is_digit(const cursor *c) { return c->at < c->end && (uint8_t)(*c->at - '0') < 10; }
 
+#if defined(__SSE2__)
+/* Which of 16 bytes are the one or the other. */
+static inline __m128i either(__m128i bytes, char one, char other) {
+    return _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
+}
+#endif
+
+static inline bool is_blank(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+
+/* One step of blanks or of string is 16 bytes where the processor has SSE2, as every x86 of 64 bits has. */
 static inline void skip_blanks(cursor *c) {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\r' || *c->at == '\t')) c->at++;
+    if (c->at >= c->end || *c->at > ' ') return;
+    if (*c->at == ' ' && c->end - c->at > 1 && c->at[1] > ' ') { /* the one behind a colon or a comma */
+        c->at++;
+        return;
+    }
+#if defined(__SSE2__)
+    while (c->end - c->at >= 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)c->at);
+        const __m128i blanks = either(bytes, ' ', '\t'), ends_of_lines = either(bytes, '\n', '\r');
+        const unsigned others = ~(unsigned)_mm_movemask_epi8(_mm_or_si128(blanks, ends_of_lines)) & 0xffffu;
+        if (others) {
+            c->at += __builtin_ctz(others);
+            return;
+        }
+        c->at += 16;
+    }
+#endif
+    while (c->at < c->end && is_blank(*c->at)) c->at++;
 }
 
 /* Whether the next character that is no blank is `wanted`; it is passed over then. */
@@ -38,10 +69,22 @@ static inline bool take(cursor *c, uint8_t wanted) {
     return true;
 }
 
+static inline bool is_plain_byte(uint8_t byte) { return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\'; }
+
 /* Length of the run of bytes that need no look: printable ASCII but quotes and backslashes. */
 static inline size_t plain_run(const uint8_t *at, size_t most) {
-    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     size_t done = 0;
+#if defined(__SSE2__)
+    for (; done + 16 <= most; done += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + done));
+        const __m128i below = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)); /* signed: those from 0x80 on, too */
+        const __m128i deletes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+        const __m128i ends = _mm_or_si128(either(bytes, '"', '\\'), _mm_or_si128(deletes, below));
+        const unsigned found = (unsigned)_mm_movemask_epi8(ends);
+        if (found) return done + (size_t)__builtin_ctz(found);
+    }
+#else
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     for (; done + 8 <= most; done += 8) {
         uint64_t word, quote, backslash, delete_;
         memcpy(&word, at + done, 8);
@@ -50,7 +93,8 @@ static inline size_t plain_run(const uint8_t *at, size_t most) {
         delete_ = word ^ (ones * 0x7f);
         if (((word | (word - ones * 0x20) | (quote - ones) | (backslash - ones) | (delete_ - ones)) & highs) != 0) break;
     }
-    while (done < most && at[done] >= 0x20 && at[done] < 0x7f && at[done] != '"' && at[done] != '\\') done++;
+#endif
+    while (done < most && is_plain_byte(at[done])) done++;
     return done;
 }
 
@@ -100,8 +144,29 @@ static inline bool skip_word(cursor *c, const char *word, size_t length) {
     return true;
 }
 
+/* Whether two texts of the same length are the same: keys are short, and a call would cost more than comparing them. */
+static inline bool is_same(const uint8_t *one, const char *other, size_t length) {
+    uint64_t eight[2];
+    uint32_t four[2];
+    if (length < 4 || length > 16) return memcmp(one, other, length) == 0;
+    if (length < 8) {
+        memcpy(&four[0], one, 4);
+        memcpy(&four[1], other, 4);
+        if (four[0] != four[1]) return false;
+        memcpy(&four[0], one + length - 4, 4);
+        memcpy(&four[1], other + length - 4, 4);
+        return four[0] == four[1];
+    }
+    memcpy(&eight[0], one, 8);
+    memcpy(&eight[1], other, 8);
+    if (eight[0] != eight[1]) return false;
+    memcpy(&eight[0], one + length - 8, 8);
+    memcpy(&eight[1], other + length - 8, 8);
+    return eight[0] == eight[1];
+}
+
 static inline bool is_key(span key, const char *name, size_t length) {
-    return key.length == length && memcmp(key.at, name, length) == 0;
+    return key.length == length && is_same(key.at, name, length);
 }
 
 static bool skip_value(cursor *c, int depth);
