@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from tracedb import around, nesting, nesting_arrays, nesting_few
+from tracedb.annotations import NO_RANGES, Annotations
 
 if TYPE_CHECKING:
     from tracedb.clipping import Passing
@@ -17,72 +17,42 @@ if TYPE_CHECKING:
 INSERT_ANNOTATIONS = """
 INSERT INTO main.annotation BY NAME
 SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
-FROM annotation_in AS a LEFT JOIN {nested} AS n ON a.annotation_id = n.item_id
+FROM annotation_in AS a LEFT JOIN nest_out AS n ON a.annotation_id = n.item_id
 """
 NESTED = """
 SELECT lane_b, start_ns, end_ns, item_id, coalesce(parent_id, item_id), depth::BIGINT FROM nest_out
 WHERE end_ns > start_ns
 """
-RANGES = "style NOT IN ('mark', 'gpu_projection') AND (duration_ns IS NOT NULL OR is_open)"
+RANGES = f"style NOT IN {NO_RANGES} AND (duration_ns IS NOT NULL OR is_open)"
 
 
-def begin(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the temp table that takes a capture's annotations until their parents are known."""
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE annotation_in AS SELECT * EXCLUDE (capture_id) FROM main.annotation LIMIT 0"
-    )
-
-
-def finish(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passing | None) -> None:
+def finish(
+    connection: duckdb.DuckDBPyConnection,
+    capture_id: int,
+    annotations: Annotations,
+    events: around.Events,
+    is_amd: bool,
+    passing: Passing | None,
+) -> None:
     """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
 
-    Inside its transaction, after all other rows of it. ``passing`` may know already which events are clipped.
+    Inside its transaction, after all other rows of it. ``is_amd``: some device is AMD's; ``passing`` may know already
+    which events are clipped.
     """
-    amd = connection.execute("SELECT 1 FROM main.device WHERE capture_id = ? AND vendor = 'AMD' LIMIT 1", [capture_id])
-    if amd.fetchall():
+    if is_amd:
         from tracedb import clipping  # its arrays take time to import
 
         clipping.clip(connection, capture_id, passing)
-    events = _events(connection, capture_id)
-    nested = _nest_few(connection)
+    ranges = annotations.few()
+    nested = nesting_few.nest(ranges) if ranges is not None else None
     if nested is None:
+        annotations.into_table()
         _nest_many(connection, capture_id, events)
     else:
-        _write_nested(connection, capture_id, nested)
+        annotations.write(capture_id, nested)
         if nested and events.count:
             around.by_arrays(connection, capture_id, _columns(nested), events)
-    connection.execute("DROP TABLE temp.annotation_in")
-
-
-def _events(connection: duckdb.DuckDBPyConnection, capture_id: int) -> around.Events:
-    ((launches, events),) = connection.execute(
-        """SELECT (SELECT count(*) FROM main.launch WHERE capture_id = $capture),
-            (SELECT count(*) FROM main.kernel_event WHERE capture_id = $capture)""",
-        {"capture": capture_id},
-    ).fetchall()
-    return around.Events(events, bool(launches))
-
-
-def _nest_few(connection: duckdb.DuckDBPyConnection) -> list[nesting_few.Nested] | None:
-    """Nest ranges without SQL; None where they are many, where any cross or is open."""
-    ranges = connection.execute(
-        f"""SELECT coalesce(thread_id, -1), start_ns, start_ns + duration_ns, annotation_id FROM annotation_in
-        WHERE {RANGES} LIMIT {nesting_few.MOST + 1}"""
-    ).fetchall()
-    if len(ranges) > nesting_few.MOST or any(end is None for _, _, end, _ in ranges):
-        return None
-    return nesting_few.nest([nesting_few.Range(*found) for found in ranges])
-
-
-def _write_nested(connection: duckdb.DuckDBPyConnection, capture_id: int, nested: Sequence[nesting_few.Nested]) -> None:
-    found = pa.table(  # noqa: F841 - DuckDB finds it by name
-        {
-            "item_id": pa.array([item.number for item, _, _ in nested], pa.int64()),
-            "parent_id": pa.array([parent.number if parent else None for _, parent, _ in nested], pa.int64()),
-            "depth": pa.array([depth for _, _, depth in nested], pa.int32()),
-        }
-    )
-    connection.execute(INSERT_ANNOTATIONS.format(nested="found"), [capture_id])
+    annotations.drop()
 
 
 def _columns(nested: Sequence[nesting_few.Nested]) -> nesting_arrays.Ranges:
@@ -98,7 +68,7 @@ def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: a
             coalesce(start_ns + duration_ns, {_last_ns(connection, capture_id)}) AS end_ns, annotation_id AS tie
         FROM annotation_in WHERE {RANGES}""",
     )
-    connection.execute(INSERT_ANNOTATIONS.format(nested="nest_out"), [capture_id])
+    connection.execute(INSERT_ANNOTATIONS, [capture_id])
     ((ranges,),) = connection.execute("SELECT count(*) FROM nest_out").fetchall()
     if crossing or ranges > nesting_arrays.MOST:
         around.by_statements(connection, capture_id, events, crossing)

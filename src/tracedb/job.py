@@ -14,6 +14,7 @@ from tracedb.database import ALIAS, transaction
 from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.hashing import Hashing, digest_of
 from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
+from tracedb.known import Known
 from tracedb.tasks import Outcome, Request, Task, options_of
 from tracedb.writing import KnownBefore, Writer
 
@@ -86,8 +87,11 @@ class Job:
                 raise ReadError(f"ingester {registered.name} gave no rows")
             self._first = first
 
-    def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], None]) -> bool:
-        """Write everything into the attached database, which is prepared first, in one transaction; whether it did."""
+    def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], Known]) -> Known | None:
+        """Write everything into the attached database, which is prepared first, in one transaction.
+
+        Returns what the database holds then; None where nothing was written.
+        """
         connection, rows, first = self._connection, self._rows, self._first
         assert connection is not None
         assert rows is not None
@@ -95,14 +99,15 @@ class Job:
         with self._told():
             connection.execute(f"USE {ALIAS}")
             with transaction(connection):
-                prepare(connection)
-                writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp)
+                known = prepare(connection)
+                writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp, known)
                 loaded = writer.run(first, rows)
                 self._is_written = True
             self._is_committed = True
+            known.add([item.capture_id for item in loaded], self._hashing.result())
             self.outcome.loaded = loaded
-            return True
-        return False
+            return known
+        return None
 
     def close(self) -> None:
         """Give up what reading holds."""

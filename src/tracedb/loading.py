@@ -15,12 +15,13 @@ from tracedb.database import attached, check_version, is_ours, workbench
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
 from tracedb.job import Job, Progress
+from tracedb.known import Known
 from tracedb.tasks import MEMORY_LIMIT, Outcome, Request, Task
 
-READ_SECONDS = 1.0
+READ_SECONDS = 2.0
 """After so long what was read is written: it lies in memory, and is large where reading it took long."""
 SMALL_BYTES = 2 << 20
-MOST_TOGETHER = 16
+MOST_TOGETHER = 32
 
 Turn = Callable[[], AbstractContextManager[None]]
 
@@ -110,16 +111,18 @@ def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path
 
 def _write_attached(jobs: Sequence[Job], database: Path, is_copy: bool) -> None:
     """Write; the tables and views come with the first capture that is written."""
-    is_prepared = False
+    known: Known | None = None
 
-    def make_ready(connection: duckdb.DuckDBPyConnection) -> None:
-        if not is_prepared:
-            prepare(connection, database)
-            if is_copy:
-                blank.mark_new(connection)
+    def make_ready(connection: duckdb.DuckDBPyConnection) -> Known:
+        if known is not None:
+            return known
+        prepare(connection, database)
+        if is_copy:
+            blank.mark_new(connection)
+        return Known(connection)
 
     for place, job in enumerate(jobs):
-        is_prepared = job.write(make_ready) or is_prepared
+        known = job.write(make_ready) or known
         job.close()  # before the database is closed below it
         if job.could_not_commit:
             for other in jobs[place + 1 :]:

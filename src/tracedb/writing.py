@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from tracedb import derive, labels, schema
+from tracedb import around, derive, labels, schema
+from tracedb.annotations import Annotations
 from tracedb.errors import ReadError
 from tracedb.ingester import Rows
+from tracedb.known import Known
+from tracedb.nulls import Blanks
 from tracedb.tasks import Loaded, Request, Task
 
 if TYPE_CHECKING:
@@ -20,41 +26,27 @@ if TYPE_CHECKING:
 
 MANY_ROWS = 50_000
 """Tables below are written as they come."""
+Data: TypeAlias = "pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation"
+Issue = tuple[str, str, int, str]
 
 
 class KnownBefore(Exception):
     """The database holds the file already; what was written is to be rolled back."""
 
 
-class _Blanks:
-    """Columns of NULL for those of ``kernel_event`` that are not given; none of them has a default.
+@dataclass
+class _Part:
+    """A capture whose rows are being written: what is known of them saves asking the database for it."""
 
-    DuckDB would make each a constant and then write it out value by value, which costs more than to read a column.
-    """
-
-    def __init__(self) -> None:
-        self._schema: pa.Schema | None = None
-        self._zeros = pa.py_buffer(b"")
-
-    def added(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with these columns; all share one buffer."""
-        if self._schema is None:
-            self._schema = schema.arrow("kernel_event")
-        count = rows.num_rows
-        if self._zeros.size < 8 * (count + 1):
-            self._zeros = pa.py_buffer(bytes(8 * (count + 1)))
-        given = set(rows.schema.names)
-        for field in self._schema:
-            if field.name in given:
-                continue
-            if pa.types.is_string(field.type):
-                buffers = [self._zeros] * 3  # which are NULL, where texts begin, texts
-            elif pa.types.is_primitive(field.type):
-                buffers = [self._zeros] * 2
-            else:
-                continue
-            rows = rows.append_column(field, pa.Array.from_buffers(field.type, count, buffers, count))
-        return rows
+    number: int
+    capture_id: int
+    annotations: Annotations
+    rows: Counter[str] = field(default_factory=Counter)
+    """By table."""
+    issues: list[Issue] = field(default_factory=list)
+    is_amd: bool = False
+    passing: Passing | None = None
+    has_passed: bool = False
 
 
 class Writer:
@@ -67,6 +59,7 @@ class Writer:
         request: Request,
         digest: Callable[[], str],
         stamp: str,
+        known: Known,
     ) -> None:
         """``digest`` gives the SHA-256 of the files; it is asked for when the rows of a part are written."""
         self._connection = connection
@@ -74,15 +67,14 @@ class Writer:
         self._request = request
         self._digest = digest
         self._stamp = stamp
+        self._known = known
         self._is_ordered = True
         connection.execute("SET preserve_insertion_order = true")
-        self._blanks = _Blanks()
+        self._blanks = Blanks()
         self._ids: dict[int, int] = {}
-        self._open: int | None = None
+        self._open: _Part | None = None
         self._loaded: list[Loaded] = []
         self._ranked_by_path: list[Loaded] = []
-        self._passing: Passing | None = None
-        self._has_passed = False
 
     def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
         """Insert everything and derive; returns the captures written. Raises ``KnownBefore``."""
@@ -102,73 +94,94 @@ class Writer:
             self._connection.execute("UPDATE main.capture SET rank = NULL WHERE capture_id = ?", [item.capture_id])
 
     def _insert(self, rows: Rows) -> None:
-        connection = self._connection
-        if self._open is None:
-            self._open = rows.part
-            self._ids[rows.part] = self._free_id(rows.part)
-            derive.begin(connection)
-            self._passing, self._has_passed = None, False
-        if rows.part != self._open:
-            raise ReadError("the ingester gave rows of a part before the capture row of the part before")
-        capture_id = self._ids[rows.part]
+        part = self._part(rows.part)
         if rows.table == "capture":
-            self._capture(rows, capture_id)
+            self._capture(_table(rows.data), part)
             return
         if rows.table not in schema.INGESTED_TABLES:
             raise ReadError(f"the ingester gave rows of {rows.table!r}, which is no table that ingesters fill")
-        incoming = rows.data
         if rows.table == "annotation":
-            connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming")
+            part.annotations.take(rows.data)
             return
         if rows.is_ordered != self._is_ordered:
             self._is_ordered = rows.is_ordered
-            connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
+            self._connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
+        incoming = rows.data
         if rows.table == "kernel_event":
-            self._pass(rows.data)
+            _pass(incoming, part)
             if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
                 incoming = self._blanks.added(incoming)
-        connection.execute(
-            f"INSERT INTO main.{rows.table} BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM incoming"
-        )
+        elif rows.table in ("device", "ingest_issue"):
+            incoming = _table(incoming)
+        if isinstance(incoming, duckdb.DuckDBPyRelation) or incoming.num_rows:
+            columns = f"{part.capture_id}::INTEGER AS capture_id, *"
+            ((count,),) = self._connection.execute(
+                f"INSERT INTO main.{rows.table} BY NAME SELECT {columns} FROM incoming"
+            ).fetchall()
+            part.rows[rows.table] += count
+        if rows.table == "device":
+            part.is_amd = part.is_amd or "AMD" in _column(incoming, "vendor")
+        elif rows.table == "ingest_issue":
+            part.issues += _issues(incoming)
 
-    def _pass(self, data: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation) -> None:
-        """Have the first events seen as they pass, where they come from a queue and are many; then all others."""
-        if isinstance(data, pa.Table):
-            if not self._has_passed and data.num_rows >= MANY_ROWS and "queue_id" in data.column_names:
-                from tracedb.clipping import Passing  # its arrays take time to import
-
-                self._passing = Passing()
-            if self._passing is not None:
-                self._passing.take(data)
-        else:
-            self._passing = None
-        self._has_passed = True
+    def _part(self, number: int) -> _Part:
+        """Return the part that is being written; a new one where none is."""
+        if self._open is None:
+            self._ids[number] = self._free_id(number)
+            self._open = _Part(number, self._ids[number], Annotations(self._connection))
+        if number != self._open.number:
+            raise ReadError("the ingester gave rows of a part before the capture row of the part before")
+        return self._open
 
     def _free_id(self, part: int) -> int:
         """Return the number for a capture: by the order of the paths where that is free, else the next."""
         wanted = self._request.first_capture_id + self._task.number
-        taken, free = self._connection.execute(
-            "SELECT count(*) FILTER (capture_id = ?), coalesce(max(capture_id), 0) + 1 FROM main.capture", [wanted]
-        ).fetchall()[0]
-        if part or taken:
-            return max(int(free), self._request.first_capture_id + self._task.total)
-        return wanted
+        if not part and not self._known.is_taken(wanted):
+            return wanted
+        free = max([self._known.following, *(mine + 1 for mine in self._ids.values())])
+        return max(free, self._request.first_capture_id + self._task.total)
 
-    def _capture(self, rows: Rows, capture_id: int) -> None:
-        connection, path = self._connection, self._task.capture.files[0]
+    def _capture(self, given: pa.Table, part: _Part) -> None:
+        """Write the row of a capture, and work out what is derived from all rows of it."""
         digest = self._digest()
-        if not self._loaded and self._is_known(digest):
+        if not self._loaded and self._known.holds(digest):
             raise KnownBefore
-        incoming = rows.data  # noqa: F841 - DuckDB finds it by name
-        names = rows.data.columns if isinstance(rows.data, duckdb.DuckDBPyRelation) else rows.data.schema.names
-        source = "" if "source" in names else f"'{self._task.source}' AS source, "
-        connection.execute(
-            f"INSERT INTO main.capture BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, {source}* FROM incoming"
+        if given.num_rows != 1:
+            raise ReadError(f"the ingester gave {given.num_rows} capture rows for one part")
+        named, path_rank = self._named()
+        recorded = _number(given, "rank")
+        rank = recorded if recorded is not None else path_rank
+        own = self._own(part, digest, rank, named)
+        if "source" in given.column_names:
+            del own["source"]
+        rest = {name: given[name] for name in given.column_names if name not in own}
+        row = pa.table({**own, **rest})  # noqa: F841 - DuckDB finds it by name
+        self._connection.execute("INSERT INTO main.capture BY NAME SELECT * FROM row")
+        if recorded is not None and path_rank is not None and recorded != path_rank:
+            self._note_ranks(part, recorded, path_rank)
+        events = around.Events(part.rows["kernel_event"], bool(part.rows["launch"]))
+        derive.finish(self._connection, part.capture_id, part.annotations, events, part.is_amd, part.passing)
+        self._loaded.append(
+            Loaded(
+                part.capture_id,
+                rank,
+                status=_column(given, "status", "complete")[0],
+                labels=named,
+                events_read=_number(given, "events_read") or 0,
+                events_skipped=_number(given, "events_skipped") or 0,
+                rows_written=_number(given, "rows_written") or 0,
+                kernels=self._kernels(part) if part.rows["kernel_event"] else 0,
+                issues=sorted(part.issues, key=itemgetter(0)),
+                samples=part.rows["operator_sample"],
+            )
         )
-        ranks = connection.execute("SELECT rank FROM main.capture WHERE capture_id = ?", [capture_id]).fetchall()
-        if len(ranks) != 1:
-            raise ReadError(f"the ingester gave {len(ranks)} capture rows for one part")
-        ((recorded,),) = ranks
+        if recorded is None:
+            self._ranked_by_path.append(self._loaded[-1])
+        self._open = None
+
+    def _named(self) -> tuple[dict[str, str], int | None]:
+        """Return the labels of the capture, and the rank that the path spells."""
+        path = self._task.capture.files[0]
         found = labels.from_path(path)
         regex_rank = None
         if self._request.labels_from is not None:
@@ -178,59 +191,81 @@ class Writer:
             regex_rank = int(rank_text) if rank_text and re.fullmatch(r"\d{1,7}", rank_text) else None
             found.update(named)
         found.update(self._request.labels)
-        path_rank = regex_rank if regex_rank is not None else labels.rank_from_path(path)
+        rank = regex_rank if regex_rank is not None else labels.rank_from_path(path)
         if self._task.capture.rank is not None:
-            path_rank = self._task.capture.rank
-        connection.execute(
-            """UPDATE main.capture SET path = $path, part = $part, sha256 = $sha256, size_bytes = $size,
-                rank = coalesce(rank, $rank), labels = map_from_entries($labels::STRUCT(k VARCHAR, v VARCHAR)[]),
-                ingester = $ingester, ingested_at = $now
-            WHERE capture_id = $capture""",
-            {
-                "path": str(path).encode("utf-8", errors="replace").decode(),
-                "part": rows.part,
-                "sha256": digest,
-                "size": self._task.size_bytes,
-                "rank": path_rank,
-                "labels": [{"k": key, "v": value} for key, value in sorted(found.items())],
-                "ingester": self._stamp,
-                "now": datetime.now(UTC).replace(tzinfo=None),
-                "capture": capture_id,
-            },
+            rank = self._task.capture.rank
+        return dict(sorted(found.items())), rank
+
+    def _own(self, part: _Part, digest: str, rank: int | None, named: dict[str, str]) -> dict[str, pa.Array]:
+        """Return the columns of a capture that no ingester gives."""
+        path = str(self._task.capture.files[0]).encode("utf-8", errors="replace").decode()
+        return {
+            "capture_id": pa.array([part.capture_id], pa.int32()),
+            "source": pa.array([self._task.source], pa.string()),
+            "path": pa.array([path], pa.string()),
+            "part": pa.array([part.number], pa.int32()),
+            "sha256": pa.array([digest], pa.string()),
+            "size_bytes": pa.array([self._task.size_bytes], pa.int64()),
+            "rank": pa.array([rank], pa.int64()),
+            "labels": pa.array([list(named.items())], pa.map_(pa.string(), pa.string())),
+            "ingester": pa.array([self._stamp], pa.string()),
+            "ingested_at": pa.array([datetime.now(UTC).replace(tzinfo=None)], pa.timestamp("us")),
+        }
+
+    def _note_ranks(self, part: _Part, rank: int, path_rank: int) -> None:
+        detail = f"the trace says rank {rank}, the path {path_rank}; the trace's is kept"
+        self._connection.execute(
+            "INSERT INTO main.ingest_issue VALUES (?, 'rank_conflict', 'note', 1, 0, ?)", [part.capture_id, detail]
         )
-        self._note_rank(capture_id, recorded, path_rank)
-        derive.finish(connection, capture_id, self._passing)
-        self._loaded.append(self._read_back(capture_id))
-        if recorded is None:
-            self._ranked_by_path.append(self._loaded[-1])
-        self._open = None
+        part.issues.append(("rank_conflict", "note", 1, detail))
 
-    def _is_known(self, digest: str) -> bool:
-        ((known,),) = self._connection.execute(
-            "SELECT count(*) FROM main.capture WHERE sha256 = ?", [digest]
+    def _kernels(self, part: _Part) -> int:
+        ((count,),) = self._connection.execute(
+            "SELECT count(*) FROM main.kernel_event WHERE capture_id = ? AND kind = 'kernel'", [part.capture_id]
         ).fetchall()
-        return bool(known)
+        return int(count)
 
-    def _note_rank(self, capture_id: int, rank: int | None, path_rank: int | None) -> None:
-        if rank is not None and path_rank is not None and rank != path_rank:
-            self._connection.execute(
-                "INSERT INTO main.ingest_issue VALUES (?, 'rank_conflict', 'note', 1, 0, ?)",
-                [capture_id, f"the trace says rank {rank}, the path {path_rank}; the trace's is kept"],
-            )
 
-    def _read_back(self, capture_id: int) -> Loaded:
-        (row,) = self._connection.execute(
-            """SELECT rank, status, labels, coalesce(events_read, 0), coalesce(events_skipped, 0),
-                coalesce(rows_written, 0),
-                (SELECT count(*) FROM main.kernel_event AS k WHERE k.capture_id = c.capture_id AND k.kind = 'kernel'),
-                (SELECT count(*) FROM main.operator_sample AS o WHERE o.capture_id = c.capture_id)
-            FROM main.capture AS c WHERE capture_id = ?""",
-            [capture_id],
-        ).fetchall()
-        issues = self._connection.execute(
-            """SELECT code, severity, count, coalesce(detail, '') FROM main.ingest_issue
-            WHERE capture_id = ? ORDER BY code""",
-            [capture_id],
-        ).fetchall()
-        rank, status, found, read, skipped, written, kernels, samples = row
-        return Loaded(capture_id, rank, status, dict(found), read, skipped, written, kernels, issues, samples)
+def _pass(data: Data, part: _Part) -> None:
+    """Have the first events seen as they pass, where they come from a queue and are many; then all others."""
+    if isinstance(data, pa.Table):
+        if not part.has_passed and data.num_rows >= MANY_ROWS and "queue_id" in data.column_names:
+            from tracedb.clipping import Passing  # its arrays take time to import
+
+            part.passing = Passing()
+        if part.passing is not None:
+            part.passing.take(data)
+    else:
+        part.passing = None
+    part.has_passed = True
+
+
+def _table(data: Data) -> pa.Table:
+    """Return few rows as a table."""
+    if isinstance(data, duckdb.DuckDBPyRelation):
+        return data.to_arrow_table()
+    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+
+
+def _column(rows: pa.Table, name: str, default: object = None) -> list[Any]:
+    return rows[name].to_pylist() if name in rows.column_names else [default] * rows.num_rows
+
+
+def _number(row: pa.Table, name: str) -> int | None:
+    """Return a number of the only row. Raises ``pa.ArrowInvalid`` where it is none."""
+    if name not in row.column_names:
+        return None
+    column = row[name]
+    if not pa.types.is_integer(column.type):
+        column = column.cast(pa.int64())
+    found = column[0].as_py()
+    return None if found is None else int(found)
+
+
+def _issues(rows: pa.Table) -> list[Issue]:
+    columns = [_column(rows, "code"), _column(rows, "severity", "note"), _column(rows, "count", 1)]
+    details = _column(rows, "detail")
+    return [
+        (code, severity, int(count), detail or "")
+        for code, severity, count, detail in zip(*columns, details, strict=True)
+    ]

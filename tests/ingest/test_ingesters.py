@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
+from ingest.fakes import Fake, register
 from ingest.loading import ingest, trace
 from tracedb import ingester, schema
-from tracedb.ingester import Capture, Options, Registered, Rows
-
-
-class Fake:
-    """An ingester that claims every file with a given ending, and yields what it is told to."""
-
-    def __init__(self, name: str, ending: str, rows: Sequence[Rows] = ()) -> None:
-        self.name = name
-        self._ending = ending
-        self._rows = rows
-
-    def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        return [Capture((path,)) for path in files if path.suffix == self._ending]
-
-    def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        yield from self._rows
-
-
-class FakeEntry:
-    """What an entry point gives."""
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-        self.value = "fake:ingester"
-
-    def load(self) -> Any:
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
+from tracedb.ingester import Rows
 
 
 class TestIngesters:
-    @staticmethod
-    def register(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, Any]) -> None:
-        known = ingester.registered()
-        fakes = [Registered(name, "fakes", "1.0", FakeEntry(item)) for name, item in found]  # type: ignore[arg-type]
-        monkeypatch.setattr("tracedb.ingester.registered", lambda: [*known, *fakes])
-
     def test_two_claims_of_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.register(monkeypatch, ("rival", Fake("rival", ".json")))
+        register(monkeypatch, ("rival", Fake("rival", ".json")))
         path = trace(tmp_path / "x.json")
         done = ingest(path, db=tmp_path / "db", new=True)
         assert (done.exit_code, (tmp_path / "db").exists()) == (2, False)
@@ -60,7 +25,7 @@ class TestIngesters:
         assert ingest(path, db=tmp_path / "db", flags=["--ingester", "torch"]).exit_code == 0
 
     def test_unknown_and_broken_ones(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-        self.register(monkeypatch, ("broken", ImportError("no module")), ("nothing", object()))
+        register(monkeypatch, ("broken", ImportError("no module")), ("nothing", object()))
         path = trace(tmp_path / "x.json")
         assert [registered.name for registered, _ in ingester.load()] == [item.name for item in ingester.registered()][
             :-2
@@ -82,7 +47,7 @@ class TestIngesters:
     def test_one_that_breaks_the_rules(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[Rows], words: str
     ) -> None:
-        self.register(monkeypatch, ("fake", Fake("fake", ".fake", rows)))
+        register(monkeypatch, ("fake", Fake("fake", ".fake", rows)))
         path = tmp_path / "x.fake"
         path.write_text("x")
         done = ingest(path, db=tmp_path / "db", new=True)

@@ -67,6 +67,7 @@ class TestTogether:
     def test_the_rows_are_those_of_one_after_the_other(
         self, folder: Path, tmp_path: Path, openings: list[Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(loading, "READ_SECONDS", 600.0)
         assert [outcome.error for outcome in load_all(folder, tmp_path / "together")] == [None] * 4
         assert len(openings) == 1
         monkeypatch.setattr(loading, "READ_SECONDS", 0.0)
@@ -85,9 +86,9 @@ class TestTogether:
     ) -> None:
         capture = Writer._capture
 
-        def failing(self: Writer, rows: Any, capture_id: int) -> None:
-            capture(self, rows, capture_id)
-            if capture_id in (1, 3):
+        def failing(self: Writer, rows: Any, part: Any) -> None:
+            capture(self, rows, part)
+            if part.capture_id in (1, 3):
                 raise duckdb.IOException("the disk is tired")
 
         monkeypatch.setattr(Writer, "_capture", failing)
@@ -107,7 +108,7 @@ class TestTogether:
     def test_where_all_fail_no_file_is_left(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def failing(self: Writer, rows: Any, capture_id: int) -> None:
+        def failing(self: Writer, rows: Any, part: Any) -> None:
             raise duckdb.IOException("the disk is tired")
 
         monkeypatch.setattr(Writer, "_capture", failing)

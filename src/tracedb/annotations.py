@@ -1,0 +1,105 @@
+"""A capture's annotations until all are known: few are held as they come, more lie in a temporary table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tracedb import nesting_few
+from tracedb.nesting_few import Nested, Range
+
+NO_RANGES = ("mark", "gpu_projection")
+"""Styles of annotations that enclose nothing on the host."""
+NUMBERS = ("annotation_id", "thread_id", "start_ns", "duration_ns")
+
+
+class Annotations:
+    """Takes the rows of ``annotation`` of a capture, and writes them once parents are known."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._held: list[pa.Table] = []
+        self._count = 0
+        self._is_table = False
+
+    def take(self, incoming: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation) -> None:
+        """Take rows."""
+        if not isinstance(incoming, duckdb.DuckDBPyRelation) and self._may_be_held(incoming):
+            self._count += incoming.num_rows
+            self._held.append(pa.Table.from_batches([incoming]) if isinstance(incoming, pa.RecordBatch) else incoming)
+            return
+        self.into_table()
+        self._count += self._insert(incoming)
+
+    def _may_be_held(self, incoming: pa.RecordBatch | pa.Table) -> bool:
+        is_few = self._count + incoming.num_rows <= nesting_few.MOST
+        return is_few and not self._is_table and _is_plain(incoming.schema)
+
+    def into_table(self) -> None:
+        """Have all rows in temp table ``annotation_in``."""
+        if not self._is_table:
+            self._is_table = True
+            self._connection.execute(
+                """CREATE OR REPLACE TEMP TABLE annotation_in AS
+                SELECT * EXCLUDE (capture_id) FROM main.annotation LIMIT 0"""
+            )
+            self._connection.execute("ALTER TABLE annotation_in ALTER is_open SET DEFAULT false")
+            for rows in self._held:
+                self._insert(rows)
+            self._held.clear()
+
+    def _insert(self, incoming: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation) -> int:
+        ((count,),) = self._connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming").fetchall()
+        return int(count)
+
+    def few(self) -> list[Range] | None:
+        """Return the ranges; None where annotations are many, or a range is still open or faulty."""
+        if self._count > nesting_few.MOST:
+            return None
+        if self._is_table:
+            self._held = [self._connection.sql("FROM temp.annotation_in").to_arrow_table()]
+        found = []
+        for rows in self._held:
+            columns = [_column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
+            for number, style, is_open, lane, start, duration in zip(_column(rows, NUMBERS[0]), *columns, strict=True):
+                if style not in NO_RANGES and (duration is not None or is_open):
+                    if duration is None or start is None or number is None:
+                        return None
+                    found.append(Range(-1 if lane is None else lane, start, start + duration, number))
+        return found
+
+    def write(self, capture_id: int, nested: Sequence[Nested]) -> None:
+        """Write the few rows with parent and depth."""
+        found = {item.number: (parent.number if parent else None, depth) for item, parent, depth in nested}
+        for rows in self._held:
+            above = [found.get(number, (None, None)) for number in _column(rows, "annotation_id")]
+            kept = {name: rows[name] for name in rows.column_names if name not in ("parent_id", "depth")}
+            kept["parent_id"] = pa.array([parent for parent, _ in above], pa.int64())
+            kept["depth"] = pa.array([depth for _, depth in above], pa.int32())
+            complete = pa.table(kept)  # noqa: F841 - DuckDB finds it by name
+            self._connection.execute(
+                f"INSERT INTO main.annotation BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM complete"
+            )
+
+    def drop(self) -> None:
+        """Give up what is held."""
+        self._held.clear()
+        if self._is_table:
+            self._connection.execute("DROP TABLE temp.annotation_in")
+
+
+def _is_plain(schema: pa.Schema) -> bool:
+    """Whether numbers are what they look like in Python; others are converted by the table."""
+    fields = {field.name: field.type for field in schema}
+    return all(
+        pa.types.is_integer(kind) if name in NUMBERS else pa.types.is_boolean(kind)
+        for name, kind in fields.items()
+        if name in (*NUMBERS, "is_open") and not pa.types.is_null(kind)
+    )
+
+
+def _column(rows: pa.Table, name: str) -> list[Any]:
+    return rows[name].to_pylist() if name in rows.column_names else [None] * rows.num_rows
