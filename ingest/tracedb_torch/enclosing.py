@@ -5,6 +5,8 @@ Both find the same; the library takes a tenth of the time, and memory for every 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import duckdb
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +21,46 @@ FOUND, CROSSING, OUT_OF_MEMORY = range(3)
 NOTHING = np.iinfo(np.int64).min
 OPERATORS = """SELECT op_id AS item_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
     start_ns + duration_ns AS end_ns, coalesce(external_id, op_id) AS tie FROM part_op"""
+ORDER = "lane_b, start_ns, end_ns DESC, tie, item_id"
 CALLS = """SELECT DISTINCT launch_id AS call_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
     start_ns + duration_ns AS end_ns FROM link_gpu
 WHERE launch_id IS NOT NULL AND event_id NOT IN (SELECT event_id FROM link_op)"""
 
 Column = npt.NDArray[np.int64]
+
+
+class Spans(NamedTuple):
+    """Operators or calls, sorted by thread and start."""
+
+    lane: Column
+    start: Column
+    end: Column
+
+
+class Around(NamedTuple):
+    """The innermost operator around every operator and around every call; ``NOTHING`` for none."""
+
+    parent: Column
+    around: Column
+
+
+def nest(operators: Spans, items: Column, calls: Spans, slack_ns: int) -> Around | None:
+    """Find them by the library; None where there is none, or where operators cross.
+
+    Operators are in ``ORDER``; ``items`` is what they are called by in the answer. Parents take the place of the lanes
+    of operators, which are read no more by then.
+    """
+    library = native.library()
+    if library is None:
+        return None
+    found = Around(operators.lane, np.empty_like(calls.start))
+    code = library.tracedb_nest(
+        *(len(items), *(column.ctypes.data for column in (*operators, items)), slack_ns, found.parent.ctypes.data),
+        *(len(calls.start), *(column.ctypes.data for column in (*calls, found.around))),
+    )
+    if code == OUT_OF_MEMORY:
+        raise MemoryError
+    return None if code == CROSSING else found
 
 
 def enclose(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
@@ -55,8 +92,7 @@ def _add(connection: duckdb.DuckDBPyConnection, found: str) -> None:
 
 def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     """Try the library; False where there is none, where operators cross, or where there are too many."""
-    library = native.library()
-    if library is None:
+    if native.library() is None:
         return False
     ((operators, events),) = connection.execute(
         "SELECT (SELECT count(*) FROM part_op), (SELECT count(launch_id) FROM link_gpu)"
@@ -65,30 +101,24 @@ def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
         return False
     lane, start, end, item = _columns(
         connection,
-        f"SELECT lane_b, start_ns, end_ns, item_id FROM ({OPERATORS}) ORDER BY 1, 2, 3 DESC, tie, 4",
+        f"SELECT lane_b, start_ns, end_ns, item_id FROM ({OPERATORS}) ORDER BY {ORDER}",
         operators,
     )
     call_lane, call_start, call_end, call = _columns(
         connection, f"SELECT lane_b, start_ns, end_ns, call_id FROM ({CALLS}) ORDER BY 1, 2", events
     )
-    parent, around = lane, np.empty_like(call)  # parents take the place of the lanes, which are read no more by then
-    code = library.tracedb_nest(
-        *(len(item), lane.ctypes.data, start.ctypes.data, end.ctypes.data, item.ctypes.data, slack_ns),
-        *(parent.ctypes.data, len(call), call_lane.ctypes.data, call_start.ctypes.data, call_end.ctypes.data),
-        around.ctypes.data,
-    )
-    if code == OUT_OF_MEMORY:
-        raise MemoryError
-    if code == CROSSING:
+    found = nest(Spans(lane, start, end), item, Spans(call_lane, call_start, call_end), slack_ns)
+    if found is None:
         return False
+    parent, around = found
     parents = pa.table([column(item), column(parent, parent != NOTHING)], names=["op_id", "parent_id"])
     connection.register("found_parent", parents)
     connection.execute("CREATE OR REPLACE TEMP TABLE link_parent AS FROM found_parent")
     connection.unregister("found_parent")
     is_found = around != NOTHING
     if is_found.any():
-        found = pa.table([column(call[is_found]), column(around[is_found])], names=["call_id", "item_id"])
-        connection.register("found_call", found)
+        inner = pa.table([column(call[is_found]), column(around[is_found])], names=["call_id", "item_id"])
+        connection.register("found_call", inner)
         _add(connection, "found_call")
         connection.unregister("found_call")
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,48 @@ GROUPS = 2  # row groups of kernels that are handed on at once
 MICROSECOND_SLACK_NS = 2000  # whole microseconds: start and end are each cut down by up to one
 TABLES = ("gpu", "launch", "op", "annotation", "memory")
 IS_LAUNCH = "(?i)launch|memcpy|memset|memfill"
+IS_COLLECTIVE = "(?i)nccl|rccl|msccl"
+COPY_KIND = "(?i)([hdp])to([hdp])"
+BY_WORK_ITEMS = "hipExtModuleLaunchKernel"
+"""The call that takes the global size in work-items; every other takes the number of workgroups."""
+MOST_THREADS = 1024  # in a workgroup
+
+
+class Rules(NamedTuple):
+    """What links depend on beside the rows."""
+
+    is_whole_microseconds: bool
+    is_amd: bool
+
+    @property
+    def slack_ns(self) -> int:
+        """By how much the end of an operator may have been cut."""
+        return MICROSECOND_SLACK_NS if self.is_whole_microseconds else 0
+
+
+def rules_of(header: Header, has_fractions: bool) -> Rules:
+    """Return the rules for a trace."""
+    return Rules(not has_fractions and header.base_ns is None, header.is_amd)
+
+
+class Seen(NamedTuple):
+    """What was seen of a process's GPU rows."""
+
+    rows: int
+    first_ns: int | None
+    devices: list[int]
+
+
+def note_ids(account: Account, same: int) -> None:
+    """Note that External id is none in so many GPU rows."""
+    account.noted(
+        "external_id_is_correlation", same, "External id is the correlation id; operators found by time on the thread"
+    )
+
+
+def note_grids(account: Account, sized: int) -> None:
+    """Note that sizes of so many GPU rows were swapped."""
+    account.noted("grid_swapped", sized, "grid held the workgroup size, block the global size; put right")
 
 
 class Linker:
@@ -28,17 +71,22 @@ class Linker:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        header: Header,
+        rules: Rules,
         account: Account,
-        has_fractions: bool,
         has_messages: bool,
     ) -> None:
         self._connection = connection
-        self._header = header
+        self._rules = rules
         self._account = account
         self._has_messages = has_messages
-        self._is_whole_microseconds = not has_fractions and header.base_ns is None
-        self._slack = MICROSECOND_SLACK_NS if self._is_whole_microseconds else 0
+
+    def seen(self) -> Seen:
+        """Return what was seen of the current process's GPU rows."""
+        ((rows, first_ns, devices),) = self._connection.execute(
+            """SELECT count(*), min(start_ns), list(DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END))
+            FROM part_gpu"""
+        ).fetchall()
+        return Seen(rows, first_ns, sorted(device for device in devices or () if device is not None))
 
     def rows(self, part: int) -> Iterator[Rows]:
         """Yield the event rows of the current process."""
@@ -118,23 +166,19 @@ class Linker:
             WHERE g.start_ns IS NULL
                 OR (o.start_ns <= g.start_ns AND g.start_ns <= o.start_ns + o.duration_ns + $slack)
             """,
-            {"is_op_id": not self._external_id_is_correlation(), "slack": self._slack},
+            {"is_op_id": not self._external_id_is_correlation(), "slack": self._rules.slack_ns},
         )
-        enclosing.enclose(connection, self._slack)
+        enclosing.enclose(connection, self._rules.slack_ns)
 
     def _external_id_is_correlation(self) -> bool:
         """From 2022 to 2024 the profiler wrote the correlation id as External id; a join meets wrong operators."""
-        if not self._is_whole_microseconds:
+        if not self._rules.is_whole_microseconds:
             return False
         ((same, known),) = self._connection.execute(
             """SELECT count(*) FILTER (external_id = correlation_id), count(external_id) FROM part_gpu"""
         ).fetchall()
-        if known and same * 2 > known:
-            self._account.noted(
-                "external_id_is_correlation",
-                same,
-                "External id is the correlation id; operators found by time on the thread",
-            )
+        if same * 2 > known:
+            note_ids(self._account, same)
             return True
         return False
 
@@ -144,7 +188,7 @@ class Linker:
             self._connection.execute("CREATE OR REPLACE TEMP TABLE link_message (event_id BIGINT, message_id BIGINT)")
             return
         self._connection.execute(
-            """
+            f"""
             CREATE OR REPLACE TEMP TABLE link_message AS
             WITH wanted AS (
                 SELECT g.event_id, o.op_id, p.parent_id
@@ -152,7 +196,7 @@ class Linker:
                 INNER JOIN staged_text AS t ON g.name = t.id
                 LEFT JOIN link_op AS o ON g.event_id = o.event_id
                 LEFT JOIN link_parent AS p ON o.op_id = p.op_id
-                WHERE g.kind = 'kernel' AND regexp_matches(t.value, '(?i)nccl|rccl|msccl')
+                WHERE g.kind = 'kernel' AND regexp_matches(t.value, '{IS_COLLECTIVE}')
             )
 
             SELECT event_id, event_id AS message_id FROM part_gpu
@@ -191,32 +235,31 @@ class Linker:
     def _grid(self) -> str:
         """Return the grid and block columns: blocks and threads, whatever the ROCm release meant."""
         as_recorded = ", ".join(f"g.grid_{a}, g.block_{a}" for a in "xyz")
-        if not self._header.is_amd:
+        if not self._rules.is_amd:
             return as_recorded
         ((too_large, sized),) = self._connection.execute(
-            "SELECT count(*) FILTER (block_x * block_y * block_z > 1024), count(grid_x) FROM part_gpu"
+            f"SELECT count(*) FILTER (block_x * block_y * block_z > {MOST_THREADS}), count(grid_x) FROM part_gpu"
         ).fetchall()
         if too_large:
-            self._account.noted("grid_swapped", sized, "grid held the workgroup size, block the global size; put right")
+            note_grids(self._account, sized)
             return ", ".join(
                 f"CAST(ceil(g.block_{a} / nullif(g.grid_{a}, 0)) AS BIGINT) AS grid_{a}, g.grid_{a} AS block_{a}"
                 for a in "xyz"
             )
-        # hipExtModuleLaunchKernel takes the global size in work-items, every other call the number of workgroups.
         return ", ".join(
-            f"CASE WHEN link.launch_name IN (SELECT id FROM staged_text WHERE value = 'hipExtModuleLaunchKernel') "
+            f"CASE WHEN link.launch_name IN (SELECT id FROM staged_text WHERE value = '{BY_WORK_ITEMS}') "
             f"THEN CAST(ceil(g.grid_{a} / nullif(g.block_{a}, 0)) AS BIGINT) "
             f"ELSE g.grid_{a} END AS grid_{a}, g.block_{a}"
             for a in "xyz"
         )
 
 
-KERNEL_SQL = """
+KERNEL_SQL = f"""
 SELECT
     g.event_id, g.kind, name.value AS name, g.start_ns, g.duration_ns, g.device_id, g.stream_id, g.context_id,
     g.correlation_id, g.launch_id, g.op_id, g.graph_id, g.graph_node_id, g.grid_x, g.grid_y, g.grid_z, g.block_x,
     g.block_y, g.block_z, g.registers_per_thread, g.shared_bytes, g.occupancy AS occupancy_percent, g.bytes,
-    CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '(?i)([hdp])to([hdp])'), '') END AS copy_kind,
+    CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '{COPY_KIND}'), '') END AS copy_kind,
     m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements, m.dtype,
     m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence
 FROM in_groups AS g

@@ -29,13 +29,18 @@ def moved(numbers: pa.Array, further: int) -> pa.Array:
     return column(values + further)
 
 
-def column(values: npt.NDArray[np.signedinteger], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return the numbers as they lie in memory; NULL where they are not ``there``.
+def column(values: npt.NDArray[np.generic], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return the values as they lie in memory; NULL where they are not ``there``.
 
     As ``pa.array``, which imports all of numpy's masked arrays to see that these are none.
     """
-    bits = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
+    bits = None if there is None else _bits(there)
+    data = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, data])
+
+
+def _bits(values: npt.NDArray[np.generic]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -68,15 +73,15 @@ def _widened(batch: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _values(numbers: pa.Array) -> npt.NDArray[np.signedinteger]:
-    kind = np.int32 if pa.types.is_int32(numbers.type) else np.int64
+def values_of(numbers: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """Return the values where they lie; anything may stand where a number is NULL."""
     _, values = numbers.buffers()
-    found: npt.NDArray[np.signedinteger] = np.frombuffer(values, kind)
+    found: npt.NDArray[np.signedinteger] = np.frombuffer(values, numbers.type.to_pandas_dtype())
     return found[numbers.offset : numbers.offset + len(numbers)]
 
 
 def _is_small(numbers: pa.Array) -> bool:
-    values = _values(numbers)
+    values = values_of(numbers)
     return bool(values.min() >= LEAST and values.max() <= MOST)
 
 
@@ -85,5 +90,5 @@ def _cast(numbers: pa.Array, kind: type[np.int32] | type[np.int64]) -> pa.Array:
     there, _ = numbers.buffers()
     if there is not None and numbers.offset:
         return numbers.cast(pa.from_numpy_dtype(kind))
-    values = pa.py_buffer(_values(numbers).astype(kind))
+    values = pa.py_buffer(values_of(numbers).astype(kind))
     return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(numbers), [there, values])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,15 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_torch import parts
+from tracedb_torch import linked_rows, parts
 from tracedb_torch.account import Account
 from tracedb_torch.ahead import Reading
 from tracedb_torch.header import Header, header_of
-from tracedb_torch.link import Linker
+from tracedb_torch.held import Held
+from tracedb_torch.link import Linker, Seen, rules_of
+from tracedb_torch.linked_rows import HeldLinker
 from tracedb_torch.reader import Reader
-from tracedb_torch.stage import HELD, STARTED, Met, Stage, drop_rows
+from tracedb_torch.stage import HELD, STARTED, Stage, drop_rows
 from tracedb_torch.stream import GZIP, ZSTD
 
 HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
@@ -44,23 +46,35 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         account.is_cut = True
         account.warned("stream_damaged", 1, stream.fault)
     header = header_of(reader.trace, account)
-    _check(scratch, account)
-    dropped = _drop_zero_times(scratch, account, stage.met)
+    _check(account)
+    dropped = _drop_zero_times(scratch, account, stage)
     callers = stage.met["launch"].processes
-    pids = list(callers) if len(callers) == 1 and not dropped else parts.processes(scratch)
-    _check_single(scratch, header, account, len(pids))
+    if len(callers) == 1 and not dropped:
+        pids = list(callers)
+    else:
+        stage.show()
+        pids = parts.processes(scratch)
+    _check_single(scratch, stage, header, account, len(pids))
+    rules = rules_of(header, reader.has_fractions)
+    linker: HeldLinker | Linker | None = None
+    if stage.held is not None and len(pids) <= 1 and not dropped and stage.met["gpu"].rows:
+        linker = linked_rows.linker(Held(stage.held), rules, account)
+    if linker is None:
+        stage.show()
+        linker = Linker(scratch, rules, account, stage.has_messages)
     if len(pids) > 1:
         parts.split(scratch, pids, account)
     rows = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
     for part, pid in enumerate(pids or [None]):
         if len(pids) > 1 and pid is not None:
             parts.use(scratch, pid, part == 0)
-        else:
+        elif isinstance(linker, Linker):
             parts.use_all(scratch)
-        yield from Linker(scratch, header, account, reader.has_fractions, stage.has_messages).rows(part)
-        yield Rows("device", _devices(scratch, header, account), part)
+        yield from linker.rows(part)
+        seen = linker.seen()
+        yield Rows("device", _devices(seen, header, account), part)
         is_last = part == max(len(pids), 1) - 1
-        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows)
+        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows, seen)
 
 
 def _helpers(path: Path, options: Options) -> int:
@@ -72,17 +86,20 @@ def _helpers(path: Path, options: Options) -> int:
     return int(path.stat().st_size * (PACKING if packed else 1) >= HELPER_FROM)
 
 
-def _check(scratch: duckdb.DuckDBPyConnection, account: Account) -> None:
+def _check(account: Account) -> None:
     cut = account.issues.get("event_cut")
     if account.is_cut and account.events_read == (cut.count if cut else 0):
         raise ReadError("the file ends before its first whole event; record or copy it again")
 
 
-def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account, processes: int) -> None:
+def _check_single(
+    scratch: duckdb.DuckDBPyConnection, stage: Stage, header: Header, account: Account, processes: int
+) -> None:
     """Raise ``ReadError`` where a damaged file holds two traces: of two processes, or with the same ids twice."""
     damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
     if not damage:
         return
+    stage.show()
     ((ids, different),) = scratch.execute(
         "SELECT count(external_id), count(DISTINCT external_id) FROM staged_op"
     ).fetchall()
@@ -98,15 +115,16 @@ def _check_single(scratch: duckdb.DuckDBPyConnection, header: Header, account: A
     )
 
 
-def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, met: Mapping[str, Met]) -> bool:
+def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage: Stage) -> bool:
     """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock.
 
     Returns whether there were any.
     """
     dropped = False
     for table in HELD:
-        if not met[table].has_zero_start:
+        if not stage.met[table].has_zero_start:
             continue
+        stage.show()
         ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
         ((middle,),) = scratch.execute(f"SELECT quantile_disc(start_ns, 0.5) FROM staged_{table}").fetchall()
         if middle > 86_400_000_000_000:
@@ -116,15 +134,8 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, met: 
     return dropped
 
 
-def _devices(scratch: duckdb.DuckDBPyConnection, header: Header, account: Account) -> pa.Table:
-    used = [
-        device
-        for (device,) in scratch.execute(
-            """SELECT DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END) AS device FROM part_gpu
-            WHERE device IS NOT NULL ORDER BY device"""
-        ).fetchall()
-        if abs(device) < 1 << 31
-    ]
+def _devices(seen: Seen, header: Header, account: Account) -> pa.Table:
+    used = [device for device in seen.devices if abs(device) < 1 << 31]
     listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
         # ROCm rows carry the number of the physical device, the list that of the visible one.
@@ -167,6 +178,7 @@ def _closing(
     processes: int,
     is_last: bool,
     rows: int | None,
+    seen: Seen,
 ) -> Iterator[Rows]:
     """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last.
 
@@ -175,14 +187,13 @@ def _closing(
     if rows is None:
         counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in STARTED)
         ((rows,),) = scratch.execute(f"SELECT {counts}").fetchall()
-    ((gpu_rows, first_ns),) = scratch.execute("SELECT count(*), min(start_ns) FROM part_gpu").fetchall()
     for other in capture.duplicates:
         account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
-    if not gpu_rows:
+    if not seen.rows:
         account.noted("no_gpu_activity", 1, _why_no_gpu(scratch))
     skipped = account.skipped if is_last else 0
     status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
-    if status == "complete" and not gpu_rows:
+    if status == "complete" and not seen.rows:
         status = "no_gpu_activity"
     rank = header.rank
     if processes > 1:
@@ -199,7 +210,7 @@ def _closing(
                 "rank": pa.array([rank], pa.int32()),
                 "world_size": pa.array([header.world_size], pa.int32()),
                 "tool_version": pa.array([header.tool_version], pa.string()),
-                "clock_zero_unix_ns": pa.array([_clock_zero(header, first_ns, scratch)], pa.int64()),
+                "clock_zero_unix_ns": pa.array([_clock_zero(header, seen.first_ns, scratch)], pa.int64()),
                 "status": pa.array([status], pa.string()),
                 "events_read": pa.array([account.events_read if processes <= 1 else rows + skipped], pa.int64()),
                 "events_skipped": pa.array([skipped], pa.int64()),

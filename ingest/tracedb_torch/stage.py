@@ -33,7 +33,8 @@ TABLES = {
 }
 FLUSH_ROWS = 60_000
 HELD = ("gpu", "launch", "op", "annotation")
-"""Tables that stay in Arrow's memory, and are queried there, while all rows take no more than ``HELD_BYTES``."""
+"""Tables that are queried in Arrow's memory while all rows take no more than ``HELD_BYTES``."""
+NARROWED = (*HELD, "text", "message")
 STARTED = (*HELD, "memory")
 """Tables whose rows have a start and a process."""
 HELD_BYTES = 64 << 20  # of some 550 MB of JSON
@@ -60,8 +61,9 @@ class Met:
 class Stage:
     """Collects Arrow batches per staging table.
 
-    A file of common size stays in memory as it is. From a larger one everything is inserted into temporary tables, a
-    few batches at a time, by one other thread; DuckDB puts them on disk where its memory ends.
+    A file of common size stays in memory as it is, and need not be seen by the engine at all. From a larger one
+    everything is inserted into temporary tables, a few batches at a time, by one other thread; DuckDB puts them on disk
+    where its memory ends.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -71,6 +73,7 @@ class Stage:
         self._rows = 0
         self._bytes = 0
         self._is_held = True
+        self._is_shown = False
         self._has_messages = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracedb-stage")
         self._pending: Future[None] | None = None
@@ -91,7 +94,7 @@ class Stage:
             return
         if table in STARTED:
             self.met[table].add(batch)
-        if table in HELD and self._is_held:
+        if table in NARROWED and self._is_held:
             batch = narrowed(batch)
         self._has_messages = self._has_messages or table == "message"
         self._waiting[table].append(batch)
@@ -109,14 +112,27 @@ class Stage:
         return self._has_messages
 
     def finish(self) -> None:
-        """Make everything that was taken ready for queries, as ``staged_NAME``."""
-        if self._is_held:
-            self._create([name for name in TABLES if name not in HELD or not self._waiting[name]])
-            for name in HELD:
-                if batches := self._waiting.pop(name):
-                    self._show(name, batches)
-        self._flush(list(self._waiting))
-        self._settle()
+        """Take no more."""
+        if not self._is_held:
+            self._flush(TABLES)
+            self._settle()
+
+    @property
+    def held(self) -> dict[str, list[pa.RecordBatch]] | None:
+        """All batches by table, where they are in memory. Who takes some out of it gives their memory back."""
+        return self._waiting if self._is_held else None
+
+    def show(self) -> None:
+        """Make everything ready for queries, as ``staged_NAME``; after ``finish``."""
+        if not self._is_held or self._is_shown:
+            return
+        self._is_shown = True
+        self._create([name for name in TABLES if name not in HELD or not self._waiting[name]])
+        for name, batches in self._waiting.items():
+            if batches and name in HELD:
+                self._show(name, batches)
+            elif batches:
+                self._insert({name: batches})
 
     def _create(self, names: Iterable[str]) -> None:
         for name in names:
