@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from tracedb_torch import narrow
 
-Numbers = npt.NDArray[np.signedinteger]
+Values = npt.NDArray[Any]
+T = TypeVar("T")
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.signedinteger]
 INTEGER = np.iinfo(np.int32)
@@ -20,7 +21,7 @@ INTEGER = np.iinfo(np.int32)
 class Column(NamedTuple):
     """Values of a column, and which of them are there; None where all are. What stands at a NULL does not matter."""
 
-    values: Numbers
+    values: Values
     there: Mask | None = None
     words: pa.Array | None = None
     """What the values are the places of, where they are not meant themselves."""
@@ -107,8 +108,10 @@ def _there(array: pa.Array) -> Mask:
     bits = array.buffers()[0]
     if bits is None:
         return np.ones(len(array), np.bool_)
-    whole = np.unpackbits(np.frombuffer(bits, np.uint8), count=array.offset + len(array), bitorder="little")
-    return whole[array.offset :].view(np.bool_)
+    whole: Mask = np.unpackbits(np.frombuffer(bits, np.uint8), count=array.offset + len(array), bitorder="little").view(
+        np.bool_
+    )
+    return whole[array.offset :]
 
 
 class Texts:
@@ -133,27 +136,27 @@ class Texts:
         return Column(self._order[values - self._firsts[run] + self._begins[run]], numbers.there, self._words)
 
 
-def matching(texts: Column, pattern: str) -> Mask:
-    """Return which rows have a text with the pattern in it."""
-    return np.array([bool(found) for found in _searched(texts, pattern)], np.bool_)[texts.values] & texts.is_there
+def having(texts: Column, judge: Callable[[str], bool]) -> Mask:
+    """Return which rows have a text of which ``judge`` says so."""
+    is_found: Mask = np.array([bool(found) for found in _judged(texts, judge)], np.bool_)
+    return is_found[texts.values] & texts.is_there
 
 
-def extracted(texts: Column, pattern: str) -> Column:
-    """Return what the pattern finds in the text of each row; NULL for nothing."""
-    found = _searched(texts, pattern)
-    words = sorted(set(found))
+def extracted(texts: Column, extract: Callable[[str], str]) -> Column:
+    """Return what ``extract`` makes of the text of each row; NULL for an empty text."""
+    found = [text or "" for text in _judged(texts, extract)]
+    words = sorted({"", *found})
     codes = np.array([words.index(text) for text in found], np.int32)[texts.values]
-    column = Column(codes, texts.there, pa.array(words, pa.string()))
-    return column.only(codes > 0) if words[:1] == [""] else column
+    return Column(codes, texts.there, pa.array(words, pa.string())).only(codes > 0)
 
 
-def _searched(texts: Column, pattern: str) -> list[str]:
-    """Return what the pattern finds in each of the different texts that rows have; "" where it finds nothing."""
-    expression = re.compile(pattern)
-    is_used = np.zeros(len(texts.words), np.bool_)
+def _judged(texts: Column, judge: Callable[[str], T]) -> list[T | None]:
+    """Return what ``judge`` says of each text, where a row has it: of each once."""
+    words = texts.words
+    assert words is not None
+    is_used = np.zeros(len(words), np.bool_)
     is_used[texts.values[texts.is_there]] = True
-    found = [""] * len(is_used)
+    found: list[T | None] = [None] * len(words)
     for place in np.flatnonzero(is_used).tolist():
-        match = expression.search(texts.words[place].as_py())
-        found[place] = match[0] if match else ""
+        found[place] = judge(words[place].as_py())
     return found

@@ -1,9 +1,8 @@
-"""From staged rows to schema rows: which launch, operator and message belongs to a GPU row."""
+"""From staged rows to schema rows in SQL: which launch, operator and message belongs to a GPU row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -12,54 +11,23 @@ from tracedb.ingester import Rows
 from tracedb.schema import ROW_GROUP
 from tracedb_torch import enclosing
 from tracedb_torch.account import Account
-from tracedb_torch.header import Header
+from tracedb_torch.rules import (
+    BY_WORK_ITEMS,
+    COLLECTIVES,
+    COPY_KIND,
+    LAUNCHES,
+    MOST_THREADS,
+    Rules,
+    Seen,
+    note_grids,
+    note_ids,
+    pattern,
+)
 
 GROUPS = 2  # row groups of kernels that are handed on at once
-MICROSECOND_SLACK_NS = 2000  # whole microseconds: start and end are each cut down by up to one
 TABLES = ("gpu", "launch", "op", "annotation", "memory")
-IS_LAUNCH = "(?i)launch|memcpy|memset|memfill"
-IS_COLLECTIVE = "(?i)nccl|rccl|msccl"
-COPY_KIND = "(?i)([hdp])to([hdp])"
-BY_WORK_ITEMS = "hipExtModuleLaunchKernel"
-"""The call that takes the global size in work-items; every other takes the number of workgroups."""
-MOST_THREADS = 1024  # in a workgroup
-
-
-class Rules(NamedTuple):
-    """What links depend on beside the rows."""
-
-    is_whole_microseconds: bool
-    is_amd: bool
-
-    @property
-    def slack_ns(self) -> int:
-        """By how much the end of an operator may have been cut."""
-        return MICROSECOND_SLACK_NS if self.is_whole_microseconds else 0
-
-
-def rules_of(header: Header, has_fractions: bool) -> Rules:
-    """Return the rules for a trace."""
-    return Rules(not has_fractions and header.base_ns is None, header.is_amd)
-
-
-class Seen(NamedTuple):
-    """What was seen of a process's GPU rows."""
-
-    rows: int
-    first_ns: int | None
-    devices: list[int]
-
-
-def note_ids(account: Account, same: int) -> None:
-    """Note that External id is none in so many GPU rows."""
-    account.noted(
-        "external_id_is_correlation", same, "External id is the correlation id; operators found by time on the thread"
-    )
-
-
-def note_grids(account: Account, sized: int) -> None:
-    """Note that sizes of so many GPU rows were swapped."""
-    account.noted("grid_swapped", sized, "grid held the workgroup size, block the global size; put right")
+EARLIEST = f"l.start_ns::HUGEINT * {1 << 63} + l.launch_id"
+"""The start, then the place in the file, as one number: a pair takes twice the time."""
 
 
 class Linker:
@@ -119,21 +87,21 @@ class Linker:
     def _launches(self) -> None:
         """Join GPU rows to calls by correlation; of several calls the one named as a launch, then the earliest."""
         self._connection.execute(
-            """
+            f"""
             CREATE OR REPLACE TEMP TABLE link_launch AS
             SELECT
                 l.correlation_id,
                 coalesce(
-                    arg_min(l.launch_id, l.start_ns) FILTER (l.name IN (
+                    arg_min(l.launch_id, {EARLIEST}) FILTER (l.name IN (
                         SELECT id FROM staged_text WHERE regexp_matches(value, $pattern)
                     )),
-                    arg_min(l.launch_id, l.start_ns)
+                    arg_min(l.launch_id, {EARLIEST})
                 ) AS launch_id
             FROM part_launch AS l
             WHERE l.correlation_id IN (SELECT correlation_id FROM part_gpu WHERE correlation_id IS NOT NULL)
             GROUP BY l.correlation_id
             """,
-            {"pattern": IS_LAUNCH},
+            {"pattern": pattern(LAUNCHES)},
         )
         self._connection.execute(
             """
@@ -196,7 +164,7 @@ class Linker:
                 INNER JOIN staged_text AS t ON g.name = t.id
                 LEFT JOIN link_op AS o ON g.event_id = o.event_id
                 LEFT JOIN link_parent AS p ON o.op_id = p.op_id
-                WHERE g.kind = 'kernel' AND regexp_matches(t.value, '{IS_COLLECTIVE}')
+                WHERE g.kind = 'kernel' AND regexp_matches(t.value, '{pattern(COLLECTIVES)}')
             )
 
             SELECT event_id, event_id AS message_id FROM part_gpu

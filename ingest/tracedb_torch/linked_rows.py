@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import Rows
-from tracedb_torch import link, links
+from tracedb.schema import ROW_GROUP
+from tracedb_torch import links, rules
 from tracedb_torch.account import Account
-from tracedb_torch.held import Column, Held, Mask, Places, Texts, extracted, matching
-from tracedb_torch.link import Rules, Seen
+from tracedb_torch.held import Column, Held, Mask, Places, Texts, extracted, having
+from tracedb_torch.link import GROUPS
 from tracedb_torch.links import Links
 from tracedb_torch.narrow import WORDS
+from tracedb_torch.rules import Rules, Seen
 
 Named = tuple[str, Column]
 ALL = slice(None)
@@ -30,11 +32,11 @@ AS_RECORDED = ("context_id", "correlation_id", "graph_id", "graph_node_id", "sha
 class HeldLinker:
     """Yields the held rows as schema rows, and gives the memory of each table back before its last are handed on."""
 
-    def __init__(self, held: Held, texts: Texts, found: Links, rules: Rules, account: Account) -> None:
+    def __init__(self, held: Held, texts: Texts, found: Links, given: Rules, account: Account) -> None:
         self._held = held
         self._texts = texts
         self._links = found
-        self._rules = rules
+        self._rules = given
         self._account = account
         self._seen = _seen(held)
 
@@ -45,7 +47,7 @@ class HeldLinker:
     def rows(self, part: int) -> Iterator[Rows]:
         """Yield the event rows."""
         if self._links.external_is_correlation:
-            link.note_ids(self._account, self._links.external_is_correlation)
+            rules.note_ids(self._account, self._links.external_is_correlation)
         kernels = self._kernels()
         self._held.release("gpu", "message")
         while kernels:
@@ -64,7 +66,7 @@ class HeldLinker:
     def _kernels(self) -> list[pa.Table]:
         """Return the rows by device and time, some row groups in a table: one column after the other."""
         order = self._order()
-        size = link.GROUPS * link.ROW_GROUP
+        size = GROUPS * ROW_GROUP
         slices = [order[first : first + size] for first in range(0, len(order), size)]
         made: list[dict[str, pa.Array]] = [{} for _ in slices]
         for name, column in self._kernel_columns():
@@ -85,7 +87,7 @@ class HeldLinker:
             yield name, gpu(name)
         names = self._texts.column(gpu("name"))
         yield "name", names
-        yield "copy_kind", extracted(names.only(gpu("kind").values == MEMCPY), link.COPY_KIND)
+        yield "copy_kind", extracted(names.only(gpu("kind").values == MEMCPY), rules.copy_kind)
         yield "device_id", _device(self._held)
         yield "stream_id", gpu("stream_id").or_else(gpu("tid"))
         yield "launch_id", self._held.column("launch", "launch_id").at(self._links.call)
@@ -106,7 +108,7 @@ class HeldLinker:
             return
         is_swapped = self._is_any_too_large()
         if is_swapped:
-            link.note_grids(self._account, int(self._gpu("grid_x").is_there.sum()))
+            rules.note_grids(self._account, int(self._gpu("grid_x").is_there.sum()))
         by_items = self._is_by_work_items()
         for axis in "xyz":
             grid, block = self._gpu(f"grid_{axis}"), self._gpu(f"block_{axis}")
@@ -121,11 +123,11 @@ class HeldLinker:
         x, y, z = (self._gpu(f"block_{axis}") for axis in "xyz")
         # No float is rounded across the limit, and no integer overflows here.
         threads = x.values.astype(np.float64) * y.values * z.values
-        return bool(((threads > link.MOST_THREADS) & x.is_there & y.is_there & z.is_there).any())
+        return bool(((threads > rules.MOST_THREADS) & x.is_there & y.is_there & z.is_there).any())
 
     def _is_by_work_items(self) -> Mask:
         names = self._texts.column(self._held.column("launch", "name")).at(self._links.call)
-        return matching(names, rf"\A{link.BY_WORK_ITEMS}\Z")
+        return having(names, rules.BY_WORK_ITEMS.__eq__)
 
     def _messages(self) -> Iterator[Named]:
         places = links.messages(self._held, self._texts, self._links)
@@ -181,16 +183,16 @@ class HeldLinker:
         yield "thread_id", memory("tid")
 
 
-def linker(held: Held, rules: Rules, account: Account) -> HeldLinker | None:
+def linker(held: Held, given: Rules, account: Account) -> HeldLinker | None:
     """Link held rows; None where only SQL can."""
     texts = Texts(held)
-    found = links.find(held, texts, rules)
-    return None if found is None else HeldLinker(held, texts, found, rules, account)
+    found = links.find(held, texts, given)
+    return None if found is None else HeldLinker(held, texts, found, given, account)
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
     """Return rows in batches of a row group: DuckDB gives a batch to one thread."""
-    return pa.Table.from_batches(pa.table(columns).to_batches(max_chunksize=link.ROW_GROUP))
+    return pa.Table.from_batches(pa.table(columns).to_batches(max_chunksize=ROW_GROUP))
 
 
 def _seen(held: Held) -> Seen:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tracedb_torch import enclosing, native
-from tracedb_torch.held import Column, Held, Mask, Numbers, Places, Texts, matching
-from tracedb_torch.link import IS_COLLECTIVE, IS_LAUNCH, Rules
+from tracedb_torch.held import Column, Held, Mask, Places, Texts, Values, having
 from tracedb_torch.narrow import WORDS
+from tracedb_torch.rules import Rules, is_collective, is_launch
 
 NOWHERE = -1
 KERNEL = WORDS["kind"].to_pylist().index("kernel")
@@ -54,7 +54,7 @@ def taken(places: Places, by: Places) -> Places:
 class _Index(NamedTuple):
     """Ids in their order, and where they stand; of an id that stands several times, the one to be found is first."""
 
-    ids: Numbers
+    ids: Values
     places: Places
 
     def places_of(self, wanted: Column) -> Places:
@@ -84,7 +84,7 @@ def _calls(held: Held, texts: Texts) -> Places:
     correlation = held.column("launch", "correlation_id")
     index = _sorted(correlation)
     if _has_repeated(index):
-        is_other = ~matching(texts.column(held.column("launch", "name")), IS_LAUNCH)
+        is_other = ~having(texts.column(held.column("launch", "name")), is_launch)
         start, number = held.column("launch", "start_ns").values, held.column("launch", "launch_id").values
         places = index.places
         order = places[np.lexsort((number[places], start[places], is_other[places], index.ids))]
@@ -141,7 +141,7 @@ def _spans(held: Held, table: str) -> enclosing.Spans:
     return enclosing.Spans(lane, start, start + held.column(table, "duration_ns").values)
 
 
-def _nesting_order(held: Held, lane: Numbers, start: Numbers, end: Numbers) -> Places:
+def _nesting_order(held: Held, lane: Values, start: Values, end: Values) -> Places:
     """Sort as ``enclosing.OPERATORS`` is sorted; by more than the start only where any have the same."""
     order = np.lexsort((start, lane))
     is_same = (np.diff(start[order]) == 0) & (np.diff(lane[order]) == 0)
@@ -159,10 +159,10 @@ def messages(held: Held, texts: Texts, links: Links) -> Places:
     of_op = index.places_of(held.column("op", "op_id"))
     found = taken(of_op, links.op)
     found = np.where(found == NOWHERE, taken(of_op, taken(links.parent, links.op)), found)
-    return np.where((own == NOWHERE) & is_collective(held, texts), found, own)
+    return np.where((own == NOWHERE) & _is_collective(held, texts), found, own)
 
 
-def is_collective(held: Held, texts: Texts) -> Mask:
+def _is_collective(held: Held, texts: Texts) -> Mask:
     """Return which GPU rows are kernels with the name of a collective."""
     names = texts.column(held.column("gpu", "name")).only(held.column("gpu", "kind").values == KERNEL)
-    return matching(names, IS_COLLECTIVE)
+    return having(names, is_collective)

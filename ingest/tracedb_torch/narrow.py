@@ -29,17 +29,17 @@ def moved(numbers: pa.Array, further: int) -> pa.Array:
     return column(values + further)
 
 
-def column(values: npt.NDArray[np.generic], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def column(values: npt.NDArray[np.number | np.bool_], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return the values as they lie in memory; NULL where they are not ``there``.
 
     As ``pa.array``, which imports all of numpy's masked arrays to see that these are none.
     """
     bits = None if there is None else _bits(there)
-    data = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(values)
+    data = _bits(values.view(np.bool_)) if values.dtype == np.bool_ else pa.py_buffer(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, data])
 
 
-def _bits(values: npt.NDArray[np.generic]) -> pa.Buffer:
+def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 

@@ -18,9 +18,10 @@ from tracedb_torch.account import Account
 from tracedb_torch.ahead import Reading
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.held import Held
-from tracedb_torch.link import Linker, Seen, rules_of
+from tracedb_torch.link import Linker
 from tracedb_torch.linked_rows import HeldLinker
 from tracedb_torch.reader import Reader
+from tracedb_torch.rules import Seen, rules_of
 from tracedb_torch.stage import HELD, STARTED, Stage, drop_rows
 from tracedb_torch.stream import GZIP, ZSTD
 

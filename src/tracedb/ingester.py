@@ -39,9 +39,10 @@ class Capture:
 class Rows:
     """Rows of one schema table, columns by name; absent nullable columns become NULL.
 
-    ``data`` is an Arrow batch or table, or a DuckDB relation over the scratch connection. ``capture_id`` is left out:
-    the pipeline adds it. ``part`` tells the processes apart where one file holds several. The ``capture`` row of a
-    part comes after all its other rows; it may name a ``source`` other than the ingester's name.
+    ``data`` is an Arrow batch or table, or a DuckDB relation over the scratch connection; integers may have fewer bits
+    than the column, and texts be a dictionary. ``capture_id`` is left out: the pipeline adds it. ``part`` tells the
+    processes apart where one file holds several. The ``capture`` row of a part comes after all its other rows; it may
+    name a ``source`` other than the ingester's name.
     """
 
     table: str

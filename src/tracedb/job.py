@@ -42,7 +42,7 @@ class Job:
         self._is_second = False
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._rows: Iterator[Rows] | None = None
-        self._first: Rows | None = None
+        self._ready: list[Rows] = []
         self._is_written = self._is_committed = False
 
     @property
@@ -53,7 +53,7 @@ class Job:
     @property
     def is_ready(self) -> bool:
         """Whether there is something to write."""
-        return self._first is not None
+        return bool(self._ready)
 
     def is_settled(self, known: dict[int, set[str]]) -> bool:
         """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
@@ -85,23 +85,21 @@ class Job:
             first = next(self._rows, None)
             if first is None:
                 raise ReadError(f"ingester {registered.name} gave no rows")
-            self._first = first
+            self._ready.append(first)
 
     def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], Known]) -> Known | None:
         """Write everything into the attached database, which is prepared first, in one transaction.
 
         Returns what the database holds then; None where nothing was written.
         """
-        connection, rows, first = self._connection, self._rows, self._first
+        connection = self._connection
         assert connection is not None
-        assert rows is not None
-        assert first is not None
         with self._told():
             connection.execute(f"USE {ALIAS}")
             with transaction(connection):
                 known = prepare(connection)
                 writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp, known)
-                loaded = writer.run(first, rows)
+                loaded = writer.run(self._all_rows())
                 self._is_written = True
             self._is_committed = True
             known.add([item.capture_id for item in loaded], self._hashing.result())
@@ -109,13 +107,21 @@ class Job:
             return known
         return None
 
+    def _all_rows(self) -> Iterator[Rows]:
+        """Yield what is ready, and then the rest; nothing is kept once it was taken."""
+        assert self._rows is not None
+        while self._ready:
+            yield self._ready.pop()
+        yield from self._rows
+
     def close(self) -> None:
         """Give up what reading holds."""
         if isinstance(self._rows, Generator):
             self._rows.close()
         if self._connection is not None:
             self._connection.close()
-        self._rows = self._connection = self._first = None
+        self._rows = self._connection = None
+        self._ready.clear()
 
     def give_up(self, other: Job) -> None:
         """Note that nothing was loaded for what became of another."""

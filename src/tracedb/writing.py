@@ -76,11 +76,11 @@ class Writer:
         self._loaded: list[Loaded] = []
         self._ranked_by_path: list[Loaded] = []
 
-    def run(self, first: Rows, rest: Iterator[Rows]) -> list[Loaded]:
+    def run(self, given: Iterator[Rows]) -> list[Loaded]:
         """Insert everything and derive; returns the captures written. Raises ``KnownBefore``."""
-        self._insert(first)
-        for rows in rest:
+        for rows in given:
             self._insert(rows)
+            del rows  # their memory may be wanted for the next
         if self._open is not None:
             raise ReadError("the ingester gave rows but no capture row")
         if len(self._loaded) > 1:

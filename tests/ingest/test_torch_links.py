@@ -11,7 +11,7 @@ import pytest
 from ingest.readings import read
 from ingest.traces import AUTOGRAD_THREAD, annotation, call, kernel, launched, op, write
 from tracedb import pipeline
-from tracedb_torch import link
+from tracedb_torch import link, linked_rows
 
 
 class TestLinks:
@@ -63,6 +63,7 @@ class TestLinks:
     def test_kernels_of_many_row_groups(self, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """They are handed on some at a time, of a second process inside the transaction that wrote the first's."""
         monkeypatch.setattr(link, "ROW_GROUP", 3)
+        monkeypatch.setattr(linked_rows, "ROW_GROUP", 3)
         events = [event for pid in range(1, processes + 1) for event in launched(20, pid=pid, device=pid)]
         pipeline.ingest(write(tmp_path / "x.json", events[::-1]), db=tmp_path / "db")
         with duckdb.connect(str(tmp_path / "db"), read_only=True) as connection:

@@ -33,6 +33,7 @@ def test_rows_are_found_wherever_they_are_held(limit: int, kind: str, monkeypatc
             for rows in ROWS:
                 staging.add("launch", batch(rows))
             staging.finish()
+            staging.show()
         found = connection.execute("FROM staged_launch ORDER BY launch_id")
         assert {str(column[1]) for column in found.description or ()} == {"BIGINT"}
         assert found.fetchall() == [row for rows in ROWS for row in rows]
@@ -60,6 +61,7 @@ def test_words_are_text_to_queries() -> None:
                 }
                 staging.add("annotation", pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
             staging.finish()
+            staging.show()
         assert connection.execute("SELECT style, annotation_id FROM staged_annotation ORDER BY 2").fetchall() == [
             ("user", 0),
             ("user", 1),
