@@ -21,7 +21,7 @@ from tracedb_torch.held import Held
 from tracedb_torch.link import Linker
 from tracedb_torch.linked_rows import HeldLinker
 from tracedb_torch.reader import Reader
-from tracedb_torch.rules import Seen, rules_of
+from tracedb_torch.rules import Rules, Seen, rules_of
 from tracedb_torch.stage import HELD, STARTED, Stage, drop_rows
 from tracedb_torch.stream import GZIP, ZSTD
 
@@ -49,20 +49,12 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     header = header_of(reader.trace, account)
     _check(account)
     dropped = _drop_zero_times(scratch, account, stage)
-    callers = stage.met["launch"].processes
-    if len(callers) == 1 and not dropped:
-        pids = list(callers)
-    else:
-        stage.show()
-        pids = parts.processes(scratch)
+    pids = _processes(scratch, stage, dropped)
     _check_single(scratch, stage, header, account, len(pids))
-    rules = rules_of(header, reader.has_fractions)
-    linker: HeldLinker | Linker | None = None
-    if stage.held is not None and len(pids) <= 1 and not dropped and stage.met["gpu"].rows:
-        linker = linked_rows.linker(Held(stage.held), rules, account)
+    linker = _linked(stage, rules_of(header, reader.has_fractions), account, dropped or len(pids) > 1)
     if linker is None:
         stage.show()
-        linker = Linker(scratch, rules, account, stage.has_messages)
+        linker = Linker(scratch, rules_of(header, reader.has_fractions), account, stage.has_messages)
     if len(pids) > 1:
         parts.split(scratch, pids, account)
     rows = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
@@ -76,6 +68,21 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         yield Rows("device", _devices(seen, header, account), part)
         is_last = part == max(len(pids), 1) - 1
         yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows, seen)
+
+
+def _processes(scratch: duckdb.DuckDBPyConnection, stage: Stage, dropped: bool) -> list[int]:
+    callers = stage.met["launch"].processes
+    if len(callers) == 1 and not dropped:
+        return list(callers)
+    stage.show()
+    return parts.processes(scratch)
+
+
+def _linked(stage: Stage, rules: Rules, account: Account, is_chosen: bool) -> HeldLinker | Linker | None:
+    """Link what is held in memory; None for all else. ``is_chosen``: whether rows were dropped or told apart by SQL."""
+    if stage.held is None or is_chosen or not stage.met["gpu"].rows:
+        return None
+    return linked_rows.linker(Held(stage.held), rules, account)
 
 
 def _helpers(path: Path, options: Options) -> int:
