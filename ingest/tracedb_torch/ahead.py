@@ -110,6 +110,7 @@ class Ahead:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        self._scanners, self._turns = (), None  # their memory may be wanted
 
     def _no_longer_early(self) -> None:
         if self._is_early:

@@ -51,10 +51,10 @@ class HeldLinker:
         kernels = self._kernels()
         self._held.release("gpu", "message")
         while kernels:
-            yield Rows("kernel_event", kernels.pop(0), part)
+            yield _rows("kernel_event", kernels.pop(0), part)
         for table, columns in (("launch", self._launches), ("op", self._operators), ("annotation", self._annotations)):
             if self._held.rows(table):
-                yield Rows(table, self._whole(table, columns()), part)
+                yield _rows(table, self._whole(table, columns()), part)
         if self._held.rows("memory"):
             yield Rows("memory_event", self._whole("memory", self._allocations()), part)
 
@@ -188,6 +188,11 @@ def linker(held: Held, given: Rules, account: Account) -> HeldLinker | None:
     texts = Texts(held)
     found = links.find(held, texts, given)
     return None if found is None else HeldLinker(held, texts, found, given, account)
+
+
+def _rows(table: str, data: pa.Table, part: int) -> Rows:
+    """Hand on rows. Of more than a row group both cores write, each whole ones: their order within one stays."""
+    return Rows(table, data, part, is_ordered=data.num_rows <= ROW_GROUP)
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:

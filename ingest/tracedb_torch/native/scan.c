@@ -267,6 +267,13 @@ static void keep_pages(void) {
 #endif
 }
 
+/* What blocks left behind is not wanted again: who writes the rows needs the memory. */
+static void give_back_pages(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
 PUBLIC int tracedb_interface(void) { return INTERFACE; }
 
 PUBLIC scanner *tracedb_open(uint64_t seed, int64_t first_text, int64_t flags) {
@@ -292,6 +299,7 @@ PUBLIC void tracedb_close(scanner *s) {
     texts_free(&s->all_texts);
     free(s->odd);
     free(s);
+    give_back_pages();
 }
 
 /* Forgets the texts met so far; the next ones get new numbers. */
