@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from tracedb import nesting_few
+from tracedb.arrow_rows import are_integers, column
 from tracedb.nesting_few import Nested, Range
 
 NO_RANGES = ("mark", "gpu_projection")
@@ -63,8 +63,8 @@ class Annotations:
             self._held = [self._connection.sql("FROM temp.annotation_in").to_arrow_table()]
         found = []
         for rows in self._held:
-            columns = [_column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
-            for number, style, is_open, lane, start, duration in zip(_column(rows, NUMBERS[0]), *columns, strict=True):
+            columns = [column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
+            for number, style, is_open, lane, start, duration in zip(column(rows, NUMBERS[0]), *columns, strict=True):
                 if style not in NO_RANGES and (duration is not None or is_open):
                     if duration is None or start is None or number is None:
                         return None
@@ -75,7 +75,7 @@ class Annotations:
         """Write the few rows with parent and depth."""
         found = {item.number: (parent.number if parent else None, depth) for item, parent, depth in nested}
         for rows in self._held:
-            above = [found.get(number, (None, None)) for number in _column(rows, "annotation_id")]
+            above = [found.get(number, (None, None)) for number in column(rows, "annotation_id")]
             kept = {name: rows[name] for name in rows.column_names if name not in ("parent_id", "depth")}
             kept["parent_id"] = pa.array([parent for parent, _ in above], pa.int64())
             kept["depth"] = pa.array([depth for _, depth in above], pa.int32())
@@ -93,13 +93,5 @@ class Annotations:
 
 def _is_plain(schema: pa.Schema) -> bool:
     """Whether numbers are what they look like in Python; others are converted by the table."""
-    fields = {field.name: field.type for field in schema}
-    return all(
-        pa.types.is_integer(kind) if name in NUMBERS else pa.types.is_boolean(kind)
-        for name, kind in fields.items()
-        if name in (*NUMBERS, "is_open") and not pa.types.is_null(kind)
-    )
-
-
-def _column(rows: pa.Table, name: str) -> list[Any]:
-    return rows[name].to_pylist() if name in rows.column_names else [None] * rows.num_rows
+    kind = schema.field("is_open").type if "is_open" in schema.names else pa.null()
+    return are_integers(schema, NUMBERS) and (pa.types.is_boolean(kind) or pa.types.is_null(kind))

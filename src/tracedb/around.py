@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import duckdb
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb import nesting
+from tracedb.events import Calls, Events
 from tracedb.nesting_arrays import Enclosing, Numbers, Ranges
 
 RULES = ("process", "thread", "time")
@@ -34,14 +34,6 @@ SELECT event_id, start_ns, start_ns AS end_ns FROM main.kernel_event WHERE captu
 """
 
 
-@dataclass(frozen=True)
-class Events:
-    """How many GPU events a capture has, and whether calls were recorded."""
-
-    count: int
-    are_launched: bool
-
-
 def by_arrays(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: Ranges, events: Events) -> None:
     """Write the innermost range around each launch, by thread and by process; without launches, around each start.
 
@@ -49,21 +41,30 @@ def by_arrays(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: Ra
     """
     enclosing = Enclosing(ranges)
     rows = _Rows(connection, capture_id)
-    query = LAUNCHED if events.are_launched else STARTED
-    for some in _portions(connection, capture_id, "launch_id" if events.are_launched else "event_id", events.count):
+    for calls in _calls(connection, capture_id, events):
+        for lane, places, inner in enclosing.around(calls["start_ns"], calls["end_ns"]):
+            numbers = calls["event_id"][places]
+            if events.launches:
+                is_own = (calls["thread_id"][places] == lane) & calls["has_thread"][places]
+                rows.add("process", inner, numbers)
+                rows.add("thread", inner[is_own], numbers[is_own])
+            else:
+                rows.add("time", inner, numbers)
+    rows.write()
+
+
+def _calls(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> Iterator[Calls]:
+    """Yield the calls in portions. Other statements may be run meanwhile."""
+    held = events.calls()
+    if held is not None:
+        yield held
+        return
+    query, key = (LAUNCHED, "launch_id") if events.launches else (STARTED, "event_id")
+    for some in _portions(connection, capture_id, key, events.count):
         found = connection.sql(query.format(capture=int(capture_id), some=some))
         read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader  # in DuckDB 1.4
         for batch in list(read(BATCH)):  # all, since the next statement ends the reading
-            calls = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
-            for lane, places, inner in enclosing.around(calls["start_ns"], calls["end_ns"]):
-                numbers = calls["event_id"][places]
-                if events.are_launched:
-                    is_own = (calls["thread_id"][places] == lane) & calls["has_thread"][places]
-                    rows.add("process", inner, numbers)
-                    rows.add("thread", inner[is_own], numbers[is_own])
-                else:
-                    rows.add("time", inner, numbers)
-    rows.write()
+            yield {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
 
 
 def _portions(connection: duckdb.DuckDBPyConnection, capture_id: int, key: str, count: int) -> Iterator[str]:
@@ -131,7 +132,7 @@ def by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, events
         """CREATE OR REPLACE TEMP TABLE lane_span AS
         SELECT lane_b, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM nest_out GROUP BY lane_b"""
     )
-    if events.are_launched:
+    if events.launches:
         _by_launch(connection, capture_id, crossing)
     else:
         _by_time(connection, capture_id, crossing)

@@ -44,6 +44,7 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
             "temp_directory": spill,
+            "checkpoint_threshold": "64MB",  # detaching does it once for all; small captures would have it done often
         }
         if threads is not None:
             settings["threads"] = threads

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracedb import around, nesting, nesting_arrays, nesting_few
 from tracedb.annotations import NO_RANGES, Annotations
+from tracedb.events import Events
 
 if TYPE_CHECKING:
     from tracedb.clipping import Passing
@@ -30,7 +31,7 @@ def finish(
     connection: duckdb.DuckDBPyConnection,
     capture_id: int,
     annotations: Annotations,
-    events: around.Events,
+    events: Events,
     is_amd: bool,
     passing: Passing | None,
 ) -> None:
@@ -60,7 +61,7 @@ def _columns(nested: Sequence[nesting_few.Nested]) -> nesting_arrays.Ranges:
     return nesting_arrays.Ranges(*np.array(rows, np.int64).T)
 
 
-def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: around.Events) -> None:
+def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> None:
     """Nest ranges and find those around events, however many there are."""
     crossing = nesting.nest(
         connection,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from tracedb import around, derive, labels, schema
+from tracedb import derive, labels, schema
 from tracedb.annotations import Annotations
+from tracedb.arrow_rows import column
 from tracedb.errors import ReadError
+from tracedb.events import Events
 from tracedb.ingester import Rows
 from tracedb.known import Known
 from tracedb.nulls import Blanks
@@ -41,12 +42,23 @@ class _Part:
     number: int
     capture_id: int
     annotations: Annotations
-    rows: Counter[str] = field(default_factory=Counter)
-    """By table."""
+    events: Events = field(default_factory=Events)
+    samples: int = 0
     issues: list[Issue] = field(default_factory=list)
     is_amd: bool = False
     passing: Passing | None = None
     has_passed: bool = False
+
+    def note(self, table: str, written: Data, count: int) -> None:
+        """Note what is needed of rows that have been written, ``count`` of them."""
+        if table in ("kernel_event", "launch"):
+            self.events.take(table, written, count)
+        elif table == "operator_sample":
+            self.samples += count
+        elif table == "device":
+            self.is_amd = self.is_amd or "AMD" in column(written, "vendor")
+        elif table == "ingest_issue":
+            self.issues += _issues(written)
 
 
 class Writer:
@@ -113,16 +125,13 @@ class Writer:
                 incoming = self._blanks.added(incoming)
         elif rows.table in ("device", "ingest_issue"):
             incoming = _table(incoming)
-        if isinstance(incoming, duckdb.DuckDBPyRelation) or incoming.num_rows:
-            columns = f"{part.capture_id}::INTEGER AS capture_id, *"
-            ((count,),) = self._connection.execute(
-                f"INSERT INTO main.{rows.table} BY NAME SELECT {columns} FROM incoming"
-            ).fetchall()
-            part.rows[rows.table] += count
-        if rows.table == "device":
-            part.is_amd = part.is_amd or "AMD" in _column(incoming, "vendor")
-        elif rows.table == "ingest_issue":
-            part.issues += _issues(incoming)
+        if not isinstance(incoming, duckdb.DuckDBPyRelation) and not incoming.num_rows:
+            return
+        columns = f"{part.capture_id}::INTEGER AS capture_id, *"
+        ((count,),) = self._connection.execute(
+            f"INSERT INTO main.{rows.table} BY NAME SELECT {columns} FROM incoming"
+        ).fetchall()
+        part.note(rows.table, incoming, count)
 
     def _part(self, number: int) -> _Part:
         """Return the part that is being written; a new one where none is."""
@@ -159,20 +168,19 @@ class Writer:
         self._connection.execute("INSERT INTO main.capture BY NAME SELECT * FROM row")
         if recorded is not None and path_rank is not None and recorded != path_rank:
             self._note_ranks(part, recorded, path_rank)
-        events = around.Events(part.rows["kernel_event"], bool(part.rows["launch"]))
-        derive.finish(self._connection, part.capture_id, part.annotations, events, part.is_amd, part.passing)
+        derive.finish(self._connection, part.capture_id, part.annotations, part.events, part.is_amd, part.passing)
         self._loaded.append(
             Loaded(
                 part.capture_id,
                 rank,
-                status=_column(given, "status", "complete")[0],
+                status=column(given, "status", "complete")[0],
                 labels=named,
                 events_read=_number(given, "events_read") or 0,
                 events_skipped=_number(given, "events_skipped") or 0,
                 rows_written=_number(given, "rows_written") or 0,
-                kernels=self._kernels(part) if part.rows["kernel_event"] else 0,
+                kernels=self._kernels(part),
                 issues=sorted(part.issues, key=itemgetter(0)),
-                samples=part.rows["operator_sample"],
+                samples=part.samples,
             )
         )
         if recorded is None:
@@ -220,6 +228,8 @@ class Writer:
         part.issues.append(("rank_conflict", "note", 1, detail))
 
     def _kernels(self, part: _Part) -> int:
+        if part.events.kernels is not None:
+            return part.events.kernels
         ((count,),) = self._connection.execute(
             "SELECT count(*) FROM main.kernel_event WHERE capture_id = ? AND kind = 'kernel'", [part.capture_id]
         ).fetchall()
@@ -247,10 +257,6 @@ def _table(data: Data) -> pa.Table:
     return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
 
 
-def _column(rows: pa.Table, name: str, default: object = None) -> list[Any]:
-    return rows[name].to_pylist() if name in rows.column_names else [default] * rows.num_rows
-
-
 def _number(row: pa.Table, name: str) -> int | None:
     """Return a number of the only row. Raises ``pa.ArrowInvalid`` where it is none."""
     if name not in row.column_names:
@@ -263,8 +269,8 @@ def _number(row: pa.Table, name: str) -> int | None:
 
 
 def _issues(rows: pa.Table) -> list[Issue]:
-    columns = [_column(rows, "code"), _column(rows, "severity", "note"), _column(rows, "count", 1)]
-    details = _column(rows, "detail")
+    columns = [column(rows, "code"), column(rows, "severity", "note"), column(rows, "count", 1)]
+    details = column(rows, "detail")
     return [
         (code, severity, int(count), detail or "")
         for code, severity, count, detail in zip(*columns, details, strict=True)

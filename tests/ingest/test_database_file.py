@@ -11,6 +11,7 @@ import pytest
 
 from ingest.loading import ask, ingest, trace
 from tracedb import discovery
+from tracedb.database import attached, workbench
 from tracedb.loading import load
 from tracedb.tasks import Request
 
@@ -79,3 +80,13 @@ class TestDatabaseFile:
             assert holder.stdout.readline() == "open\n"
             (outcome,) = load(found.tasks, Request((), db, first_capture_id=2), {})
         assert (outcome.error, len(outcome.loaded)) == (None, 1)
+
+    def test_what_several_captures_commit_is_moved_into_it_once(self, tmp_path: Path) -> None:
+        wal = tmp_path / "db.wal"
+        with workbench("100MB", 1, tmp_path / "db") as connection, attached(connection, tmp_path / "db"):
+            connection.execute("CREATE TABLE main.texts (value VARCHAR)")
+            for _ in range(20):
+                connection.execute("INSERT INTO main.texts SELECT repeat('x', 1_000_000)")
+            assert wal.stat().st_size > 19_000_000
+        assert not wal.exists()
+        assert ask(tmp_path / "db", "SELECT count(*) FROM texts") == [(20,)]

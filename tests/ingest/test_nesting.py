@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ingest.loading import ask, ingest
 from ingest.traces import annotation, call, kernel, launched, write
-from tracedb import around, nesting, nesting_arrays, nesting_few, schema
+from tracedb import around, events, nesting, nesting_arrays, nesting_few, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -284,6 +284,7 @@ class TestWithoutSql:
             work = []
         with monkeypatch.context() as patched:
             patched.setattr(nesting_few, "MOST", most)
+            patched.setattr(events, "MOST", -1 if portion < 3 else 10**9)
             for constant in ("CALLS", "BATCH", "ROWS"):
                 patched.setattr(around, constant, portion)
             ingest(write(tmp_path / "x.json", [*ranges, *work]), db=tmp_path / "db")
@@ -298,7 +299,8 @@ class TestWithoutSql:
         for table, rows in found.items():
             assert rows == ask(tmp_path / "all by SQL", f"SELECT * FROM main.{table} ORDER BY ALL")
 
-    def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self) -> None:
+    @pytest.mark.parametrize("is_held", [True, False])
+    def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self, is_held: bool) -> None:
         with duckdb.connect(":memory:") as opened:
             opened.execute(schema.ddl())
             opened.execute(
@@ -312,7 +314,12 @@ class TestWithoutSql:
                     20 AS start_ns, 1 AS duration_ns FROM main.launch"""
             )
             ranges = nesting_arrays.Ranges(*np.array([[0, 0, 9, 3, 3, 0]], np.int64).T)
-            around.by_arrays(opened, 1, ranges, around.Events(2, are_launched=True))
+            met = events.Events()
+            for table in ("kernel_event", "launch"):
+                written = opened.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table}").to_arrow_table()
+                met.take(table, written if is_held else opened.sql(f"FROM main.{table}"), written.num_rows)
+            assert (met.calls() is not None) == is_held
+            around.by_arrays(opened, 1, ranges, met)
             found = opened.execute("FROM main.annotation_kernel ORDER BY ALL").fetchall()
         assert found == [(1, 3, 11, "process"), (1, 3, 12, "process"), (1, 3, 12, "thread")]
 
