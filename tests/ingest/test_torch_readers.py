@@ -147,8 +147,9 @@ def test_each_odd_value_at_each_place() -> None:
         document([{"ph": "M", "name": "process_name", "pid": 1, "ts": 1234567890123.5, "args": {}}, *PLAIN]),
         document([spoilt(event, "ts", "1700000000000000.123", False) for event in PLAIN]),
         document([spoilt(event, "pid", str(place), False) for place, event in enumerate(PLAIN * 9)]),
+        document([{**event, "name": ""} for event in PLAIN]),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_ends_and_other_shapes(content: bytes) -> None:
     assert_same(content)

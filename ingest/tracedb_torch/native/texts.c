@@ -50,7 +50,7 @@ static bool room_for(texts *all, size_t length) {
         all->entries = entries;
         all->room = wanted;
     }
-    if (length > all->size - all->used) {
+    if (all->bytes == NULL || length > all->size - all->used) { /* an empty text has a place, too */
         size_t wanted = all->size ? all->size : 1 << 18;
         uint8_t *bytes;
         while (length > wanted - all->used) {
