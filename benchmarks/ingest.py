@@ -23,6 +23,7 @@ import measure
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent / "shared" / "data" / "sampling" / "middleStage_optimizer.json.gz"
 SAMPLE = next(iter(sorted((HERE.parent / "examples" / "run").rglob("*.json.gz"))), None)
+SMALL_FILES = 64
 HTA = "from hta.trace_analysis import TraceAnalysis; import sys; TraceAnalysis(trace_files={0: sys.argv[1]})"
 PANDAS = "import json, sys, pandas; pandas.json_normalize(json.load(open(sys.argv[1]))['traceEvents'])"
 
@@ -72,11 +73,26 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
         os.sync()
         lines.append(_ingest(f"{size:,.0f} MB JSON", large, large.stat().st_size / 1e6, folder, chosen.runs))
         large.unlink()
+    if SAMPLE is not None:
+        lines.append(_small(SAMPLE, folder, chosen.runs))
     if chosen.others:
         for way, code in (("HolisticTraceAnalysis", HTA), ("json + pandas", PANDAS)):
             runs = [measure.run([chosen.others, "-c", code, str(raw)]) for _ in range(max(chosen.runs - 2, 1))]
             lines.append(_line(f"{json_mb:,.0f} MB JSON", way, runs, json_mb, None))
     return lines
+
+
+def _small(sample: Path, folder: Path, runs: int) -> str:
+    """Measure many small traces, which differ in the blanks behind them."""
+    content = gzip.decompress(sample.read_bytes())
+    many = folder / "many"
+    for number in range(SMALL_FILES):
+        path = many / f"rank{number}" / "trace.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content + b"\n" * number)
+    os.sync()
+    label = f"{SMALL_FILES} traces of {len(content) / 1e6:.1f} MB"
+    return _ingest(label, many, SMALL_FILES * len(content) / 1e6, folder, runs)
 
 
 def _ingest(label: str, trace: Path, json_mb: float, folder: Path, runs: int) -> str:

@@ -65,13 +65,13 @@ class BlockReader:
         self._texts: list[native.Text] = []
         self._batches = Batches(options, first_text)
         self._exact = False
-        self._decoders = {False: ev.Decoders(exact=False)}
+        self._decoders: dict[bool, ev.Decoders] = {}
 
     @property
     def decoders(self) -> ev.Decoders:
         """The decoders now in use."""
         if self._exact not in self._decoders:
-            self._decoders[self._exact] = ev.Decoders(exact=self._exact)
+            self._decoders[self._exact] = ev.decoders(self._exact)
         return self._decoders[self._exact]
 
     def read(self, text: bytes) -> Decoded | None:

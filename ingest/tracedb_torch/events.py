@@ -6,7 +6,9 @@ one was found.
 
 from __future__ import annotations
 
+from copy import copy
 from decimal import Decimal
+from functools import cache
 from typing import Any, NamedTuple, Union
 
 import msgspec
@@ -192,6 +194,16 @@ class Shape(NamedTuple):
     kind: str
 
 
+@cache
+def _first(exact: bool) -> Decoders:
+    return Decoders(exact)
+
+
+def decoders(exact: bool) -> Decoders:
+    """Return decoders for a file: making the first takes as long as reading a small one."""
+    return _first(exact).fresh()
+
+
 class Decoders:
     """Decoders of blocks and of single events, growing with the categories that a file turns out to have.
 
@@ -207,6 +219,12 @@ class Decoders:
         self._bare = self._struct("Bare", MemoryArgs, None)
         self.shapes[self._bare] = Shape("", LEFT)
         self._build()
+
+    def fresh(self) -> Decoders:
+        """Return decoders of their own for another file, which know what these know."""
+        other = copy(self)
+        other.shapes, other._by_category = dict(self.shapes), dict(self._by_category)
+        return other
 
     def _struct(self, name: str, args: type, tag: str | None) -> type:
         text = str | None

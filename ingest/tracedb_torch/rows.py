@@ -130,14 +130,11 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage
     """
     dropped = False
     for table in HELD:
-        if not stage.met[table].has_zero_start:
-            continue
-        stage.show()
-        ((zeros,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE start_ns = 0").fetchall()
-        ((middle,),) = scratch.execute(f"SELECT quantile_disc(start_ns, 0.5) FROM staged_{table}").fetchall()
-        if middle > 86_400_000_000_000:
+        met = stage.met[table]
+        if met.zeros and met.are_late:
+            stage.show()
             drop_rows(scratch, table, "start_ns = 0")
-            account.lost("timestamp_zero", zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
+            account.lost("timestamp_zero", met.zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
             dropped = True
     return dropped
 

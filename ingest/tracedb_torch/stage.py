@@ -40,22 +40,36 @@ STARTED = (*HELD, "memory")
 HELD_BYTES = 64 << 20  # of some 550 MB of JSON
 
 
+DAY_NS = 86_400_000_000_000
+
+
 @dataclass
 class Met:
     """What the rows of a staging table had: it saves asking for it, which costs a small trace as much as linking."""
 
     rows: int = 0
-    has_zero_start: bool = False
+    zeros: int = 0
+    """Rows that start at 0."""
+    early: int = 0
+    """Rows that start within a day of it."""
     processes: set[int] = field(default_factory=set)
     """Their number, where it is one; of several, at least two."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take a batch with start and process."""
         self.rows += batch.num_rows
-        self.has_zero_start = self.has_zero_start or bool((batch.column("start_ns").to_numpy() == 0).any())
+        starts = batch.column("start_ns").to_numpy()
+        if starts.min() <= DAY_NS:
+            self.zeros += int((starts == 0).sum())
+            self.early += int((starts <= DAY_NS).sum())
         if len(self.processes) < 2:
             found = batch.column("pid").to_numpy(zero_copy_only=False)
             self.processes |= {int(found.min()), int(found.max())}
+
+    @property
+    def are_late(self) -> bool:
+        """Whether most rows start later than a day after 0: the median, the lower one of two."""
+        return self.early < (self.rows + 1) // 2
 
 
 class Stage:

@@ -57,7 +57,7 @@ class Stream:
         self.is_complete = True
         self._progress = progress
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Generator[bytes]:
         """Yield the content in pieces of at most ``PIECE`` bytes. Raises OSError."""
         with self.path.open("rb") as file:
             magic = file.read(4)

@@ -67,7 +67,7 @@ def compile_regex(pattern: str) -> re.Pattern[str]:
 
 def parse_label(text: str) -> tuple[str, str]:
     """Return key and value of ``K=V``. Raises ``UsageError`` for another form."""
-    key, equals, value = text.partition("=")
+    key, equals, value = readable(text).partition("=")
     if not equals or not key.strip() or not value:
         raise UsageError(f"--label takes KEY=VALUE, not {text!r}")
     key = key.strip()
@@ -77,4 +77,9 @@ def parse_label(text: str) -> tuple[str, str]:
 def _parts(path: Path) -> list[str]:
     """Return folders and name of the absolute path, without the endings of the name."""
     absolute = path.absolute()
-    return [*absolute.parts[1:-1], ENDINGS.sub("", absolute.name)]
+    return [readable(part) for part in (*absolute.parts[1:-1], ENDINGS.sub("", absolute.name))]
+
+
+def readable(name: object) -> str:
+    """Return a name of the system's as valid text: U+FFFD stands for a byte of it that is no UTF-8."""
+    return str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")

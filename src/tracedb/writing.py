@@ -193,7 +193,7 @@ class Writer:
         found = labels.from_path(path)
         regex_rank = None
         if self._request.labels_from is not None:
-            match = labels.compile_regex(self._request.labels_from).search(path.as_posix())
+            match = labels.compile_regex(self._request.labels_from).search(labels.readable(path.as_posix()))
             named = {key: value for key, value in (match.groupdict() if match else {}).items() if value is not None}
             rank_text = named.pop("rank", None)
             regex_rank = int(rank_text) if rank_text and re.fullmatch(r"\d{1,7}", rank_text) else None
@@ -206,7 +206,7 @@ class Writer:
 
     def _own(self, part: _Part, digest: str, rank: int | None, named: dict[str, str]) -> dict[str, pa.Array]:
         """Return the columns of a capture that no ingester gives."""
-        path = str(self._task.capture.files[0]).encode("utf-8", errors="replace").decode()
+        path = labels.readable(self._task.capture.files[0])
         return {
             "capture_id": pa.array([part.capture_id], pa.int32()),
             "source": pa.array([self._task.source], pa.string()),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from command import run
 from ingest.loading import ask, ingest, trace
 from tracedb import labels
 
@@ -33,6 +35,27 @@ class TestLabels:
         ("=x/y=/x.json", {}),
         ("plain/x.pt.trace.json", {}),
     )
+
+    def test_bytes_of_a_path_that_are_no_text(self, tmp_path: Path) -> None:
+        folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run=\xfe/\xff_rank3"))
+        try:
+            folder.mkdir(parents=True)
+        except OSError:
+            pytest.skip("the file system takes no such name")
+        trace(folder / "x.json")
+        for number, form in enumerate(("table", "json", "csv", "markdown", "html", "plan")):
+            db = tmp_path / f"{number}.duckdb"
+            options = ["--dry-run"] if form == "plan" else ["--format", form, "--label", os.fsdecode(b"b=\xfd")]
+            done = run("ingest", folder, "--db", db, *options)
+            assert done.exit_code == 0
+            assert "run=\ufffd" in done.stdout
+            if form != "plan":
+                ((path, rank, found),) = ask(db, "SELECT path, rank, labels FROM capture")
+                assert path.endswith("/run=\ufffd/\ufffd_rank3/x.json")
+                assert (rank, found) == (3, {"b": "\ufffd", "run": "\ufffd"})
+        refused = run("ingest", folder, "--db", os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.duckdb"))
+        assert refused.exit_code == 2
+        assert "UTF-8" in refused.stderr
 
     @pytest.mark.parametrize(("path", "expected"), PATHS, ids=[path for path, _ in PATHS])
     def test_of_a_path(self, path: str, expected: dict[str, str]) -> None:

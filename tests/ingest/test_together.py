@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from command import run
 from ingest.loading import ask, contents, ingest, trace
 from ingest.traces import launched, write
 from tracedb import database, discovery, job, loading, workers
@@ -163,6 +165,21 @@ load = workers.load
 workers.load = lambda group, *others: os._exit(9) if len(group) > 1 else load(group, *others)
 workers.main()
 """
+
+
+def test_b023_many_small_traces_in_little_time_and_few_words(tmp_path: Path) -> None:
+    for rank in range(64):
+        write(tmp_path / "in" / f"rank{rank}.json", launched(40, first=1 + rank, pid=4000 + rank))
+    done = run("ingest", tmp_path / "in", "--db", tmp_path / "words.duckdb")
+    assert done.exit_code == 0
+    assert len(done.stderr.splitlines()) <= 2
+    each = []
+    for attempt in range(3):
+        begun = time.process_time()
+        outcomes = load_all(tmp_path / "in", tmp_path / f"{attempt}.duckdb")
+        each.append((time.process_time() - begun) / len(outcomes))
+        assert [outcome.error for outcome in outcomes] == [None] * 64
+    assert min(each) < 0.1  # the aim is half of that, on a machine that does nothing else
 
 
 def test_of_a_worker_that_died_every_file_is_tried_singly(

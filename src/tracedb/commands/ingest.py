@@ -179,7 +179,7 @@ def _plan(found: Found, db: Path) -> Answer:
 
     rows = [
         (
-            str(task.capture.files[0]),
+            labels.readable(task.capture.files[0]),
             task.source,
             labels.rank_from_path(task.capture.files[0]),
             labels.from_path(task.capture.files[0]),
@@ -193,6 +193,7 @@ def _plan(found: Found, db: Path) -> Answer:
 
 
 def _account(outcomes: list[Outcome], db: Path) -> Answer:
+    from tracedb import labels
     from tracedb.output.answer import Column, from_rows
     from tracedb.output.shape import Show
 
@@ -209,11 +210,12 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     ]
     rows: list[tuple[object, ...]] = []
     for outcome in outcomes:
+        path = labels.readable(outcome.path)
         if outcome.error or outcome.is_known:
             status = "failed" if outcome.error else "known"
-            rows.append((None, str(outcome.path), None, None, status, None, None, None, None))
+            rows.append((None, path, None, None, status, None, None, None, None))
         for item in outcome.loaded:
-            row = (item.capture_id, str(outcome.path), item.rank, item.labels, item.status)
+            row = (item.capture_id, path, item.rank, item.labels, item.status)
             rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
     answer = from_rows(columns, rows)
     answer.report, answer.database = "ingest", str(db)

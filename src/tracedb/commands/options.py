@@ -37,8 +37,12 @@ def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
 
 
 def _database(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path:
-    said = value or ctx.ensure_object(Settings).db
-    return said or Path(os.environ.get("TRACEDB") or DEFAULT_DATABASE)
+    said = value or ctx.ensure_object(Settings).db or Path(os.environ.get("TRACEDB") or DEFAULT_DATABASE)
+    try:
+        str(said).encode()
+    except UnicodeEncodeError as error:
+        raise click.BadParameter(f"{str(said)!r}: DuckDB opens files only whose names are UTF-8") from error
+    return said
 
 
 def database_option(command: F) -> F:
