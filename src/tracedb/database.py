@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.spill import spill_folder
 
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
@@ -39,8 +40,7 @@ def identifier(text: str) -> str:
 @contextmanager
 def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an in-memory instance for staging; what exceeds ``memory_limit`` spills to a folder beside ``beside``."""
-    folder = beside.parent if beside.parent.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix=".tracedb-", dir=folder) as spill:
+    with spill_folder(beside) as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
             "temp_directory": spill,
