@@ -49,13 +49,13 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
     connection.execute(CANDIDATES)
     ((clash,),) = connection.execute(CLASHES).fetchall()
     connection.execute(IN_ORDER if clash else NEAREST)
-    homes = dict(connection.execute("SELECT lane, mode(pid) FROM part_choice GROUP BY lane").fetchall())
+    homes = dict(connection.execute(HOMES).fetchall())
     ((lanes,),) = connection.execute("SELECT count(DISTINCT pid) FROM staged_gpu").fetchall()
     by_lane = lanes == len(pids) == len(set(homes.values()))
     connection.execute(
-        """
+        f"""
         CREATE OR REPLACE TEMP TABLE staged_part AS
-        WITH home AS (SELECT lane, mode(pid) AS pid FROM part_choice GROUP BY lane)
+        WITH home AS ({HOMES})
 
         SELECT g.event_id, coalesce(CASE WHEN NOT $by_lane THEN c.pid END, h.pid, $first) AS pid, g.pid AS lane
         FROM staged_gpu AS g
@@ -67,6 +67,14 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
     connection.execute(PROJECTIONS, {"first": pids[0]})
 
 
+# Of equal ones the first is taken, by its number, so that a file gives the same rows each time. A number of 128 bits
+# orders by two of 64, in less time than a struct.
+FIRST_OF_TWO = 1 << 64
+HOMES = f"""
+SELECT lane, arg_min(pid, pid - rows::HUGEINT * {FIRST_OF_TWO}) AS pid
+FROM (SELECT lane, pid, count(*) AS rows FROM part_choice GROUP BY lane, pid)
+GROUP BY lane
+"""
 CANDIDATES = """
 CREATE OR REPLACE TEMP TABLE part_candidate AS
 SELECT
@@ -76,15 +84,19 @@ FROM staged_gpu AS g
 INNER JOIN staged_launch AS l ON g.correlation_id = l.correlation_id
 QUALIFY is_same_op OR NOT bool_or(is_same_op) OVER (PARTITION BY g.event_id)
 """
-NEAREST = """
+NEAREST = f"""
 CREATE OR REPLACE TEMP TABLE part_choice AS
-SELECT event_id, any_value(lane) AS lane, arg_min(pid, abs(launch_id - event_id)) AS pid
+SELECT
+    event_id, any_value(lane) AS lane,
+    arg_min(pid, abs(launch_id - event_id)::HUGEINT * {FIRST_OF_TWO} + launch_id) AS pid
 FROM part_candidate
 GROUP BY event_id
 """
-CLASHES = """
+CLASHES = f"""
 WITH nearest AS (
-    SELECT event_id, correlation_id, arg_min(launch_id, abs(launch_id - event_id)) AS launch_id
+    SELECT
+        event_id, correlation_id,
+        arg_min(launch_id, abs(launch_id - event_id)::HUGEINT * {FIRST_OF_TWO} + launch_id) AS launch_id
     FROM part_candidate
     GROUP BY event_id, correlation_id
 ),
@@ -100,7 +112,7 @@ FROM taken AS t
 INNER JOIN offered AS o ON t.correlation_id = o.correlation_id
 WHERE t.rows >= o.launches AND t.launches < o.launches
 """
-IN_ORDER = """
+IN_ORDER = f"""
 CREATE OR REPLACE TEMP TABLE part_choice AS
 WITH numbered AS (
     SELECT
@@ -118,11 +130,15 @@ counted AS (
     FROM numbered
 )
 
-SELECT event_id, any_value(lane) AS lane, arg_min(pid, abs(launch_place - event_place * launches // events)) AS pid
+SELECT
+    event_id, any_value(lane) AS lane,
+    arg_min(
+        pid, abs(launch_place - event_place * launches // events)::HUGEINT * {FIRST_OF_TWO} + launch_id
+    ) AS pid
 FROM counted
 GROUP BY event_id
 """
-PROJECTIONS = """
+PROJECTIONS = f"""
 CREATE OR REPLACE TEMP TABLE staged_projection AS
 WITH projection AS (
     SELECT annotation_id, pid AS lane, start_ns, start_ns + duration_ns AS end_ns
@@ -136,7 +152,9 @@ placed AS (
     INNER JOIN staged_gpu AS g ON p.event_id = g.event_id
 )
 
-SELECT a.annotation_id, coalesce(arg_min(p.pid, abs(p.event_id - a.annotation_id)), $first) AS pid
+SELECT a.annotation_id, coalesce(
+    arg_min(p.pid, abs(p.event_id - a.annotation_id)::HUGEINT * {FIRST_OF_TWO} + p.event_id), $first
+) AS pid
 FROM projection AS a
 LEFT JOIN placed AS p ON a.lane = p.lane AND p.start_ns BETWEEN a.start_ns AND a.end_ns
 GROUP BY a.annotation_id

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracedb import ingester
 from tracedb.errors import UsageError
-from tracedb.tasks import Found, Task
+from tracedb.tasks import Found, Task, state_of
 
 NO_BYTES = "0 bytes"
 
@@ -48,26 +48,26 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
     """
     claims: dict[Path, str] = {}
     tasks: list[Task] = []
-    sizes = {path: size for path in files if (size := _size(path)) is not None}
+    states = {path: state for path in files if (state := _state(path)) is not None}
     for registered, source in ingester.load(only):
-        for capture in source.find(list(sizes)):
+        for capture in source.find(list(states)):
             for path in (*capture.files, *capture.duplicates):
                 if path in claims:
                     raise UsageError(
                         f"{path}: both {claims[path]} and {registered.name} recognise it; choose with --ingester NAME"
                     )
                 claims[path] = registered.name
-            size = sum(sizes[path] for path in capture.files)
-            tasks.append(Task(capture, registered.name, size))
+            sizes, changes = zip(*(states[path] for path in capture.files), strict=True)
+            tasks.append(Task(capture, registered.name, sum(sizes), changed_ns=max(changes)))
     tasks.sort(key=lambda task: str(task.capture.files[0]))
     tasks = [replace(task, number=number, total=len(tasks)) for number, task in enumerate(tasks)]
     return Found(tasks, [(path, _why_not(path)) for path in files if path not in claims])
 
 
-def _size(path: Path) -> int | None:
-    """Return the size of a regular file, which may be 0; None for anything else."""
+def _state(path: Path) -> tuple[int, int] | None:
+    """Return the size of a regular file, which may be 0, and when it was changed; None for anything else."""
     try:
-        return path.stat().st_size if path.is_file() else None
+        return state_of([path]) if path.is_file() else None
     except OSError:
         return None
 

@@ -15,7 +15,7 @@ from tracedb.errors import DatabaseBusy, ReadError, TracedbError
 from tracedb.hashing import Hashing, digest_of
 from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
 from tracedb.known import Known
-from tracedb.tasks import Outcome, Request, Task, options_of
+from tracedb.tasks import Outcome, Request, Task, options_of, state_of
 from tracedb.writing import KnownBefore, Writer
 
 ROOMY_LIMIT = "1GB"
@@ -98,7 +98,7 @@ class Job:
             connection.execute(f"USE {ALIAS}")
             with transaction(connection):
                 known = prepare(connection)
-                writer = Writer(connection, self._task, self.request, self._hashing.result, self._stamp, known)
+                writer = Writer(connection, self._task, self.request, self._digest, self._stamp, known)
                 loaded = writer.run(self._all_rows())
                 self._is_written = True
             self._is_committed = True
@@ -106,6 +106,16 @@ class Job:
             self.outcome.loaded = loaded
             return known
         return None
+
+    def _digest(self) -> str:
+        """Return the digest of the files, which are still as they were before they were read. Raises ``ReadError``.
+
+        Else it may be that of other bytes, and the whole file would be taken for known ever after.
+        """
+        digest = self._hashing.result()
+        if state_of(self._task.capture.files) != (self._task.size_bytes, self._task.changed_ns):
+            raise ReadError("the file was changed while it was read; load it again once it is complete")
+        return digest
 
     def _all_rows(self) -> Iterator[Rows]:
         """Yield what is ready, and then the rest; nothing is kept once it was taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,14 @@ class Task:
     """Place in the order of the paths: captures are numbered in it, whichever is read first."""
     total: int = 1
     """How many tasks there are."""
+    changed_ns: int = 0
+    """When the latest of its files was changed; 0 where nobody looked."""
+
+
+def state_of(paths: Sequence[Path]) -> tuple[int, int]:
+    """Return the bytes of files, and when the latest was changed, in ns since 1970. Raises OSError."""
+    found = [path.stat() for path in paths]
+    return sum(file.st_size for file in found), max((file.st_mtime_ns for file in found), default=0)
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class _Pool:
         self._processes: list[subprocess.Popen[str]] = []
         self._busy: str | None = None
         self._failure: BaseException | None = None
+        self._is_stopped = False
 
     def run(self, jobs: int) -> None:
         threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(jobs)]
@@ -89,7 +90,7 @@ class _Pool:
                     thread.join(0.2)  # a join without limit would not see Ctrl-C
         except BaseException:
             with self._state:
-                self._groups.clear()
+                self._is_stopped = True
                 for process in self._processes:
                     process.send_signal(signal.SIGINT)
             for process in self._processes:
@@ -102,7 +103,7 @@ class _Pool:
 
     def _next(self) -> list[Task] | None:
         with self._state:
-            return self._groups.pop(0) if self._groups and not self._busy else None
+            return self._groups.pop(0) if self._groups and not self._busy and not self._is_stopped else None
 
     def _serve(self) -> None:
         try:
@@ -138,6 +139,8 @@ class _Pool:
         )
         with self._state:
             self._processes.append(process)
+            if self._is_stopped:
+                process.send_signal(signal.SIGINT)
         _send(process.stdin, self._setup)
         return process
 
@@ -207,6 +210,7 @@ def _task_to_json(task: Task) -> dict[str, Any]:
         "size": task.size_bytes,
         "number": task.number,
         "total": task.total,
+        "changed": task.changed_ns,
     }
 
 
@@ -214,7 +218,8 @@ def _task_from_json(fields: dict[str, Any]) -> Task:
     files = tuple(Path(path) for path in fields["files"])
     duplicates = tuple(Path(path) for path in fields["duplicates"])
     return Task(
-        Capture(files, fields["rank"], duplicates), fields["source"], fields["size"], fields["number"], fields["total"]
+        Capture(files, fields["rank"], duplicates),
+        *(fields[name] for name in ("source", "size", "number", "total", "changed")),
     )
 
 
@@ -277,7 +282,10 @@ def _serve_parent() -> None:
         finally:
             say({"left": True})
 
-    setup = json.loads(sys.stdin.readline())
+    begin = sys.stdin.readline()
+    if not begin:  # interrupted before there was anything to do
+        return
+    setup = json.loads(begin)
     request = _request_from_json(setup["request"])
     known = {int(size): set(digests) for size, digests in setup["known"].items()}
     while line := sys.stdin.readline():

@@ -63,6 +63,23 @@ class TestB052MergedProcesses:
         found = read(write(tmp_path / "x.json", [annotation(0, 1, "x"), *self.arranged(ranks, "by time")]))
         self.check(found, [100, 101, 102, 103], 50)
 
+    @pytest.mark.parametrize("pids", [(100, 200), (200, 100)])
+    def test_halfway_between_two_calls_the_first_is_taken(self, tmp_path: Path, pids: tuple[int, int]) -> None:
+        ranks = [self.rank(pid, 0, shift=pid / 100) for pid in (100, 200)]
+        tied = [
+            event
+            for number in range(40)
+            for event in (
+                call(6_000 + number, 1, 9_000 + number, pid=pids[0], tid=pids[0]),
+                kernel(7_000 + number, 1, "tied", correlation=9_000 + number),
+                call(6_000 + number, 1, 9_000 + number, pid=pids[1], tid=pids[1]),
+            )
+        ]
+        found = read(write(tmp_path / "x.json", [*self.arranged(ranks, "one after the other"), *tied]))
+        parts = {capture["pid"]: capture["part"] for capture in found.captures}
+        assert found.rows("kernel_event", "name", part=parts[pids[0]]).count("tied") == 40
+        assert "tied" not in found.rows("kernel_event", "name", part=parts[pids[1]])
+
     def test_projection_goes_with_its_kernels(self, tmp_path: Path) -> None:
         ranks = [self.rank(100, 0), self.rank(200, 1, shift=7)]
         found = read(write(tmp_path / "x.json", self.arranged(ranks, "by time")))

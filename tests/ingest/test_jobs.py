@@ -146,3 +146,22 @@ class TestJobs:
         assert child.returncode == 130
         assert stderr.splitlines()[-1] == "tracedb: error: interrupted"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+def test_interrupted_nothing_more_is_begun(tmp_path: Path) -> None:
+    """The captures that a stopped worker leaves are not tried singly, by workers that nobody stops."""
+    for rank in range(150):
+        write(tmp_path / "in" / f"rank{rank}.json", launched(60, first=1 + rank, pid=4000 + rank))
+    child = background(tmp_path / "in", db=tmp_path / "db", jobs=2)
+    while not (busy := list(below(child.pid))) and child.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    os.killpg(child.pid, signal.SIGINT)
+    begun = set(busy)
+    while child.poll() is None:
+        begun |= set(below(child.pid))
+        time.sleep(0.01)
+    _, stderr = child.communicate()
+    assert (child.returncode, stderr.splitlines()[-1]) == (130, "tracedb: error: interrupted")
+    assert len(begun) <= 2
+    assert "JSONDecodeError" not in stderr

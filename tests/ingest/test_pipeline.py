@@ -13,7 +13,7 @@ import pytest
 
 from ingest.loading import ask, broken, contents, ingest, trace
 from ingest.traces import kernel, write
-from tracedb import discovery, pipeline
+from tracedb import discovery, hashing, pipeline
 from tracedb.errors import UsageError
 from tracedb.loading import load
 from tracedb.tasks import Request
@@ -184,6 +184,28 @@ class TestOddFiles:
         assert ingest(tmp_path / "in", db=tmp_path / "db").exit_code == 0
         found = {path.removeprefix(f"{tmp_path}/in/") for (path,) in ask(tmp_path / "db", "SELECT path FROM capture")}
         assert found == set(names)
+
+    @pytest.mark.parametrize("change", ["grown", "rewritten"])
+    def test_changed_while_it_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+        path = trace(tmp_path / "in" / "rank0.json", 4)
+        whole = path.read_bytes()
+        part = whole[: len(whole) * 2 // 3] if change == "grown" else whole.replace(b"k1", b"k9")
+        path.write_bytes(part)
+        digest_of = hashing.digest_of
+
+        def later(paths: list[Path]) -> str:
+            path.write_bytes(whole)
+            return digest_of(paths)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hashing, "digest_of", later)
+            done = ingest(path, db=tmp_path / "db", new=True)
+        assert done.exit_code == 1
+        assert "rank0.json: the file was changed while it was read; load it again once it is complete" in done.stderr
+        assert not (tmp_path / "db").exists()
+        assert ingest(path, db=tmp_path / "db").exit_code == 0
+        assert ask(tmp_path / "db", "SELECT status, size_bytes FROM capture") == [("complete", len(whole))]
+        assert ask(tmp_path / "db", "SELECT name FROM kernel_event WHERE name IN ('k1', 'k9')") == [("k1",)]
 
     def test_name_that_is_no_text(self, tmp_path: Path) -> None:
         try:
