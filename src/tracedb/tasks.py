@@ -79,9 +79,10 @@ class Loaded:
     rank: int | None
     status: str
     labels: dict[str, str]
-    events_read: int
-    events_skipped: int
-    rows_written: int
+    events_read: int | None
+    """This and the next two: None where the ingester does not say."""
+    events_skipped: int | None
+    rows_written: int | None
     kernels: int
     issues: list[tuple[str, str, int, str]]
     samples: int = 0
