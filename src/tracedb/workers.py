@@ -111,7 +111,7 @@ class _Pool:
         except BaseException as error:  # noqa: BLE001 - raised again where the threads are waited for
             with self._state:
                 self._failure = error
-                self._groups.clear()
+                self._is_stopped = True
 
     def _work(self) -> None:
         process: subprocess.Popen[str] | None = None
