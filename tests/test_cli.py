@@ -63,9 +63,12 @@ class TestWhereThingsAreSaid:
         query = "SELECT sum(sqrt(a.range * b.range)) FROM range(10000000) AS a, range(10000000) AS b"
         command = [sys.executable, "-m", "tracedb", "sql", query, "--db", str(db)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(2)
-        child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=30)
+        try:
+            time.sleep(2)
+            child.send_signal(signal.SIGINT)
+            said = child.communicate(timeout=30)
+        finally:
+            child.kill()  # else the query goes on for hours
         assert child.returncode == 130
         assert said[0] == ""
         assert said[1].strip() == "tracedb: error: interrupted"
