@@ -2,62 +2,72 @@
 -- Grain: kernel name. A name has two rows only if some of its calls were recorded with collective arguments and the
 -- name alone would not make them collectives. The deviation comes from whole-number sums, exact for every row order:
 -- with mean m = total // calls, the squares about m are squares - m * (total + total % calls).
--- Why those calls are summed apart, and the class is looked up at the end: DuckDB groups by a single text column through
--- the numbers of its dictionary, by two columns through the texts themselves, which takes twice as long.
+-- Why calls with and without those arguments are summed apart, and those of a name that has both once more together:
+-- the class is looked up at the end, so that events need not wait for it nor be joined to it. And DuckDB groups by a
+-- single text column through the numbers of its dictionary, by two columns through the texts themselves, which takes
+-- twice as long.
 CREATE VIEW v1.top_kernels AS
-WITH kernel_class AS (
-    SELECT n.name, n.class, n.rule_source
-    FROM v1._kernel_class AS n
-),
-argued_name AS (
-    SELECT DISTINCT e.name
-    FROM main.kernel_event AS e
-    INNER JOIN kernel_class AS n ON n.name = e.name
-    WHERE e.kind = 'kernel' AND e.collective IS NOT NULL AND n.class <> 'collective' AND n.rule_source <> 'user'
-),
-kernels AS (
+WITH plain_sum AS (
     SELECT
         /* by e */
         e.name,
-        e.duration_ns,
-        a.name IS NOT NULL AS is_argued
+        count(*) AS calls,
+        sum(e.duration_ns) AS total_ns,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        median(e.duration_ns) AS median_ns,
+        min(e.duration_ns) AS min_ns,
+        max(e.duration_ns) AS max_ns
     FROM v1._unclassed_event AS e /* join e */
-    LEFT JOIN argued_name AS a ON a.name = CASE WHEN e.collective IS NOT NULL THEN e.name END
-    WHERE e.kind = 'kernel' /* filter e */
+    WHERE e.kind = 'kernel' AND e.collective IS NULL /* filter e */
+    GROUP BY /* by e */ e.name
+),
+argued_sum AS (
+    SELECT
+        /* by e */
+        e.name,
+        count(*) AS calls,
+        sum(e.duration_ns) AS total_ns,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        median(e.duration_ns) AS median_ns,
+        min(e.duration_ns) AS min_ns,
+        max(e.duration_ns) AS max_ns
+    FROM v1._unclassed_event AS e /* join e */
+    WHERE e.kind = 'kernel' AND e.collective IS NOT NULL /* filter e */
+    GROUP BY /* by e */ e.name
+),
+mixed_name AS (
+    SELECT DISTINCT p.name
+    FROM plain_sum AS p
+    INNER JOIN argued_sum AS a ON a.name = p.name
+),
+pooled_sum AS (
+    SELECT
+        /* by e */
+        e.name,
+        count(*) AS calls,
+        sum(e.duration_ns) AS total_ns,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        median(e.duration_ns) AS median_ns,
+        min(e.duration_ns) AS min_ns,
+        max(e.duration_ns) AS max_ns
+    FROM v1._unclassed_event AS e /* join e */
+    WHERE e.kind = 'kernel' AND e.name IN (SELECT m.name FROM mixed_name AS m) /* filter e */
+    GROUP BY /* by e */ e.name
 ),
 sums AS (
-    SELECT
-        /* by */
-        k.name,
-        false AS is_argued,
-        count(*) AS calls,
-        sum(k.duration_ns) AS total_ns,
-        sum(k.duration_ns::HUGEINT * k.duration_ns) AS squares,
-        median(k.duration_ns) AS median_ns,
-        min(k.duration_ns) AS min_ns,
-        max(k.duration_ns) AS max_ns
-    FROM kernels AS k
-    WHERE NOT k.is_argued
-    GROUP BY /* by */ k.name
+    SELECT /* by p */ p.name, p.calls, p.total_ns, p.squares, p.median_ns, p.min_ns, p.max_ns, 'plain' AS calls_taken
+    FROM plain_sum AS p
     UNION ALL
-    SELECT
-        /* by */
-        k.name,
-        true AS is_argued,
-        count(*) AS calls,
-        sum(k.duration_ns) AS total_ns,
-        sum(k.duration_ns::HUGEINT * k.duration_ns) AS squares,
-        median(k.duration_ns) AS median_ns,
-        min(k.duration_ns) AS min_ns,
-        max(k.duration_ns) AS max_ns
-    FROM kernels AS k
-    WHERE k.is_argued
-    GROUP BY /* by */ k.name
+    SELECT /* by a */ a.name, a.calls, a.total_ns, a.squares, a.median_ns, a.min_ns, a.max_ns, 'argued' AS calls_taken
+    FROM argued_sum AS a
+    UNION ALL
+    SELECT /* by b */ b.name, b.calls, b.total_ns, b.squares, b.median_ns, b.min_ns, b.max_ns, 'pooled' AS calls_taken
+    FROM pooled_sum AS b
 )
 SELECT
-    /* by */
+    /* by s */
     s.name,
-    CASE WHEN s.is_argued THEN 'collective' ELSE n.class END AS class,
+    CASE WHEN s.calls_taken = 'argued' AND n.rule_source <> 'user' THEN 'collective' ELSE n.class END AS class,
     calls,
     total_ns::BIGINT AS total_ns,
     100.0 * total_ns / nullif(sum(total_ns) OVER (/* partition */), 0) AS share_percent,
@@ -69,7 +79,9 @@ SELECT
         squares - total_ns // calls * (total_ns + total_ns % calls) - (total_ns % calls) ** 2 / calls
     ) / (calls - 1)) END AS stddev_ns
 FROM sums AS s
-LEFT JOIN kernel_class AS n ON n.name = s.name;
+LEFT JOIN v1._kernel_class AS n ON n.name = s.name
+LEFT JOIN mixed_name AS m ON m.name = s.name
+WHERE m.name IS NULL OR (s.calls_taken = 'pooled') = (n.class = 'collective' OR n.rule_source = 'user');
 
 COMMENT ON VIEW v1.top_kernels IS 'Time per kernel name, as nsys stats cuda_gpu_kern_sum. Grain: kernel name.';
 COMMENT ON COLUMN v1.top_kernels.name IS 'Kernel name as recorded.';
