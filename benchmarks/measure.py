@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-POLL_SECONDS = 0.1
-"""Each look walks the page tables of the process, on a core that what is measured would use."""
+LOOK_SECONDS = 0.05
+SUM_EVERY = 5
+"""In every so many looks memory is summed up over processes: that walks their page tables, while they wait."""
 AGAINST_CACHES = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 
 
@@ -22,7 +25,10 @@ class Measured:
     wall_seconds: float
     cpu_seconds: float
     peak_bytes: int
-    """Largest sum, over the command's processes at one time, of the memory that is theirs (proportional set size)."""
+    """Largest resident set of the command's own process, or, where that is more, largest sum over its processes.
+
+    The sum is of the memory that is theirs (proportional set size), looked at from time to time.
+    """
     exit_code: int
     stderr: str
 
@@ -38,16 +44,28 @@ def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Me
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**kept, **(environment or {})}
     )
-    peak = 0
-    before = os.times()
-    while process.poll() is None:
-        peak = max(peak, sum(_pss(pid) for pid in _tree(process.pid)))
-        time.sleep(POLL_SECONDS)
+    peaks, is_over = [0], threading.Event()
+    looking = threading.Thread(target=_look, args=(process.pid, peaks, is_over))
+    looking.start()
+    _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    process.returncode = os.waitstatus_to_exitcode(status)
+    is_over.set()
+    looking.join()
+    peak = max(peaks)  # the usage's own would count this process, too, as it was when it began the other
+    cpu = usage.ru_utime + usage.ru_stime
     assert process.stderr is not None
     return Measured(wall, cpu, peak, process.returncode, process.stderr.read().decode(errors="replace"))
+
+
+def _look(pid: int, peaks: list[int], is_over: threading.Event) -> None:
+    """Note the memory of a process and its children from time to time."""
+    for number in itertools.count():
+        if is_over.wait(LOOK_SECONDS):
+            return
+        peaks.append(_largest(pid))
+        if number % SUM_EVERY == 0:
+            peaks.append(sum(_pss(each) for each in _tree(pid)))
 
 
 def machine() -> str:
@@ -74,6 +92,12 @@ def _tree(root: int) -> list[int]:
         for line in _lines(Path(f"/proc/{pid}/task/{pid}/children")):
             found.extend(int(child) for child in line.split())
     return found
+
+
+def _largest(pid: int) -> int:
+    """Return the largest resident set that a process has had, in bytes."""
+    lines = (line for line in _lines(Path(f"/proc/{pid}/status")) if line.startswith("VmHWM:"))
+    return next((int(line.split()[1]) << 10 for line in lines), 0)
 
 
 def _pss(pid: int) -> int:

@@ -24,6 +24,12 @@ from tracedb_torch.rules import (
     pattern,
 )
 
+LONG_NAME = 4096
+"""Bytes of a name that DuckDB takes into no dictionary.
+
+A row group that holds one has all its names written out, which takes ten times as long to group by: kernels of such
+names come last, in row groups of their own.
+"""
 GROUPS = 2  # row groups of kernels that are handed on at once
 TABLES = ("gpu", "launch", "op", "annotation", "memory")
 EARLIEST = f"l.start_ns::HUGEINT * {1 << 63} + l.launch_id"
@@ -180,7 +186,7 @@ class Linker:
         )
 
     def _sort(self) -> None:
-        """Sort narrow rows by device and time, before names make them wide."""
+        """Sort narrow rows by device and time, those of long names last, before names make them wide."""
         self._connection.execute("SET preserve_insertion_order = true")  # several threads would mix sorted runs
         self._connection.execute(
             f"""
@@ -196,9 +202,15 @@ class Linker:
             LEFT JOIN link_gpu AS link ON g.event_id = link.event_id
             LEFT JOIN link_op AS op ON g.event_id = op.event_id
             LEFT JOIN link_message AS lm ON g.event_id = lm.event_id
-            ORDER BY device_id, g.start_ns, g.event_id
+            ORDER BY {self._long_last()}device_id, g.start_ns, g.event_id
             """
         )
+
+    def _long_last(self) -> str:
+        """Return the key that puts kernels of long names last, where there may be such."""
+        long = f"SELECT id FROM staged_text WHERE strlen(value) >= {LONG_NAME}"
+        ((is_any,),) = self._connection.execute(f"SELECT count(*) > 0 FROM ({long})").fetchall()
+        return f"g.name IN ({long}), " if is_any else ""
 
     def _grid(self) -> str:
         """Return the grid and block columns: blocks and threads, whatever the ROCm release meant."""

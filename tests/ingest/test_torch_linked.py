@@ -13,6 +13,7 @@ import pytest
 from ingest.readings import Reading, read
 from ingest.traces import Event, annotation, call, frame, kernel, launched, memcpy, op, write
 from tracedb_torch import linked_rows, native
+from tracedb_torch.link import LONG_NAME
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="the compiled reader was not built")
 
@@ -21,6 +22,7 @@ ROCM = {"schemaVersion": 1, "hip_runtime_version": 60443483, "roctracer_version"
 WHOLE_MICROSECONDS = {"schemaVersion": 1}
 NAMES = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamIsCapturing", "hipExtModuleLaunchKernel", "hipMemsetAsync")
 KERNELS = ("gemm", "ncclDevKernel_AllReduce_Sum_f32", "msccl_kernel", "RCCL_generic")
+SIZES = [(0, 4097, 1), (1, 9, 1), (2, 4095, 0), (3, 4096, 0), (4, 1, 0), (5, 5000, 0)]
 COLLECTIVE = {
     "Collective name": "allreduce",
     "In msg nelems": 10,
@@ -53,9 +55,13 @@ def both(monkeypatch: pytest.MonkeyPatch, path: Path, is_linked: bool = True, **
     for table in TABLES:
         assert _rows(found, table) == _rows(expected, table)
     kernels = found.tables.get("kernel_event", [])
-    order = [(row["device_id"] is None, row["device_id"] or 0, row["start_ns"], row["event_id"]) for row in kernels]
+    order = [(len(row["name"].encode()) >= LONG_NAME, *_device_and_time(row)) for row in kernels]
     assert not is_linked or order == sorted(order)
     return found
+
+
+def _device_and_time(row: dict[str, Any]) -> tuple[bool, int, int, int]:
+    return row["device_id"] is None, row["device_id"] or 0, row["start_ns"], row["event_id"]
 
 
 def _rows(reading: Reading, table: str) -> list[str]:
@@ -95,6 +101,12 @@ CASES: dict[str, Callable[[], Sequence[Event]]] = {
         *(kernel(70, name="gemm", correlation=5), kernel(71, name=KERNELS[2]), op(90, 5, args={"Group size": 1 << 40})),
     ],
     "frames and open ranges": lambda: [*launched(2), frame(0, 100, "a.py(1): f"), annotation(5, None, "open")],
+    "long names": lambda: [
+        kernel(5, name="é" * 2048),
+        memcpy(4),
+        kernel(6, name="k" * 4095),
+        kernel(1, name="k" * 4096),
+    ],
     "ranges on the GPU": lambda: [*launched(2), annotation(5, 9, "r", pid=0, tid=7, cat="gpu_user_annotation")],
 }
 
@@ -111,6 +123,18 @@ def test_external_id_that_is_the_correlation_id(tmp_path: Path, monkeypatch: pyt
     found = both(monkeypatch, write(tmp_path / "x.json", events, header=WHOLE_MICROSECONDS))
     assert found.issues["external_id_is_correlation"] == 1
     assert found.kernels("op_id") == [1]
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_kernels_of_long_names_come_last(is_linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else DuckDB would write out the names of every row group."""
+    if not is_linked:
+        monkeypatch.setattr(linked_rows, "linker", lambda *_: None)
+    events = [kernel(ts, name="k" * length, device=device) for ts, length, device in SIZES]
+    rows = read(write(tmp_path / "x.json", events)).tables["kernel_event"]
+    assert [(row["start_ns"] // 1000, len(row["name"]), row["device_id"]) for row in rows] == [
+        *((2, 4095, 0), (4, 1, 0), (1, 9, 1), (3, 4096, 0), (5, 5000, 0), (0, 4097, 1)),
+    ]
 
 
 @pytest.mark.parametrize("is_swapped", [False, True])
