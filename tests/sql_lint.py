@@ -154,6 +154,9 @@ def _query_faults(query: Any, view: ViewFile, tables: set[str]) -> Iterator[str]
                 yield f"main.{table.name} is no table"
         elif table.db != view.version:
             yield f"{table.db}.{table.name} is of another version"
+    for cte in query.find_all(exp.CTE):
+        if cte.args.get("materialized") is not None:
+            yield f"says whether {cte.alias} is materialized, which a stored view forgets"
     for select in query.find_all(exp.Select):
         for item in select.expressions:
             if item.is_star or item.find(exp.Columns):

@@ -3,8 +3,8 @@
 -- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. Tier: 1
 -- memory operations (class copy), 2 matmul, 3 the rest. Calls per step count what lies inside marked steps. Names are
 -- numbered first, since grouping millions of long texts with other columns costs more than all the rest. Sums are
--- whole numbers, exact for every row order (see top_kernels). Steps are counted from the events anew: what is asked
--- for twice DuckDB would keep whole, and a view that is stored loses the hint not to.
+-- whole numbers, exact for every row order (see top_kernels). Steps are counted from the events anew: of what is
+-- asked for twice DuckDB would keep every row.
 CREATE VIEW v1.unique_kernels AS
 WITH names AS (
     SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no
