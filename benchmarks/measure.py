@@ -45,7 +45,7 @@ def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Me
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**kept, **(environment or {})}
     )
     peaks, is_over = [0], threading.Event()
-    looking = threading.Thread(target=_look, args=(process.pid, peaks, is_over))
+    looking = threading.Thread(target=_look, args=(process.pid, peaks, is_over), daemon=True)  # Ctrl-C ends it, too
     looking.start()
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
