@@ -16,6 +16,7 @@ from tracedb_torch.rules import (
     COLLECTIVES,
     COPY_KIND,
     LAUNCHES,
+    LONG_NAME,
     MOST_THREADS,
     Rules,
     Seen,
@@ -24,12 +25,6 @@ from tracedb_torch.rules import (
     pattern,
 )
 
-LONG_NAME = 4096
-"""Bytes of a name that DuckDB takes into no dictionary.
-
-A row group that holds one has all its names written out, which takes ten times as long to group by: kernels of such
-names come last, in row groups of their own.
-"""
 GROUPS = 2  # row groups of kernels that are handed on at once
 TABLES = ("gpu", "launch", "op", "annotation", "memory")
 EARLIEST = f"l.start_ns::HUGEINT * {1 << 63} + l.launch_id"

@@ -17,7 +17,7 @@ from tracedb.schema import ROW_GROUP
 from tracedb_torch import links, rules
 from tracedb_torch.account import Account
 from tracedb_torch.held import Column, Held, Mask, Places, Texts, extracted, having
-from tracedb_torch.link import GROUPS, LONG_NAME
+from tracedb_torch.link import GROUPS
 from tracedb_torch.links import Links
 from tracedb_torch.narrow import WORDS
 from tracedb_torch.rules import Rules, Seen
@@ -80,7 +80,7 @@ class HeldLinker:
         device = _device(self._held)
         keys = (self._held.column("gpu", name).values for name in ("event_id", "start_ns"))
         known = () if device.there is None else (np.where(device.there, device.values, 0), ~device.there)
-        is_long = having(self._texts.column(self._held.column("gpu", "name")), _is_long)
+        is_long = having(self._texts.column(self._held.column("gpu", "name")), rules.is_long)
         return np.lexsort((*keys, *(known or (device.values,)), *((is_long,) if is_long.any() else ())))
 
     def _kernel_columns(self) -> Iterator[Named]:
@@ -200,10 +200,6 @@ def _rows(table: str, data: pa.Table, part: int) -> Rows:
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
     """Return rows in batches of a row group: DuckDB gives a batch to one thread."""
     return pa.Table.from_batches(pa.table(columns).to_batches(max_chunksize=ROW_GROUP))
-
-
-def _is_long(name: str) -> bool:
-    return len(name.encode()) >= LONG_NAME
 
 
 def _seen(held: Held) -> Seen:

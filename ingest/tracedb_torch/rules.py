@@ -16,6 +16,12 @@ COPY_KIND = "(?i)([hdp])to([hdp])"
 BY_WORK_ITEMS = "hipExtModuleLaunchKernel"
 """The call that takes the global size in work-items; every other takes the number of workgroups."""
 MOST_THREADS = 1024  # in a workgroup
+LONG_NAME = 4096
+"""Bytes of a name that DuckDB takes into no dictionary.
+
+A row group that holds one has all its names written out, which takes ten times as long to group by: kernels of such
+names come last, in row groups of their own.
+"""
 
 
 def is_launch(call: str) -> bool:
@@ -26,6 +32,11 @@ def is_launch(call: str) -> bool:
 def is_collective(kernel: str) -> bool:
     """Tell by the name of a kernel whether it is a collective."""
     return _has_any(kernel, COLLECTIVES)
+
+
+def is_long(kernel: str) -> bool:
+    """Tell whether a row group that holds such a name has no dictionary."""
+    return len(kernel.encode()) >= LONG_NAME
 
 
 def copy_kind(copy: str) -> str:

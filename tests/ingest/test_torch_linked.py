@@ -13,7 +13,7 @@ import pytest
 from ingest.readings import Reading, read
 from ingest.traces import Event, annotation, call, frame, kernel, launched, memcpy, op, write
 from tracedb_torch import linked_rows, native
-from tracedb_torch.link import LONG_NAME
+from tracedb_torch.rules import LONG_NAME
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="the compiled reader was not built")
 
