@@ -37,7 +37,7 @@ TRACES = sorted((ROOT / "examples" / "run").rglob("*.json.gz"))
 
 
 def has_shell() -> bool:
-    return Path(sys.executable).with_name("duckdb").exists() or shutil.which("duckdb") is not None
+    return shutil.which("duckdb") is not None
 
 
 @pytest.fixture(scope="module")

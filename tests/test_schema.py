@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,8 +161,7 @@ def test_files_have_the_storage_version_that_older_shells_read(sample: Path) -> 
 
 def older_shell() -> str:
     """Return the DuckDB 1.5 shell of the test environment; it must be there where CI says so."""
-    beside = Path(sys.executable).with_name("duckdb")
-    program = str(beside) if beside.exists() else shutil.which("duckdb")
+    program = shutil.which("duckdb")
     if program is None:
         if os.environ.get("CI"):
             pytest.fail("no duckdb shell: duckdb-cli of the dev group is not installed")
