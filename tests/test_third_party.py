@@ -71,7 +71,9 @@ def test_its_files_are_ingested_and_reports_work(site: Path, tmp_path: Path) -> 
         (0, "complete", 4),
         (1, "complete", 300),
     ]
-    capture = rows(tracedb("sql", "FROM capture", "--db", db, "--format", "json", path=[site]))[0]
+    query = "FROM capture ORDER BY capture_id"  # two processes load: which of them writes first is a race
+    capture, other = rows(tracedb("sql", query, "--db", db, "--format", "json", path=[site]))
+    assert (other["capture_id"], other["source"]) == (2, "torch")
     assert (capture["source"], capture["labels"]) == ("kernel-csv", {"threads": "256"})
     assert capture["ingester"] == "tracedb-kernelcsv 0.1.0"
     report = ("report", "matmul-fraction", "--db", db, "--source", "kernel-csv", "--format", "json")
