@@ -34,6 +34,8 @@ PAGES = sorted(
 )
 SHELL_SQL = (ROOT / "examples" / "shell.sql").read_text(encoding="utf-8")
 TRACES = sorted((ROOT / "examples" / "run").rglob("*.json.gz"))
+Followed = tuple[Path, list[tuple[console.Command, str, int]]]
+"""A folder, and the commands that were run in it with what they said and their exit codes."""
 
 
 def has_shell() -> bool:
@@ -41,26 +43,29 @@ def has_shell() -> bool:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like a checkout, in which README's commands run one after the other."""
-    return console.prepared(tmp_path_factory.mktemp("readme"))
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Followed:
+    """A folder like a checkout in which README's commands were run one after the other, and what they said."""
+    folder = console.prepared(tmp_path_factory.mktemp("readme"))
+    said: list[tuple[console.Command, str, int]] = []
+    for block in console.fenced(README, "console"):
+        for command in console.commands(block):
+            if command.line.startswith("duckdb ") and not has_shell() and not os.environ.get("CI"):
+                continue
+            said.append((command, *console.run(command.line, folder)))
+    return folder, said
 
 
 class TestReadme:
-    def test_every_command_prints_what_is_shown(self, folder: Path) -> None:
-        blocks = console.fenced(README, "console")
-        assert len(blocks) >= 4
-        for block in blocks:
-            for command in console.commands(block):
-                if command.line.startswith("duckdb ") and not has_shell() and not os.environ.get("CI"):
-                    continue
-                said, code = console.run(command.line, folder)
-                assert code == 0, f"{command.line}\n{said}"
-                assert console.comparable(said) == console.comparable(command.shown), f"{command.line}: run `make docs`"
+    def test_every_command_prints_what_is_shown(self, followed: Followed) -> None:
+        assert len(console.fenced(README, "console")) >= 4
+        for command, said, code in followed[1]:
+            assert code == 0, f"{command.line}\n{said}"
+            assert console.comparable(said) == console.comparable(command.shown), f"{command.line}: run `make docs`"
 
-    def test_its_python_runs(self, folder: Path) -> None:
+    def test_its_python_runs(self, followed: Followed) -> None:
         (code,) = console.fenced(README, "python")
-        done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=followed[0], capture_output=True, text=True, check=True)
         assert "('matmul', " in done.stdout
 
     def test_the_two_set_up_commands_are_targets_of_make(self) -> None:
