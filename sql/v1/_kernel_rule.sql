@@ -20,13 +20,14 @@ FROM (
     (16, '^triton_(per|red|mix|spl)_', 'reduction'),
     (17, '^triton_poi_.*(embedding|_index|[^l]_gather|[^et]_scatter)', 'embedding_index'),
     (18, '^triton_poi_fused_(inductor_)?(rand|bernoulli)[a-z_]*[0-9]*$', 'random'),
-    -- Pointwise, but made of nothing but moves, casts and fills; the tail is a number or an old signature (0d1d2de).
+    -- Pointwise, but made of nothing but moves, casts and fills; the tail is a number or an old signature (0d1d2de),
+    -- after the underscore of an operator in place (copy_).
     (19, '^triton_poi_fused(_+('
         || 'to_copy|copy|clone|contiguous|convert_element_type|cat|stack|split|split_with_sizes|chunk|unbind'
         || '|slice|slice_scatter|slice_backward|select|select_scatter|select_backward|unsafe_view|view|reshape'
         || '|t|transpose|permute|expand|repeat|squeeze|unsqueeze|flip|roll|as_strided|detach|constant_pad_nd'
         || '|full|full_like|zeros|zeros_like|new_zeros|ones|ones_like|empty|empty_like|fill|zero'
-        || '))+(_[0-9][0-9cde]*)*$', 'copy'),
+        || '))+(_+[0-9][0-9cde]*)*$', 'copy'),
     (20, '^triton_(poi|for)_|^triton_fused_', 'elementwise'),
 
     -- ATen loops: the functor among the template arguments says what a step does; a type named there is no matmul.
@@ -40,12 +41,16 @@ FROM (
     (36, 'multi_tensor_apply.*(norm|lpmax)', 'reduction'),
     (37, 'multi_tensor_apply.*(::copy<|4copyi|copyfunctor|zerofunctor)', 'copy'),
     (38, 'multi_tensor_apply', 'elementwise'),
+    -- ATen's reductions: mangled names keep the functor, whose words (norm, welford) are no normalization here.
+    (39, 'at(::|6)native(::|13)reduce_kernel', 'reduction'),
 
+    -- Routing on one GPU for DeepEP and DeepGEMM, and named after them.
+    (40, 'src2dst|(^|_)deep_?(ep|gemm)_[a-z0-9_]*(permute|reorder)', 'embedding_index'),
     -- Collectives: the libraries' own, then hand-written all-reduces, then the dispatch and combine of experts.
-    (40, 'nccl|rccl|msccl|onerankreduce|nvshmem|roc_?shmem|nvls_', 'collective'),
-    (41, 'cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?(to|2)_?all|quick_?reduce|multimem_'
+    (41, 'nccl|rccl|msccl|onerankreduce|nvshmem|roc_?shmem|nvls_', 'collective'),
+    (42, 'cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?(to|2)_?all|quick_?reduce|multimem_'
         || '|(one|two)_?shot_(push|pull|reduce)|userbuffers|symm_?mem|symmetric_memory|lamport|mnnvl', 'collective'),
-    (42, 'deep_?ep|(^|[:_])ep::|(inter|intra)_?node|(^|[^a-z])ep_?(dispatch|combine)|(^|[^a-z0-9])a2a|moe_?a2a',
+    (43, 'deep_?ep|(^|[:_])ep::|(inter|intra)_?node|(^|[^a-z])ep_?(dispatch|combine)|(^|[^a-z0-9])a2a|moe_?a2a',
         'collective'),
 
     -- Beside attention and named after it: norms and gates of its inputs, the KV cache, the unfused softmax.
@@ -57,7 +62,8 @@ FROM (
     -- Attention, with the tails of its split forms (combine, merge, preprocess, dq convert) and Triton's short names.
     (54, 'attn|attention|attend|fmha|sdpa|xqa|(^|[^a-z])([gm]qa|m?mha|mla)([^a-z]|$)|(^|:)flash::'
         || '|flash_?(fwd|bwd|dec|mla|combine)|(batch|single)_?(prefill|decode)|(prefill|decode)_?with'
-        || '|hstu|natten|(^|:)fna(_|::)|merge_?states?|variablelengthmerge|dot_do_o|convert_dq|bwd_dq|dk_?dv|dq_?dk', 'attention'),
+        || '|(^|_)flash_?[2-4](_|$)|hstu|natten|(^|:)fna(_|::)|merge_?states?|variablelengthmerge'
+        || '|dot_do_o|convert_dq|bwd_dq|dk_?dv|dq_?dk', 'attention'),
     (55, '^_*(fwd|bwd)_(grouped_)?kernel(_(stage|fuse|split|flash|inner|d[kqv]).*)?$|^_*bwd_(preprocess|inner)'
         || '|^_splitk_reduce$|^reduce_segments$', 'attention'),
     -- Recurrences that take the place of attention.
@@ -65,15 +71,18 @@ FROM (
         || '|state_passing|(^|[^a-z])wkv|fused_recurrent|retention', 'attention'),
 
     -- Helpers that only name a GEMM or a convolution: tables of pointers and offsets, pooling, layout of weights.
-    (60, 'gemm_?(pointers|starts|offsets|prologue|helper|args|arguments|data|metadata)([^a-z]|$)|gemm::scale_|compute[a-z]*offsets|problem_sizes'
-        || '|batched_ptrs|ids_helper|pooling|(max|avg|average|adaptive)_?pool|pool[123]d', 'other'),
-    (61, '^[^<]*::transpose|transpose_and_pack|repack|permute_(cols|scales)', 'copy'),
+    (60, 'gemm_?(pointers|starts|offsets|prologue|helper|args|arguments|data|metadata)([^a-z]|$)|gemm::scale_'
+        || '|compute[a-z]*offsets|problem_sizes|batched_ptrs|ids_helper|pooling'
+        || '|(max|avg|average|adaptive)_?pool|pool[123]d', 'other'),
+    (61, '^[^<]*::transpose|transpose_and_pack|repack|permute_(cols|scales)|deep_gemm::[a-z0-9_]*(pack|clean_)', 'copy'),
+    -- An activation, quantised for the GEMM that its name ends with.
+    (62, '(silu|gelu|swiglu|(^|[^a-z])act)[a-z0-9_]*quant[a-z0-9_]*gemm', 'elementwise'),
     -- The weight gradient of a linear layer, which the next rules would take for a convolution's.
-    (62, 'deep_gemm|wgrad_gemm|gemm_wgrad', 'matmul'),
+    (63, 'deep_gemm|wgrad_gemm|gemm_wgrad', 'matmul'),
 
     -- Convolutions are GEMMs inside. "conv" before an e is a conversion; scudnn and h884cudnn are cuDNN's SASS.
     (70, 'implicit_gemm|fprop|dgrad|wgrad|winograd|[shdi][0-9]*cudnn_|cutlass[a-z0-9_]*cudnn|cudnn::cnn|depthwise'
-        || '|conv([^e]|$)|convolve|igemm_(fwd|bwd|wrw)|gemm[a-z0-9_]*_bwd_(weight|data)', 'convolution'),
+        || '|conv([^e]|$)|convolve|igemm_(fwd|bwd|wrw)|gemm[a-z0-9_]*_bwd_(weight|data)|miopencv|wrw', 'convolution'),
     -- Steps of the unfused algorithms: im2col, FFT.
     (71, 'im2col|col2im|im[23]d2col|vol2col|col2vol|(^|:)fft[12]d_(c2r|r2c)|flip_filter|mult_and_sum_complex',
         'convolution'),
@@ -81,58 +90,69 @@ FROM (
     -- Matrix products of the libraries: cuBLAS, cuBLASLt, nvjet, CUTLASS, Tensile, CK; and their split-K tails.
     (80, 'gemm|gemv|gevm|nvjet|(^|_)[cd]ij[k-n]*_|split_?k_?reduce|reduce_?split_?k|collectivemma'
         || '|cutlass.*(tensorop|simt)|largek_lds64|epilogue::impl|(^|:|blas_)dot_kernel|reduce_1block_kernel'
-        || '|syrk|trmm|sp(mm|mv)|sddmm|[cb]srm[mv]|flatmm', 'matmul'),
+        || '|syrk|trmm|(^|[^a-z])((sy|he|tr|[sgt]b|[sht]p)mv[nt]?|ger[uc]?)_kernel'
+        || '|sp(mm|mv)|sddmm|[cb]srm[mv]|flatmm', 'matmul'),
     -- Those of Triton, llama.cpp and users, who say mm, matmul, matvec or mul_mat.
-    (81, 'mat_?mul|mul_mat|mat_?vec|matrix_?(vector_?)?(mul|prod)|mmvq|mul_?m[mv]([^a-z]|$)|(^|[^a-z])(b|add|baddb)?mm([^a-z]|$)'
-        || '|(^|[^a-z])[whix]?mma([^a-z]|$)|(^|[^a-z])mfma|tensor_?core', 'matmul'),
+    (81, 'mat_?mul|mul_mat|mat_?vec|matrix_?(vector_?)?(mul|prod)|mmvq|mul_?m[mv]([^a-z]|$)'
+        || '|(^|[^a-z])(b|add|baddb)?mm([^a-z]|$)|(^|[^a-z])[whix]?mma([^a-z]|$)|(^|[^a-z])mfma|tensor_?core|einsum', 'matmul'),
     -- Quantised, mixture-of-experts and LoRA products with names of their own.
     (82, 'marlin|weight_only|machete|wna16|wv_?spl?i?t_?k|llmm1|(quantized|[wf]p?[48][a-z0-9]*|int[48])_linear'
-        || '|fmoe|fused_?moe_?(kernel|[a-z0-9_]*[wf]p?[48])|^_?fused_moe|moe_?mm|[bs]gmv|lora_(shrink|expand)',
+        || '|fmoe|fused_?moe_?(kernel|[a-z0-9_]*[wf]p?[48])|^_?fused_moe|moe_?mm|[bs]gmv|lora_(shrink|expand|[ab](_|$))',
         'matmul'),
 
-    -- Words that mislead the families below: renormalised routing, norms of gradients, rope_norm, rotary_embedding.
+    -- Words that mislead the families below: a conversion to FP4 of experts' rows, renormalised routing, norms of
+    -- gradients, rope_norm, rotary_embedding.
+    (89, 'cvt_[a-z0-9]+_to_fp4', 'other'),
     (90, 'routing|topk_?gating|moe_?(align|sort|fused_gate|topk)|expert', 'embedding_index'),
     (91, 'lp_?norm|lpmax|vector_norm|grad_norm|norm_?twoops|nrm2|norm_(l[12p]|sq)|sum_?sq', 'reduction'),
     (92, '(^|[^p])rope|rotary|timestep_embedding|sinusoid', 'elementwise'),
 
     -- Normalization with its backward and statistics; "norma" is the normal distribution's.
-    (100, 'norm([^a]|$)|normaliz|(^|[^a-z])rms_?(fwd|bwd|fp8|quant)|(^|[^a-z])[bl]n_?(fw|bw|inf|add)|gammabeta|rowwisemoments|fusedparamscuda'
-        || '|internalgradients|cucomputegradinput|welford|calc_invstd|fused_ln|bn_?(add_?)?relu', 'normalization'),
+    (100, 'norm([^a]|act|$)|normaliz|(^|[^a-z])rms_?(fwd|bwd|fp8|quant)|(^|[^a-z])[bl]n_?(fw|bw|inf|add)|gammabeta'
+        || '|rowwisemoments|fusedparamscuda|internalgradients|cucomputegradinput|welford'
+        || '|calc_invstd|fused_ln|bn_?(add_?)?relu', 'normalization'),
     (110, 'soft_?max|cross_?entropy|logsumexp', 'softmax'),
 
     -- Quantising is no copy and no reduction, whatever else its name says; but a fused activation is elementwise.
     (120, 'act_and_mul|silu|gelu|swiglu|geglu|activation::|masked_fill|dropout|nll_loss_backward', 'elementwise'),
-    (121, 'quant|qparam|rowwise_to|to_[a-z0-9]*rowwise|cvt_[a-z0-9]+_to_fp4', 'other'),
+    (121, 'quant|qparam|rowwise_to|to_[a-z0-9]*rowwise|scale_[0-9]+x[0-9]+', 'other'),
     -- Generators and samplers; an upsampler is none.
     (122, 'philox|curand|[hr]ip?rand|rocrand|xorwow|mrg32k3a|sobol|gen_sequenced|generate_seed|multinomial|bernoulli'
         || '|gumbel|(^|[^a-z])sampling(::|_?from)|samplingfrom|(^|[^e])rand(om|n|int|perm|_)|uniform_'
         || '|exponential_kernel', 'random'),
-    -- Carriers of Eigen (TensorFlow) and rocPRIM, by what they carry. Then whatever calls itself a copy.
-    (123, 'eigenmetakernel.*tensorreductionop|trampoline_kernel.*(scan|reduce)(_by_key)?_config', 'reduction'),
-    (124, 'eigenmetakernel', 'elementwise'),
-    (125, '(^|:)_*copy', 'copy'),
+    -- Carriers of Eigen (TensorFlow) and rocPRIM, by what they carry, arithmetic before casts and moves.
+    -- Then whatever calls itself a copy.
+    (123, 'eigenmetakernel.*tensor(reduction|tuplereducer)op|trampoline_kernel.*(scan|reduce)(_by_key)?_config',
+        'reduction'),
+    (124, 'eigenmetakernel.*tensorcwise', 'elementwise'),
+    (125, 'eigenmetakernel.*tensor(conversion|padding|shuffling|slicing|concatenation)op', 'copy'),
+    (126, 'eigenmetakernel', 'elementwise'),
+    (127, '(^|:)_*copy', 'copy'),
 
     -- Embedding before optimizer: FBGEMM's fused embedding backward names both.
-    (130, 'embedding|_embs?(_|$)|compute_grad_weight|krn_partial|partial_segments|sum_and_scatter',
-        'embedding_index'),
-    (131, 'adam|adagrad|adafactor|rmsprop|(^|[^a-z])(sgd|lamb|lion|muon|lars)([^a-z]|$)|optimizer|opt_step',
-        'optimizer'),
+    (130, 'embedding|_embs?(_|$)|(^|[^a-z])w[tp]e_|(bf|f|fp)16_row_f32|compute_grad_weight|krn_partial'
+        || '|partial_segments|sum_and_scatter', 'embedding_index'),
+    (131, 'adam|adagrad|adafactor|rmsprop|(^|[^a-z])(sgd|lamb|lion|muon|lars)([^a-z]|$)|optimizer|opt_step'
+        || '|apply(gradientdescent|momentum|adadelta|ftrl)', 'optimizer'),
     -- Index, sort, select, and the routing of tokens to experts.
     (132, 'index|indices|gather|scatter|(^|[^n])sort|onesweep|block_merge|top_?k|kthvalue|unique|partition|select|nonzero'
         || '|bucketize|get_rows|set_rows|lookup|searchsorted|(^|[^a-z])take([^a-z]|$)|permute_[12]d|pooled_emb'
         || '|long_segments|lengths|offsets_range|jagged|to_dense|moe|unpermute|expand_?(to|input)'
         || '|dynamic_(update_)?slice|compute_cuda_kernel', 'embedding_index'),
 
-    -- Scans count as reductions, the set-up of their state does not.
-    (140, 'scan_?init|init_lookback|compact_?init', 'other'),
-    (141, 'reduce|reduction|reducing|(^|[^a-z])(sum|mean|amax|amin|asum|cumsum|cumprod)([^a-z]|$)|sum_?(rows|kernel)'
+    -- CuPy's elementwise kernels say maximum and minimum. Scans count as reductions, the set-up of their state does not.
+    (140, '^cupy_(nan)?(max|min|prod|all|any)(_|$)', 'reduction'),
+    (141, 'scan_?init|init_lookback|compact_?init', 'other'),
+    (142, 'reduce|reduction|reducing|(^|[^a-z])(sum|mean|amax|amin|asum|cumsum|cumprod)([^a-z]|$)|sum_?(rows|kernel)'
         || '|arg_?(max|min)|i?amax_kernel|aminmax|top1|count_equal|scan([^a-z]|$)|scankernel|cleanup|bias_?grad'
         || '|nll_loss_forward|nllcriterion_updateoutput', 'reduction'),
 
     -- Moves: copy, fill, cast, layout, concatenation, padding; but not prefill, broadcast and unroll.
-    (150, 'copy|cpy|(^|[^e])fill|memset|(^|[^bd])cast|convert|to_(bf16|f16|f32|fp16|fp32|fp8|half|float)([^a-z]|$)'
+    (150, 'copy|cpy|(^|[^e])fill|memset|(^|[^bd])cast|convert|to_(bf16|bfloat16|f16|f32|fp16|fp32|fp8|half|float)([^a-z]|$)'
+        || '|(float|half|bf16|f16|f32)2(float|half|bf16|f16|f32)|to_[a-z0-9_]*layout'
         || '|transpose|permut|reorder|reshape|nchwto|nhwcto|tonchw|tonhwc|nchw2|nhwc2|swapdimension'
-        || '|shuffleintensor|transform_kernel|tensor_?(transform|to_?buffer)|transform_[0-4]+|concat|catarray|chunk_cat|split_with_sizes|slice'
+        || '|shuffleintensor|transform_kernel|tensor_?(transform|to_?buffer)|transform_[0-4]+|concat|catarray|chunk_cat'
+        || '|split_with_sizes|split_v_kernel|slice'
         || '|(^|[^a-z])(cat|pad|pack|stack|zero)([^a-z]|$)|padding|padinput|pad_reflect|unpack|(^|[^n])roll(_|$)'
         || '|flip|repeat|broadcast_(fusion|kernel)|subtensorop|set_?zero|zero_?(out|init|buffer|grad)', 'copy'),
 
@@ -140,9 +160,9 @@ FROM (
     (160, 'element_?wise|pointwise|vec(tor)?_?add|(^|[^a-z])(add|sub|mul|div|fma|exp|log|pow|sqrt|rsqrt|abs|neg|acc'
         || '|scal|scale|bias|mask|where|clamp|lerp|tri|act|glu|[sd]?axpy|w?axpby|triad|iota)(kernel)?([^a-z]|$)',
         'elementwise'),
-    (161, 'relu|elu([^a-z]|$)|sigmoid|tanh|softplus|softcap|activation|neuron|miopenactive|gated_kernel|hadamard'
-        || '|bias_?add|addbias|bias(nhwc|nchw)|add_?residual|scalepacked|mask_inf|tri[ul]|clamp|arange|linspace'
-        || '|unary_|binary_|bcast|op_?[1-5]?d?_?tensor|upsample|upscale|interpol|(lstm|gru)_?cell|updategradinput'
+    (161, 'relu|elu([^a-z]|$)|sigmoid|tanh|softplus|softcap|activation|neuron|miopenactive|gated_kernel'
+        || '|hadamard|vectorizedbroadcast|bias_?add|addbias|bias(nhwc|nchw)|add_?residual|scalepacked|mask_inf'
+        || '|tri[ul]|clamp|arange|linspace|unary_|binary_|bcast|op_?[1-5]?d?_?tensor|upsample|upscale|interpol|(lstm|gru)_?cell|updategradinput'
         || '|parallel_for|__transform|loop_[a-z_]*fusion|^(wrapped_)?fusion|_gpu_dt_|^cupy_', 'elementwise')
 ) AS r(priority, pattern, class);
 
