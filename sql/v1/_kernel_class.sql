@@ -15,14 +15,18 @@ WITH kernel_name AS (
         WHERE e.kind = 'kernel'
     ) AS d
 ),
--- Less return type, clone suffix, anonymous namespaces, and the words that hold "gemm" and mean none.
+-- Less return type, clone suffix, anonymous namespaces, and the words that hold "gemm" and mean none. Less also what
+-- of a mangled name would be read as a word: the file in NVCC's anonymous namespaces, types of parameters, and two
+-- size_t (mm) after one that stood before (S_, T_).
 plain_name AS (
     SELECT
         k.name,
         lower(regexp_replace(regexp_replace(regexp_replace(
             replace(k.name, chr(10), ' '),
             '^(?:void |static |std::enable_if.*?::type )+|(?:\.kd)?(?: \[clone .*\])?$', '', 'g'),
-            '\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::|(?i:fbgemm)|tensor_layout(?:::|4)gemm', '', 'g'),
+            '\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::|(?i:fbgemm)|tensor_layout(?:::|4)gemm'
+            || '|_GLOBAL__N__[0-9a-f]+_[0-9]+_[0-9A-Za-z_]+?_cu_[0-9a-f]{8}'
+            || '|IndexBoundsCheck|PhiloxCudaState|reduced_divisor|(?:S[0-9A-Z]*|T[0-9]*)_mm(?:$|[0-9])', '', 'g'),
             '[Gg]emma([0-9A-Z_]|rms|norm|fused|$)', '\1', 'g')) AS plain
     FROM kernel_name AS k
 ),
@@ -34,7 +38,8 @@ kernel_subject AS (
             WHEN regexp_matches(
                 p.plain,
                 '^(?:[a-z0-9_]*::)*(?:[a-z_]*elementwise_kernel[a-z_]*|multi_tensor_apply_kernel|kernel[0-9]?'
-                || '|device_kernel|kentry|_kernel_agent|static_kernel|trampoline_kernel|eigenmetakernel)<')
+                || '|device_kernel|kentry|_kernel_agent|kernelpointwiseapply[1-4]|static_kernel|trampoline_kernel'
+                || '|eigenmetakernel)<')
                 THEN p.plain
             ELSE regexp_extract(p.plain, '^[^<(]*')
         END AS subject

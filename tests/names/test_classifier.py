@@ -128,7 +128,19 @@ TRAPS = {
     "void at::native::vectorized_elementwise_kernel<4, "
     "acme::ScaleForGemm<cutlass::gemm::GemmShape<8, 8, 4> >, std::array<char*, 2ul> >(int)": "elementwise",
     "compute_gemm_pointers(double**, double const*, int, int)": "other",
+    "void setBatchedGemmPtrsKernel<float>(float**, float*, long)": "other",
+    "void acme::jagged_gemm_kernel<float>(float**)": "matmul",
+    # cuDNN's namespace xmma holds normalizations and layouts of weights; cuBLASLt's names begin with it.
+    "void xmma__5x_cudnn::ext::batchnorm::bn_stats::kernel_matmul<float>(int)": "normalization",
+    "xmma::gemm::cuda_reorder_awq_weight(int)": "copy",
+    "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x32x8_stage3_warpsize1x4x1_ffma_execute_kernel_cublas": "matmul",
     # Implicit GEMM is a convolution, a conversion is none, and cuDNN runs attention too.
+    "cutlass3x_sm100_tensorop_s128x64x16implicit_gemm_wgrad_f16_f16_f32_128x64x64_align8": "convolution",
+    "void te::gemm_wgrad_kernel<float>(int)": "matmul",
+    "igemm_v4r1_dynamic": "convolution",
+    "void op_generic_tensor_kernel<2, float, float, float, 256>(cudnnTensorStruct)": "elementwise",
+    "void setTensor4d_kernel<float>(float*)": "copy",
+    "lrnForward_evenC": "normalization",
     "sm86_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize64x64x64_cudnn": "convolution",
     "void convert_layout_kernel<float>(float const*, float*)": "copy",
     "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_f16_kernel0_0": "attention",
@@ -165,6 +177,13 @@ TRAPS = {
     "triton_per_fused_all_reduce_native_layer_norm_1": "normalization",
     "triton_tem_fused_mm_0": "matmul",
     "triton_tem_fused_convolution_0": "convolution",
+    "triton_tem_fused_flex_decoding_0": "attention",
+    "triton_poi_fused_reflection_pad2d_1": "copy",
+    # THC's loops of before ATen's; its reductions along a dimension, with the index.
+    "void kernelPointwiseApply2<CopyOp<float, c10::Half>, float, c10::Half, unsigned int, -2, -2>(int)": "copy",
+    "void kernelPointwiseApply2<TensorTakeOp<float, unsigned int, long>, float, long>(int)": "embedding_index",
+    "void kernelPointwiseApply3<TensorAddCMulOp<float>, float, float, float>(int)": "elementwise",
+    "void kernelTransformReduceInnermostDimIndex<float, long, MaxValuePair<float, long> >(float*)": "reduction",
     # "norm", "lamb", "embedding", "copy", "cast", "fill" and "reduce" where they mean something else.
     "void at::native::lpnorm_cleanup<double, (at::native::NormType)1>(double const*)": "reduction",
     "void rope_norm<false, true, __half>(__half const*, __half*)": "elementwise",
@@ -186,7 +205,14 @@ TRAPS = {
     "Eigen::TensorConversionOp<Eigen::half, float> > >, int>(int)": "copy",
     "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::TensorAssignOp<Eigen::TensorMap<Eigen::half>, "
     "Eigen::TensorConversionOp<Eigen::half, Eigen::TensorCwiseBinaryOp<float> > > >, int>(int)": "elementwise",
-    # Return type, clone suffix, mangled form.
+    "loop_select_fusion": "elementwise",
+    "void tensorflow::(anonymous namespace)::SplitOpKernel<float>(float const*)": "copy",
+    "sqr_f32(float const*, float*, int)": "elementwise",
+    "ggml_cuda_ar_kernel<float>(float*)": "collective",
+    # Return type, clone suffix, mangled form: two numbers (mm) after a pointer are no product.
+    "_Z9my_kernelPKfS0_mm.kd": "other",
+    "_Z21compute_gemm_pointersPP6float2PKS_ii": "other",
+    "_ZN2at6native55_GLOBAL__N__4b8e7a6c_12_attention_cu_4f6e8d2a13rescale_partsEPf": "other",
     "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_7NormOpsIfffEEjfLi4ELi4EEEEEvT1_.kd": "reduction",
     "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_10WelfordOpsIffiEEjfLi2EEEEEvT1_": "reduction",
     "std::enable_if<((8)>(0)), void>::type vllm::fused_add_rms_norm_kernel<float, 8>(int)": "normalization",
