@@ -26,8 +26,8 @@ FROM (
         || 'to_copy|copy|clone|contiguous|convert_element_type|cat|stack|split|split_with_sizes|chunk|unbind'
         || '|slice|slice_scatter|slice_backward|select|select_scatter|select_backward|unsafe_view|view|reshape'
         || '|t|transpose|permute|expand|repeat|squeeze|unsqueeze|flip|roll|as_strided|detach|constant_pad_nd'
-        || '|(reflection|replication)_pad[123]d|pixel_(un)?shuffle|lift_fresh|lift_fresh_copy|view_as_real|unfold'
-        || '|narrow|movedim|alias|full|full_like|new_full|zeros|zeros_like|new_zeros|ones|ones_like|new_ones'
+        || '|(reflection|replication)_pad[123]d|pixel_(un)?shuffle|lift_fresh|view_as_real|unfold|narrow'
+        || '|movedim|alias|full|full_like|new_full|zeros|zeros_like|new_zeros|ones|ones_like|new_ones'
         || '|empty|empty_like|fill|zero'
         || '))+(_+[0-9][0-9cde]*)*$', 'copy'),
     (20, '^triton_(poi|for)_|^triton_fused_', 'elementwise'),
@@ -63,7 +63,7 @@ FROM (
         'collective'),
 
     -- Beside attention and named after it: norms and gates of its inputs, the KV cache, the unfused softmax.
-    (50, '(q|k|qk|kv|qkv)_?norm_?rope|norm_(mul_)?rope|qk_?norm', 'normalization'),
+    (50, 'norm_?(mul_)?rope|qk_?norm', 'normalization'),
     (51, '(and|to)_cache|store_?kv|(append|update|write|set|copy|save)_?(paged_?)?(mla_?)?kv'
         || '|kv_?(cache_)?(write|store|update|append|copy|scatter)|copy_blocks|swap_blocks', 'copy'),
     (52, '(attn|attention)_?soft_?max', 'softmax'),
@@ -193,7 +193,7 @@ FROM (
         || '|hardswish|snake_kernel|(^|[^a-z_])cross_kernel|(^|[^a-z])(sqr|sin|cos|step|sgn)_f(16|32)|hadamard'
         || '|vectorizedbroadcast|bias_?add|addbias|bias(nhwc|nchw)|add_?residual|scalepacked|mask_inf|tri[ul]|clamp'
         || '|arange|linspace|unary_|binary_|bcast|op_?[1-5]?d?_?tensor|upsample|upscale|interpol|(lstm|gru)_?cell'
-        || '|updategradinput|parallel_for|__transform|loop_[a-z_]*fusion|^(wrapped_)?fusion|^wrapped_|_gpu_dt_|^cupy_'
+        || '|updategradinput|parallel_for|__transform|loop_[a-z_]*fusion|^(fusion|wrapped_)|_gpu_dt_|^cupy_'
         || '|^cupyx_scipy_special|(^|[^a-z])([sdcz]?swap|rotm?g?|geam)_kernel', 'elementwise')
 ) AS r(priority, pattern, class);
 

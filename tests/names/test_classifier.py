@@ -166,7 +166,6 @@ TRAPS = {
     # MIOpen's own.
     "MIOpenCvBwdWrW": "convolution",
     "MIOpenBatchNormActivFwdTrainSpatial": "normalization",
-    "void acme::fill_normal_kernel<float>(float*)": "copy",
     # Inductor names what it fused, not what it is.
     "triton_poi_fused_addmm_convolution_mm_relu_0": "elementwise",
     "triton_poi_fused__to_copy_slice_view_3": "copy",
@@ -179,6 +178,7 @@ TRAPS = {
     "triton_tem_fused_convolution_0": "convolution",
     "triton_tem_fused_flex_decoding_0": "attention",
     "triton_poi_fused_reflection_pad2d_1": "copy",
+    "triton_poi_fused_lift_fresh_copy_0": "copy",
     # THC's loops of before ATen's; its reductions along a dimension, with the index.
     "void kernelPointwiseApply2<CopyOp<float, c10::Half>, float, c10::Half, unsigned int, -2, -2>(int)": "copy",
     "void kernelPointwiseApply2<TensorTakeOp<float, unsigned int, long>, float, long>(int)": "embedding_index",
@@ -197,6 +197,7 @@ TRAPS = {
     "void vllm::cross_device_reduce_1stage<float, 2>(vllm::RankData*)": "collective",
     "void at::native::unrolled_elementwise_kernel<at::native::FillFunctor<short>, 4>(int)": "copy",
     "void fbgemm_gpu::_float_to_bfloat16_cuda_kernel<float>(float const*)": "copy",
+    "void acme::fill_normal_kernel<float>(float*)": "copy",
     "half2float_kernel": "copy",
     "half2_add_kernel": "elementwise",
     "cupy_max": "reduction",
