@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tracedb.commands.options import Settings, counted, fault, silence_stdout
-from tracedb.errors import QUERY_INTERRUPTED, OutputFault, TracedbError
+from tracedb.errors import OutputFault, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.commands.ingest:ingest", "Load traces: files or folders, of any profiler."),
@@ -113,29 +113,33 @@ class LazyGroup(click.Group):
             code = fault(error.format_message(), error.exit_code)
         except (click.Abort, KeyboardInterrupt):
             code = fault("interrupted", 130)
-        except RuntimeError as error:
-            if str(error) != QUERY_INTERRUPTED:
-                raise
-            code = fault("interrupted", 130)
         except OSError as error:
             if error.errno != errno.ENOSPC:
-                raise
-            silence_stdout()
-            code = fault(f"what goes to {error.filename or 'stdout'} cannot be written: {error.strerror}", 1)
-        except _database_errors() as error:
-            if not _is_of_file(error):
-                raise
-            code = fault(f"a database file is damaged or cannot be written: {str(error).splitlines()[0]}", 1)
+                code = _unforeseen(error, args)
+            else:
+                silence_stdout()
+                code = fault(f"what goes to {error.filename or 'stdout'} cannot be written: {error.strerror}", 1)
+        except Exception as error:  # noqa: BLE001 - the last that can tell of it, in one line
+            code = _unforeseen(error, args)
         sys.exit(code)
 
 
-def _database_errors() -> tuple[type[BaseException], ...]:
-    """Return the base of DuckDB's errors; nothing where it was not imported, which is left to the commands."""
-    duckdb = sys.modules.get("duckdb")
-    return (duckdb.Error,) if duckdb else ()
+def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
+    """Say in one line what no command foresaw; with ``-v`` the traceback comes before it."""
+    from tracedb import faults
+
+    if faults.is_interrupt(error):
+        return fault("interrupted", 130)
+    if "duckdb" in sys.modules and _is_of_file(error):
+        return fault(f"a database file is damaged or cannot be written: {str(error).splitlines()[0]}", 1)
+    if {"-v", "--verbose"} & set(sys.argv[1:] if args is None else args):
+        import traceback
+
+        traceback.print_exception(error)
+    return fault(faults.one_line(error), 1)
 
 
-def _is_of_file(error: BaseException) -> bool:
+def _is_of_file(error: Exception) -> bool:
     """Whether it is a file that is damaged, unreadable or out of room, and no fault of a query."""
     import duckdb
 

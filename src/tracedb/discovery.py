@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tracedb import ingester
 from tracedb.errors import UsageError
+from tracedb.faults import is_interrupt, one_line
+from tracedb.ingester import Capture, Ingester
 from tracedb.tasks import Found, Task, state_of
 
 NO_BYTES = "0 bytes"
@@ -44,24 +46,77 @@ def _below(top: Path) -> Iterator[Path]:
 def detect(files: Sequence[Path], only: str | None = None) -> Found:
     """Ask the ingesters which files they recognise.
 
-    Raises ``UsageError`` where two claim one file, or where ``only`` names no ingester.
+    A file that two claim, or that makes an ingester fail and that no other claims, is among ``failed``; the others are
+    as without it. Raises ``UsageError`` where ``only`` names no ingester.
     """
     claims: dict[Path, str] = {}
+    faulty: dict[Path, str] = {}
+    rivals: dict[Path, str] = {}
     tasks: list[Task] = []
     states = {path: state for path in files if (state := _state(path)) is not None}
     for registered, source in ingester.load(only):
-        for capture in source.find(list(states)):
-            for path in (*capture.files, *capture.duplicates):
-                if path in claims:
-                    raise UsageError(
-                        f"{path}: both {claims[path]} and {registered.name} recognise it; choose with --ingester NAME"
-                    )
-                claims[path] = registered.name
-            sizes, changes = zip(*(states[path] for path in capture.files), strict=True)
-            tasks.append(Task(capture, registered.name, sum(sizes), changed_ns=max(changes)))
+        found, faults = _ask(registered.name, source, states)
+        faulty.update(faults)
+        tasks += found
+        for task in found:
+            for path in (*task.capture.files, *task.capture.duplicates):
+                first = claims.setdefault(path, registered.name)
+                if first != registered.name:
+                    rivals[path] = f"both {first} and {registered.name} recognise it; choose with --ingester NAME"
+    failed = {path: reason for path, reason in faulty.items() if path not in claims} | rivals
+    for task in tasks:
+        disputed = next((path for path in task.capture.files if path in rivals), None)
+        if disputed is not None:
+            failed.setdefault(task.capture.files[0], f"{disputed}, which belongs to it: {rivals[disputed]}")
+    tasks = [task for task in tasks if rivals.keys().isdisjoint(task.capture.files)]
     tasks.sort(key=lambda task: str(task.capture.files[0]))
     tasks = [replace(task, number=number, total=len(tasks)) for number, task in enumerate(tasks)]
-    return Found(tasks, [(path, _why_not(path)) for path in files if path not in claims])
+    left = [path for path in files if path not in claims and path not in failed]
+    return Found(tasks, [(path, _why_not(path)) for path in left], sorted(failed.items()))
+
+
+def _ask(name: str, source: Ingester, states: dict[Path, tuple[int, int]]) -> tuple[list[Task], dict[Path, str]]:
+    """Return what an ingester finds, and the files that make it fail: singly, else all of a folder, else all."""
+    faults: dict[Path, str] = {}
+    for split in (_singly, _by_folder):
+        files = [path for path in states if path not in faults]
+        found, fault = _found(name, source, files, states)
+        if fault is None:
+            return found, faults
+        for group in split(files):
+            if (fault := _found(name, source, group, states)[1]) is not None:
+                faults.update(dict.fromkeys(group, fault))
+    files = [path for path in states if path not in faults]
+    found, fault = _found(name, source, files, states)
+    return found, faults if fault is None else faults | dict.fromkeys(files, fault)
+
+
+def _singly(files: Sequence[Path]) -> list[list[Path]]:
+    return [[path] for path in files]
+
+
+def _by_folder(files: Sequence[Path]) -> list[list[Path]]:
+    groups: dict[Path, list[Path]] = {}
+    for path in files:
+        groups.setdefault(path.parent, []).append(path)
+    return list(groups.values())
+
+
+def _found(
+    name: str, source: Ingester, files: Sequence[Path], states: dict[Path, tuple[int, int]]
+) -> tuple[list[Task], str | None]:
+    """Return the tasks that an ingester finds among files; none, and the fault, where it fails."""
+    try:
+        return [_task(capture, name, states) for capture in source.find(files)], None
+    except Exception as error:  # a reader's fault on one file must not keep the others from being loaded
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
+        return [], one_line(error, name)
+
+
+def _task(capture: Capture, name: str, states: dict[Path, tuple[int, int]]) -> Task:
+    sizes, changes = zip(*(states.get(path) or state_of([path]) for path in capture.files), strict=True)
+    return Task(capture, name, sum(sizes), changed_ns=max(changes))
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -150,7 +150,7 @@ class Registered:
     entry: EntryPoint
 
     def load(self) -> Ingester:
-        """Import it. Raises ImportError or AttributeError of the ingester's own, TypeError if it is none."""
+        """Import it. Raises whatever its import raises, TypeError if it is no ingester."""
         ingester = self.entry.load()
         if not isinstance(ingester, Ingester):
             raise TypeError(f"{self.entry.value} has no name, find and read")
@@ -181,7 +181,7 @@ def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
     for item in known:
         try:
             loaded.append((item, item.load()))
-        except (ImportError, AttributeError, TypeError, SyntaxError) as error:
+        except Exception as error:  # the import of a stranger's package may fail in any way
             reason = f"ingester {item.name} of {item.distribution} cannot be loaded: {error}"
             if only is not None:
                 raise UsageError(reason) from error

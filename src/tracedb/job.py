@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import duckdb
-import pyarrow as pa
 
-from tracedb import ingester
+from tracedb import faults, ingester
 from tracedb.database import ALIAS, transaction
-from tracedb.errors import DatabaseBusy, ReadError, TracedbError
+from tracedb.errors import DatabaseBusy, ReadError
 from tracedb.hashing import Hashing, digest_of
 from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
 from tracedb.known import Known
@@ -22,8 +21,6 @@ ROOMY_LIMIT = "1GB"
 """For the database engine where its usual memory did not suffice and the user set no limit."""
 HASHED_AFTER = 1 << 30
 """Bytes of files that lie in the system's memory after they were read; larger ones are hashed while they are."""
-WRAPPED_INTERRUPT = "failed: KeyboardInterrupt"
-"""In what DuckDB says where Ctrl-C came while it had Python hand it a table."""
 
 Progress = Callable[[int], None]
 
@@ -44,6 +41,8 @@ class Job:
         self._rows: Iterator[Rows] | None = None
         self._ready: list[Rows] = []
         self._is_written = self._is_committed = False
+        self.broke_engine = False
+        """Whether the database engine's instance is of no use any more, to any other job."""
 
     @property
     def could_not_commit(self) -> bool:
@@ -67,6 +66,7 @@ class Job:
     def repeat(self) -> None:
         """Begin anew."""
         self.is_to_repeat, self._is_second, self._begun = False, True, None
+        self.outcome.error = None
 
     def read(self, source: tuple[Registered, Ingester], bench: duckdb.DuckDBPyConnection) -> None:
         """Read until there are rows to write; then it is ready."""
@@ -127,7 +127,8 @@ class Job:
     def close(self) -> None:
         """Give up what reading holds."""
         if isinstance(self._rows, Generator):
-            self._rows.close()
+            with suppress(Exception):  # what a reader fails to tidy up changes nothing in what was written
+                self._rows.close()
         if self._connection is not None:
             self._connection.close()
         self._rows = self._connection = None
@@ -139,8 +140,9 @@ class Job:
 
     def fail(self, error: BaseException) -> None:
         """Note that nothing was loaded, and why."""
-        self.outcome.error = str(error) if isinstance(error, TracedbError) else _one_line(error)
+        self.outcome.error = faults.one_line(error, self._task.source)
         self.outcome.loaded = []
+        self.broke_engine = isinstance(error, duckdb.FatalException | duckdb.InternalException)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -151,23 +153,16 @@ class Job:
             raise
         except KnownBefore:
             self.outcome.is_known = True
-        except ingester.ReadAgain:
+        except ingester.ReadAgain as error:
             if self._is_second:
-                raise
-            self.is_to_repeat = True
+                self.fail(error)
+            self.is_to_repeat = not self._is_second
         except duckdb.OutOfMemoryException as error:
             if self._is_second or self.request.memory_limit is not None:
                 self.fail(error)
             else:
                 self.is_to_repeat, self.request = True, replace(self.request, memory_limit=ROOMY_LIMIT)
-        except (TracedbError, OSError, duckdb.Error, pa.ArrowException, UnicodeError) as error:
-            if isinstance(error, duckdb.Error) and WRAPPED_INTERRUPT in str(error):
+        except Exception as error:  # whatever a reader meets in one file, the others go on
+            if faults.is_interrupt(error):
                 raise KeyboardInterrupt from error
             self.fail(error)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return f"not enough memory ({text[:200]}); raise --memory-limit"
-    return text[:500]

@@ -83,6 +83,9 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
             while waiting and (not taken or time.monotonic() < ends):
                 taken.append(waiting.popleft())
                 taken[-1].read(source, bench)
+                if taken[-1].broke_engine:
+                    _repeat(taken[:-1])
+                    return
             ready = [job for job in taken if job.is_ready]
             if ready:
                 with turn():
@@ -124,10 +127,19 @@ def _write_attached(jobs: Sequence[Job], database: Path, is_copy: bool) -> None:
     for place, job in enumerate(jobs):
         known = job.write(make_ready) or known
         job.close()  # before the database is closed below it
+        if job.broke_engine:
+            _repeat(jobs[place + 1 :])
+            return
         if job.could_not_commit:
             for other in jobs[place + 1 :]:
                 other.give_up(job)
             return
+
+
+def _repeat(jobs: Sequence[Job]) -> None:
+    """Have jobs loaded by an engine of their own: the one that they were read with failed under another."""
+    for job in jobs:
+        job.is_to_repeat = job.outcome.error is None
 
 
 def _remove_if_empty(database: Path) -> None:

@@ -25,7 +25,8 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
     found = detect(discover(request.paths))
     known, free = known_captures(request.database)
     request = replace(request, first_capture_id=free)
-    outcomes = [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
+    outcomes = found.failures()
+    outcomes += [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
     finish(request, outcomes)
     return outcomes
 

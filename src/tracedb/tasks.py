@@ -69,6 +69,12 @@ class Found:
 
     tasks: list[Task]
     unrecognised: list[tuple[Path, str]]
+    failed: list[tuple[Path, str]] = field(default_factory=list)
+    """Files that are not loaded for a fault, and the fault: a reader failed on one, or two claim it."""
+
+    def failures(self) -> list[Outcome]:
+        """Return what became of the files that failed."""
+        return [Outcome(path, 0, error=reason) for path, reason in self.failed]
 
 
 @dataclass

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from tracedb import faults
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Capture
 from tracedb.loading import load, together
@@ -166,7 +167,7 @@ class _Pool:
                     return [_failed(task, message["busy"]) for task in group]
                 else:
                     return [_outcome_from_json(outcome) for outcome in message["outcomes"]]
-        except BrokenPipeError:
+        except (BrokenPipeError, json.JSONDecodeError):  # it died, maybe within a line
             pass
         finally:
             if holds:
@@ -236,12 +237,11 @@ def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
 
 def main() -> None:
     """The worker's side: load the tasks that come in on standard input."""
-    is_stopped = threading.Event()
 
     def stop(number: int, frame: object) -> None:
         # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        is_stopped.set()
+        faults.STOPPED.set()
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, stop)
@@ -252,7 +252,7 @@ def main() -> None:
     except TracedbError as error:
         sys.exit(f"tracedb: error: {error}")
     except BaseException:  # what a query that was cut off leaves behind may fail in many ways on its way out
-        if not is_stopped.is_set():
+        if not faults.STOPPED.is_set():
             raise
         os._exit(130)
     finally:
@@ -292,6 +292,11 @@ def _serve_parent() -> None:
         group = [_task_from_json(fields) for fields in json.loads(line)]
         try:
             outcomes = load(group, request, known, lambda done: say({"progress": done}), turn)
-            say({"outcomes": [_outcome_to_json(outcome) for outcome in outcomes]})
         except DatabaseBusy as error:
             say({"busy": str(error)})
+            continue
+        except Exception as error:  # the parent goes on with other files
+            if isinstance(error, BrokenPipeError) or faults.is_interrupt(error):
+                raise
+            outcomes = [_failed(task, faults.one_line(error, task.source)) for task in group]
+        say({"outcomes": [_outcome_to_json(outcome) for outcome in outcomes]})

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
-from tracedb import ingester
+from tracedb import ingester, schema
 from tracedb.ingester import Capture, Options, Registered, Rows
 
 
@@ -48,3 +49,32 @@ def register(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, Any]) -> None:
     known = ingester.registered()
     fakes = [Registered(name, "fakes", "1.0", FakeEntry(item)) for name, item in found]  # type: ignore[arg-type]
     monkeypatch.setattr("tracedb.ingester.registered", lambda: [*known, *fakes])
+
+
+class Failing(Fake):
+    """An ingester that fails on files by their content and gives an empty capture for all others."""
+
+    def __init__(self, name: str, errors: dict[str, BaseException], where: str) -> None:
+        """``errors``: by content. ``where``: find, begin, first or later: which call fails."""
+        super().__init__(name, f".{name}")
+        self._errors = errors
+        self._where = where
+
+    def _fail(self, path: Path, where: str) -> None:
+        error = self._errors.get(path.read_text())
+        if where == self._where and error is not None:
+            raise error
+
+    def find(self, files: Sequence[Path]) -> Iterable[Capture]:
+        for capture in super().find(files):
+            self._fail(capture.files[0], "find")
+            yield capture
+
+    def begin(self, capture: Capture, options: Options) -> Any:
+        self._fail(capture.files[0], "begin")
+
+    def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
+        self._fail(capture.files[0], "first")
+        yield Rows("launch", schema.arrow("launch").empty_table())
+        self._fail(capture.files[0], "later")
+        yield Rows("capture", pa.table({"events_read": [0], "events_skipped": [0], "rows_written": [0]}))

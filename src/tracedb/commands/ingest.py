@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.commands.options import database_option, detail, note, output_options, verbosity, warn
+from tracedb.commands.options import database_option, detail, fault, note, output_options, verbosity, warn
 from tracedb.errors import TracedbError, UsageError
+from tracedb.faults import is_interrupt
 
 if TYPE_CHECKING:
     from tracedb.ingester import Begun
@@ -102,13 +103,17 @@ def ingest(
         from tracedb.output import write
 
         write(_plan(found, db), form, out)
+        if found.failed:
+            _tell_failures(found.failures())
+            raise TracedbError(f"{len(found.failed)} files could not be looked at; the others would be read")
         return
-    if not found.tasks:
+    if not found.tasks and not found.failed:
         raise TracedbError(
             f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
         )
     with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
-        outcomes, unfinished = _load(found, request, workers, progress)
+        outcomes, unfinished = _load(found, request, workers, progress) if found.tasks else ([], None)
+    outcomes += found.failures()
     outcomes.sort(key=lambda outcome: str(outcome.path))
     from tracedb.output import write
 
@@ -149,8 +154,10 @@ def _begin(task: Task, request: Request, progress: Callable[[int], None]) -> Beg
         return None
     try:
         return source.begin(task.capture, tasks.options_of(request, progress))
-    except OSError:
-        return None  # it is met again, and told of, where the capture is loaded
+    except Exception as error:  # it is met again, and told of, where the capture is loaded
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
+        return None
 
 
 def _named(paths: tuple[Path, ...]) -> str:
@@ -233,11 +240,16 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     return answer
 
 
+def _tell_failures(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.error:
+            fault(f"{outcome.path}: {outcome.error}", 1)
+
+
 def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
     """Say in words what happened; raise where the exit code must not be 0."""
     for outcome in outcomes:
-        if outcome.error:
-            click.echo(f"tracedb: error: {outcome.path}: {outcome.error}", err=True)
+        _tell_failures([outcome])
         for item in outcome.loaded:
             for code, severity, count, text in item.issues:
                 if severity == "warning":
