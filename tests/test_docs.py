@@ -278,3 +278,22 @@ def test_the_trace_maker_records(tmp_path: Path) -> None:
     subprocess.run([sys.executable, script, str(path), "--width", "32"], check=True, capture_output=True)
     names = {event.get("name") for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]}
     assert {"forward", "backward", "optimizer", "ProfilerStep#1"} <= names
+
+
+def test_the_site_lists_every_page() -> None:
+    """Each page of ``docs/`` is in the navigation of ``mkdocs.yml``, and nothing else is."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r": ([\w-]+\.md)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_workflows_and_hooks_run_what_there_is() -> None:
+    """CI runs the repository's own script and target; hooks run files and programs that exist."""
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert re.findall(r"- run: (.+)", workflow) == ["bash .ci/run", "make test"]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = re.findall(r"entry: \.venv/bin/(\S+)(?: (\S+\.py))?", hooks)
+    assert len(entries) == 5
+    for program, script in entries:
+        assert shutil.which(program) is not None
+        assert not script or (ROOT / script).is_file()

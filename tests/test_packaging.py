@@ -151,7 +151,7 @@ def test_entry_points(wheel: zipfile.ZipFile) -> None:
     points = configparser.ConfigParser()
     points.read_string(info(wheel, "entry_points.txt"))
     assert {section: dict(points[section]) for section in points.sections()} == {
-        "console_scripts": {"tracedb": "tracedb.cli:main"},
+        "console_scripts": {"tracedb": "tracedb.cli:main", "tracedb-gpu": "tracedb.cli:main"},
         "tracedb.ingesters": INGESTERS,
     }
 
