@@ -6,7 +6,9 @@ repeats the pieces line by line, and is read for what they do not hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,30 +18,38 @@ from tracedb_samples.names import NAME, Header, Sweep, header_of, sweep_of
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 FIRST_BYTES = 4096
 STATISTIC = "span_trimmed_mean"
 
+LONGEST_LINE = 1 << 16
+"""Of a longer line each piece of this length counts as one, of which none is a record."""
+BATCH_LINES = 50_000
+
 LINES = """
 INSERT INTO sample_line
-SELECT row_number() OVER () AS line, $is_whole AS is_whole, {shape} AS shape, {times} AS times
-FROM read_csv($path, auto_detect = false, header = true, delim = ',', quote = '"', escape = '"',
-    null_padding = true, strict_mode = false, ignore_errors = true, columns = {columns})
+SELECT
+    line, $is_whole AS is_whole, len(field) AS fields, {columns} AS columns,
+    CASE WHEN len(field) = {columns} THEN {shape} ELSE {no_shape} END AS shape,
+    CASE WHEN len(field) = {columns} THEN {times} ELSE {no_times} END AS times
+FROM (SELECT line, string_split(text, ',') AS field FROM sample_text)
 """
 SORTED = """
 CREATE OR REPLACE TEMP TABLE sample_time AS
 WITH line AS (
     SELECT
-        line, is_whole, shape, times,
+        *,
         is_whole AND row_number() OVER (PARTITION BY is_whole, shape, times ORDER BY line)
             <= count(*) FILTER (NOT is_whole) OVER (PARTITION BY shape, times) AS is_repeated
     FROM sample_line
 )
 SELECT
-    line, is_whole, is_repeated, shape, entry.key AS pass, round(entry.value * 1000) AS time_ns,
+    line, is_whole, fields, columns, shape, entry.key AS pass, round(entry.value * 1000) AS time_ns,
     coalesce(entry.value > 0 AND entry.value < 1e15, false)
-        AND NOT list_contains([v IS NULL FOR v IN map_values(shape)], true) AS is_sound
-FROM (SELECT line, is_whole, is_repeated, shape, unnest(map_entries(times)) AS entry FROM line)
+        AND NOT list_contains([v IS NULL FOR v IN map_values(shape)], true) AS is_sound,
+    is_repeated AND is_sound AS is_repeated
+FROM (SELECT * EXCLUDE (times), unnest(map_entries(times)) AS entry FROM line)
 """
 SAMPLES = """
 SELECT
@@ -51,8 +61,12 @@ FROM sample_time WHERE is_sound AND NOT is_repeated
 ISSUES = """
 SELECT
     'line_unreadable' AS code, 'warning' AS severity, count(*) AS count, count(*) AS skipped,
-    'times or shapes that are no numbers' AS detail
-FROM sample_time WHERE NOT is_sound AND NOT is_repeated HAVING count(*) > 0
+    'times or shapes that are no numbers' || coalesce(
+        '; the header has ' || arg_min(columns, line) FILTER (fields <> columns) || ' columns, line '
+        || min(line) FILTER (fields <> columns) || ' has ' || arg_min(fields, line) FILTER (fields <> columns)
+        || ' fields', ''
+    ) AS detail
+FROM sample_time WHERE NOT is_sound HAVING count(*) > 0
 UNION ALL
 SELECT
     'sample_repeated' AS code, 'note' AS severity, count(*) AS count, count(*) AS skipped,
@@ -95,7 +109,8 @@ class SamplesIngester:
         sweeps = [sweep_of(path) for path in capture.files]
         scratch.execute(
             """CREATE OR REPLACE TEMP TABLE sample_line
-            (line BIGINT, is_whole BOOLEAN, shape MAP(VARCHAR, BIGINT), times MAP(VARCHAR, DOUBLE))"""
+            (line BIGINT, is_whole BOOLEAN, fields BIGINT, columns BIGINT, shape MAP(VARCHAR, BIGINT),
+            times MAP(VARCHAR, DOUBLE))"""
         )
         for path, sweep in zip(capture.files, sweeps, strict=True):
             _load(scratch, path, sweep)
@@ -125,12 +140,42 @@ def _header(path: Path) -> Header | None:
 
 
 def _load(scratch: duckdb.DuckDBPyConnection, path: Path, sweep: Sweep) -> None:
+    """Put every line down, also one that is no record: no reader of CSV stands between, which may pass over lines."""
     header = _header(path)
     if header is None:
         raise ReadError("its first line is no longer that of a sampling file")
-    number = "try_cast(try_cast({} AS DOUBLE) AS BIGINT)"
-    shape = ", ".join(f"'{name}': " + number.format(f'"{column}"') for column, name in header.parameters)
-    times = ", ".join(f"'{name}': try_cast(\"{column}\" AS DOUBLE)" for column, name in header.times)
-    columns = ", ".join(f"'{column}': 'VARCHAR'" for column in header.columns)
-    text = LINES.format(shape=f"MAP {{{shape}}}", times=f"MAP {{{times}}}", columns=f"{{{columns}}}")
-    scratch.execute(text, {"path": str(path), "is_whole": not sweep.piece})
+    value = "try_cast(trim(field[{}], ' \"') AS DOUBLE)"
+    place = {column: number for number, column in enumerate(header.columns, 1)}
+    shape = {name: f"try_cast({value.format(place[column])} AS BIGINT)" for column, name in header.parameters}
+    times = {name: value.format(place[column]) for column, name in header.times}
+    text = LINES.format(
+        columns=len(header.columns),
+        shape=_map(shape),
+        times=_map(times),
+        no_shape=_map(dict.fromkeys(shape, "NULL::BIGINT")),
+        no_times=_map(dict.fromkeys(times, "NULL::DOUBLE")),
+    )
+    for batch in _lines(path):
+        scratch.register("sample_text", batch)
+        scratch.execute(text, {"is_whole": not sweep.piece})
+        scratch.unregister("sample_text")
+
+
+def _map(values: Mapping[str, str]) -> str:
+    """Return a map in SQL."""
+    entries = ", ".join(f"'{name}': {value}" for name, value in values.items())
+    return f"MAP {{{entries}}}"
+
+
+def _lines(path: Path) -> Iterator[pa.Table]:
+    """Yield the lines after the header with their numbers, bytes that are no UTF-8 replaced; empty ones are none."""
+    import pyarrow as pa
+
+    with path.open("rb") as file:
+        file.readline(FIRST_BYTES)
+        numbered = enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 2)
+        filled = ((number, line.decode(errors="replace").strip()) for number, line in numbered)
+        records = ((number, text) for number, text in filled if text)
+        while batch := list(islice(records, BATCH_LINES)):
+            numbers, texts = zip(*batch, strict=True)
+            yield pa.table({"line": pa.array(numbers, pa.int64()), "text": pa.array(texts, pa.string())})

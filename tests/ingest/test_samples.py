@@ -92,6 +92,39 @@ def test_bad_lines_are_accounted_and_named(tmp_path: Path) -> None:
     assert ingest(path, db=tmp_path / "u.duckdb", flags=["--strict"]).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"2048,\xff\xfe,4,20.5",  # no UTF-8
+        b"2048,\xe2\x82,4,20.5",  # a character cut short
+        b"2048,2,4,20.5,9,9",  # more fields than columns
+        b'2048,"2,4,20.5',  # a quote that is never closed
+        b"20\x0048,2,4,20.5",
+        b"2048",
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_no_line_is_without_account(line: bytes, end: bytes, tmp_path: Path) -> None:
+    lines = [b"shape,nodes,GPUsPerNode,dur(us)", b"1024,2,4,10.5", line, b"4096,2,4,30.5", b""]
+    path = tmp_path / "X_allreduce_fp16.csv"
+    path.write_bytes(end.join(lines))
+    db = tmp_path / "t.duckdb"
+    ingest(path, db=db)
+    ((read, skipped, status),) = ask(db, "SELECT events_read, events_skipped, status FROM capture")
+    lost = ask(db, "SELECT code, severity, skipped FROM ingest_issue")
+    assert (read, skipped, status, lost) == (3, 1, "repaired", [("line_unreadable", "warning", 1)])
+    assert ask(db, "SELECT shape['elements'] FROM operator_sample ORDER BY ALL") == [(1024,), (4096,)]
+    assert ingest(path, db=tmp_path / "u.duckdb", flags=["--strict"]).exit_code == 1
+
+
+def test_other_numbers_of_fields_are_said(tmp_path: Path) -> None:
+    written(tmp_path, "X_p2p_fp16.csv", "shape,nodes,GPUsPerNode,dur(us)\n\n8,1,2,1.5\n8,1,2,1.5,9\n")
+    db = tmp_path / "t.duckdb"
+    ingest(tmp_path, db=db)
+    ((detail,),) = ask(db, "SELECT detail FROM ingest_issue")
+    assert detail.endswith("; the header has 4 columns, line 4 has 5 fields")
+
+
 def test_a_name_that_says_no_gpu_is_refused_in_one_line(tmp_path: Path) -> None:
     result = ingest(written(tmp_path, "linear1.csv", OPERATOR), db=tmp_path / "t.duckdb")
     assert result.exit_code == 1
