@@ -144,7 +144,7 @@ def _load(scratch: duckdb.DuckDBPyConnection, path: Path, sweep: Sweep) -> None:
     header = _header(path)
     if header is None:
         raise ReadError("its first line is no longer that of a sampling file")
-    value = "try_cast(trim(field[{}], ' \"') AS DOUBLE)"
+    value = """try_cast(regexp_replace(field[{}], '^"(.*)"$', '\\1') AS DOUBLE)"""
     place = {column: number for number, column in enumerate(header.columns, 1)}
     shape = {name: f"try_cast({value.format(place[column])} AS BIGINT)" for column, name in header.parameters}
     times = {name: value.format(place[column]) for column, name in header.times}
