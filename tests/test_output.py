@@ -153,7 +153,7 @@ class TestFiles:
         assert out.read_text() == "before"
 
     def test_a_folder_that_is_not_there_is_one_line(self, tmp_path: Path) -> None:
-        with pytest.raises(TracedbError, match="cannot be written: No such file"):
+        with pytest.raises(TracedbError, match="cannot be written: there is no folder"):
             write(sample(), "csv", tmp_path / "none" / "a.csv")
 
 

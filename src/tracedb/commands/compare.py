@@ -50,7 +50,7 @@ def compare(
     """
     from tracedb import comparison
     from tracedb.errors import UsageError
-    from tracedb.output import choose_format, write
+    from tracedb.output import choose_format, refuse, write
 
     if len(sides) < 2:
         raise UsageError("compare needs two sides or more")
@@ -60,6 +60,7 @@ def compare(
         raise UsageError(f"--baseline {baseline} is none of the sides: {', '.join(sides)}")
     gates = [comparison.gate(text) for text in limits]
     form = choose_format(format_name, out)
+    refuse(out, db, [Path(side) for side in sides])
     if top is None:
         top = 10 if form in ("table", "markdown", "html") else 0
     first = sides.index(baseline) if baseline is not None else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.commands.options import database_option, note
+from tracedb.commands.options import database_option, note, output_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -54,14 +54,7 @@ def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str
     metavar="A,B",
     help="What rocprofv3 is to write. [default: csv,json]",
 )
-@click.option(
-    "-o",
-    "--output",
-    "out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"Write there, not to stdout; the kernels' names go beside it, into FILE's stem with {LIST_SUFFIX}.",
-)
+@output_option(f"Write there, not to stdout; the kernels' names go beside it, into FILE's stem with {LIST_SUFFIX}.")
 def rocprof_yaml(
     db: Path,
     report_name: str,
@@ -80,7 +73,8 @@ def rocprof_yaml(
     """
     from tracedb import database, reports, rocprof_input
     from tracedb import report as engine
-    from tracedb.errors import NotCaptured, TracedbError
+    from tracedb.errors import NotCaptured
+    from tracedb.output import refuse, write_text
     from tracedb.selection import Filters
 
     found = reports.find(report_name)
@@ -95,9 +89,7 @@ def rocprof_yaml(
         click.echo(text, nl=False)
         return
     beside = out.with_name(out.stem + LIST_SUFFIX)
-    try:
-        out.write_text(text, encoding="utf-8")
-        beside.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-    except OSError as error:
-        raise TracedbError(f"{out}: cannot be written ({error.strerror})") from error
+    refuse(beside, db, [out])
+    for path, content in ((out, text), (beside, "".join(f"{name}\n" for name in names))):
+        write_text(content, path)
     note(f"{len(names)} kernels: {out}, names in {beside}; run rocprofv3 -i {out} -- PROGRAM")

@@ -53,10 +53,11 @@ def fit(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from tracedb.database import open_read_only
-    from tracedb.output import choose_format, write
+    from tracedb.output import choose_format, refuse, write
     from tracedb.regress import dataset, fitting, store
 
     form = choose_format(format_name, out)
+    refuse(out, db, store.files(models))
     with open_read_only(db) as connection:
         tables = _chosen(dataset.tables(connection), operators)
     fitted = []

@@ -74,7 +74,7 @@ def ingest(
         "OPENBLAS_NUM_THREADS", "1"
     )  # numpy's threads spin at its import, and nothing here needs them
     from tracedb import discovery, labels, tasks
-    from tracedb.output import choose_format
+    from tracedb.output import choose_format, refuse
     from tracedb.progress import bar
 
     form = choose_format(format_name, out)
@@ -98,6 +98,7 @@ def ingest(
         memory_events=memory_events,
         cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores,
     )
+    refuse(out, db, [path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates)])
     _list_unrecognised(found)
     if dry_run:
         from tracedb.output import write

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,16 +59,34 @@ def database_option(command: F) -> F:
     )(command)
 
 
+def output_option(help_text: str) -> Callable[[F], F]:
+    """Add ``-o``; the command gets ``out``, which is neither the database nor any other file that an option names."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def guarded(*args: Any, **values: Any) -> Any:
+            from tracedb.output.destination import refuse
+
+            named = [path for name, value in values.items() if name not in ("db", "out") for path in _paths(value)]
+            refuse(values["out"], values.get("db"), named)
+            return command(*args, **values)
+
+        option = click.option("-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE", help=help_text)
+        return option(guarded)  # type: ignore[return-value]
+
+    return decorate
+
+
+def _paths(value: object) -> list[Path]:
+    """Return the paths that a command's argument holds."""
+    if isinstance(value, Path):
+        return [value]
+    return [item for item in value if isinstance(item, Path)] if isinstance(value, tuple) else []
+
+
 def output_options(command: F) -> F:
-    """Add ``--format`` and ``-o``; the command gets ``format_name`` and ``out``."""
-    command = click.option(
-        "-o",
-        "--output",
-        "out",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write there, not to stdout.",
-    )(command)
+    """Add ``--format`` and ``-o``; the command gets ``format_name`` and ``out`` (see ``output_option``)."""
+    command = output_option("Write there, not to stdout.")(command)
     return click.option(
         "--format",
         "format_name",

@@ -77,12 +77,14 @@ def predict(
     Matrix products of a step in fp16 (--step with JSON) are priced on NaN operands, on which an H100 is faster: weights
     in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
     """
+    from tracedb.discovery import discover
     from tracedb.errors import UsageError
-    from tracedb.output import choose_format, write
-    from tracedb.regress import load
+    from tracedb.output import choose_format, refuse, write
+    from tracedb.regress import load, store
     from tracedb.regress.predict import of_shape, parse_shape
 
     form = choose_format(format_name, out)
+    refuse(out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])])
     loaded = load(models)
     if (operator is None) != (shape is None):
         raise UsageError("--operator and --shape go together; without both, every sample of --db is predicted")

@@ -1,7 +1,19 @@
 """An answer in the form that was asked for."""
 
 from tracedb.output.answer import Answer, Column, about, from_rows, from_sql
+from tracedb.output.destination import refuse
 from tracedb.output.shape import Show
-from tracedb.output.write import choose_format, write
+from tracedb.output.write import choose_format, write, write_text
 
-__all__ = ["Answer", "Column", "Show", "about", "choose_format", "from_rows", "from_sql", "write"]
+__all__ = [
+    "Answer",
+    "Column",
+    "Show",
+    "about",
+    "choose_format",
+    "from_rows",
+    "from_sql",
+    "refuse",
+    "write",
+    "write_text",
+]

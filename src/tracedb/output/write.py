@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from tracedb.errors import OutputFault, TracedbError, UsageError
 from tracedb.output.answer import Answer
+from tracedb.output.destination import replacing
 from tracedb.output.files import write_parquet, write_xlsx
 from tracedb.output.text import write_csv, write_json, write_ndjson
 
@@ -52,6 +54,7 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
     """Write an answer to ``out`` or stdout; return how many columns a table had no room for.
 
     A file appears only when it is whole. Raises ``TracedbError`` where that fails, for stdout ``OutputFault``.
+    Whether ``out`` is a file that the command reads is to be found out before (``destination.refuse``).
     """
     if out is None:
         if sys.stdout is None:  # closed by the caller: >&-
@@ -67,28 +70,32 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
         finally:
             stream.detach()
         return left
+    with _told(out), replacing(out) as aside:
+        if format_name in _BINARY:
+            _BINARY[format_name](answer, aside)
+            return 0
+        with _opened(aside) as target:
+            return _write_text(answer, format_name, target)
+
+
+def write_text(text: str, out: Path) -> None:
+    """Write a file of text, which appears only when it is whole. Raises ``TracedbError`` where that fails."""
+    with _told(out), replacing(out) as aside, _opened(aside) as target:
+        target.write(text)
+
+
+@contextmanager
+def _told(out: Path) -> Iterator[None]:
     try:
-        return _write_file(answer, format_name, out)
+        yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise TracedbError(f"{out}: cannot be written: {error.strerror or error}") from error
 
 
-def _write_file(answer: Answer, format_name: str, out: Path) -> int:
-    is_special = out.exists() and not out.is_file()  # /dev/stdout, a pipe
-    aside = out if is_special else out.with_name(f".{out.name}.part")
-    try:
-        if format_name in _BINARY:
-            _BINARY[format_name](answer, aside)
-            left = 0
-        else:
-            with aside.open("w", encoding="utf-8", newline="") as target:
-                left = _write_text(answer, format_name, target)
-        if not is_special:
-            aside.replace(out)
-    finally:
-        if not is_special:
-            aside.unlink(missing_ok=True)
-    return left
+def _opened(path: Path) -> TextIO:
+    return path.open("a", encoding="utf-8", newline="")  # what stdout leads to is added to, never cut
 
 
 def _write_text(answer: Answer, format_name: str, target: TextIO) -> int:

@@ -23,6 +23,11 @@ FORMAT = 1
 DESCRIPTION, NUMBERS = "models.json", "models.npz"
 
 
+def files(folder: Path) -> list[Path]:
+    """Return the files that models are kept in."""
+    return [folder / DESCRIPTION, folder / NUMBERS]
+
+
 def save(folder: Path, models: Sequence[Model], facts: Mapping[str, Any]) -> None:
     """Write models; ``facts``: what is said of all of them. Each file replaces the one before as a whole."""
     folder.mkdir(parents=True, exist_ok=True)

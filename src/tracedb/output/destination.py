@@ -1,0 +1,135 @@
+"""The file that an answer is written to: never one that the command reads, and either whole or as it was before."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tracedb.errors import TracedbError
+from tracedb.spill import spill_folder
+
+DUCKDB_MAGIC = b"DUCK"  # at byte 8
+ADVICE = "give -o another name"
+
+
+def refuse(out: Path | None, database: Path | None = None, inputs: Iterable[Path] = ()) -> None:
+    """Raise ``TracedbError`` where ``out``, or stdout for None, is the database, a file of its own, or an input.
+
+    Files are compared by identity, so that links and other spellings of a path are found; files that do not exist yet
+    by their folder's identity and their name.
+    """
+    found = _state(out)
+    if out is None and (found is None or not stat.S_ISREG(found.st_mode)):
+        return
+    named = "standard output" if out is None else str(out)
+    if database is not None and _is_database(out, found, database):
+        raise TracedbError(f"{named} is the database {database}, which an answer would replace; {ADVICE}")
+    for path in inputs:
+        if _is_same(out, found, path):
+            raise TracedbError(f"{named} is {path}, which this command reads and an answer would replace; {ADVICE}")
+    if out is not None and found is not None and stat.S_ISREG(found.st_mode) and _holds_duckdb(out):
+        raise TracedbError(f"{out} is a DuckDB database, which an answer would replace; {ADVICE}")
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """Yield a path in the folder of ``out`` to write to; it takes the place of ``out`` at the end of the block.
+
+    Where the block raises, ``out`` is as it was. A pipe, a device, or the file that is stdout is yielded itself. Raises
+    ``TracedbError`` where the folder is missing or takes no files.
+    """
+    before = _state(out)
+    if before is not None and _is_stream(before):
+        yield out
+        return
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise TracedbError(f"{out} is a folder; name a file in it with -o")
+    target = Path(os.path.realpath(out))  # a link stays one
+    folder = target.parent
+    if not folder.is_dir():
+        raise TracedbError(f"{out}: cannot be written: there is no folder {folder}")
+    with _room(folder, target) as room:
+        aside = Path(room) / target.name
+        yield aside
+        if before is not None:
+            with suppress(OSError):
+                aside.chmod(stat.S_IMODE(before.st_mode))
+        aside.replace(target)
+
+
+@contextmanager
+def _room(folder: Path, target: Path) -> Iterator[str]:
+    """Give a private folder in ``folder``."""
+    try:
+        made = spill_folder(target)
+        room = made.__enter__()
+    except OSError as error:
+        raise TracedbError(f"{target}: the folder {folder} cannot be written: {error.strerror}") from error
+    try:
+        yield room
+    finally:
+        made.__exit__(*sys.exc_info())
+
+
+def _state(out: Path | None) -> os.stat_result | None:
+    """Return what there is at ``out``, of None at stdout; None where nothing is."""
+    try:
+        return os.fstat(1) if out is None else out.stat()
+    except OSError:
+        return None
+
+
+def _is_stream(found: os.stat_result) -> bool:
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return True
+    for number in (1, 2):  # -o /dev/stdout, which leads to a file
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(number), found):
+                return True
+    return False
+
+
+def _is_same(out: Path | None, found: os.stat_result | None, path: Path) -> bool:
+    there = _state(path)
+    if found is not None and there is not None:
+        return os.path.samestat(found, there)
+    return found is None and there is None and out is not None and _place(out) == _place(path)
+
+
+def _is_database(out: Path | None, found: os.stat_result | None, database: Path) -> bool:
+    """Whether it is the database or its log, of which there may be one under the path as given or as resolved."""
+    if _is_same(out, found, database):
+        return True
+    for path in (database, Path(os.path.realpath(database))):
+        log = path.with_name(path.name + ".wal")
+        if _is_same(out, found, log):
+            return True
+        if out is not None:
+            (folder, name), (beside, start) = _place(out), _place(log.parent / log.name)
+            if folder == beside and name.startswith(start):
+                return True
+    return False
+
+
+def _place(path: Path) -> tuple[object, str]:
+    """Return which folder a path leads into, and the name there in a form that case and accents do not change."""
+    real = Path(os.path.realpath(path))
+    name = unicodedata.normalize("NFC", real.name).casefold()
+    try:
+        folder = real.parent.stat()
+    except OSError:
+        return str(real.parent), name
+    return (folder.st_dev, folder.st_ino), name
+
+
+def _holds_duckdb(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == DUCKDB_MAGIC
+    except OSError:
+        return False
