@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 import zipfile
 from collections.abc import Sequence
 from datetime import datetime
@@ -209,6 +210,29 @@ class TestEyes:
         left = write_table(answer, target)
         assert left > 0
         assert max(len(line) for line in target.getvalue().splitlines()) <= 40
+
+    def test_a_table_stands_on_its_rule_and_wide_letters_take_two_places(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR"), Column("n", "BIGINT")], [("日本", 7), ("a\x1b[2Jb", None)])
+        answer.shows = [Show(("name",), ""), Show(("n",), "two words", "raw")]
+        assert text_of(write_table, answer).splitlines() == [
+            " " * 10 + "two",
+            " " * 8 + "words",
+            "─" * 13,
+            "日本" + " " * 8 + "7",
+            "a\N{REPLACEMENT CHARACTER}[2Jb" + " " * 6 + "\N{EN DASH}",
+        ]
+
+    def test_a_long_table_takes_no_longer_than_a_long_csv_by_far(self) -> None:
+        rows = [(f"kernel_{n % 50}", n, n * 7, "x" * (n % 90)) for n in range(20_000)]
+        names = ("name", "start_ns", "duration_ns", "note")
+        kinds = ("VARCHAR", "BIGINT", "BIGINT", "VARCHAR")
+        took = {}
+        for form in (write_csv, write_table, write_markdown, write_html):
+            begun = time.process_time()
+            written = text_of(form, from_rows([Column(*pair) for pair in zip(names, kinds, strict=True)], rows))
+            took[form] = time.process_time() - begun
+            assert written.count("kernel_7") >= 400
+        assert max(took.values()) < 10 * max(took[write_csv], 0.1)
 
     def test_terminal_codes_in_names_do_nothing(self) -> None:
         answer = from_rows([Column("name", "VARCHAR")], [("\x1b[2J[red]x\u202e",)])

@@ -7,13 +7,10 @@ import shutil
 import textwrap
 from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from tracedb.output.answer import Answer
+from tracedb.output.names import visible
 from tracedb.output.shape import Strip, strips
 
 DEFAULT_WIDTH = 100
@@ -58,6 +55,8 @@ def fit(made: list[Strip], width: int) -> tuple[list[Strip], int]:
 def _cut(kept: list[Strip], room: int) -> bool:
     """Shorten the texts of the widest columns until all fit into ``room``; say whether that was possible."""
     widths = [_natural(strip) for strip in kept]
+    if sum(widths) <= room:
+        return True
     floors = [
         min(wide, max(strip.floor, _longest_word(strip))) if strip.shorten else wide
         for strip, wide in zip(kept, widths, strict=True)
@@ -69,38 +68,44 @@ def _cut(kept: list[Strip], room: int) -> bool:
         widest = max(over, key=lambda at: (widths[at], at))
         widths[widest] -= 1
     for strip, wide in zip(kept, widths, strict=True):
-        if strip.shorten and any(cell_len(cell) > wide for cell in strip.cells):
+        if strip.shorten and any(_width(cell) > wide for cell in strip.cells):
             strip.cells = strip.shorten(strip.cells, wide)
     return True
 
 
 def _natural(strip: Strip) -> int:
-    return max([_longest_word(strip), *(cell_len(cell) for cell in strip.cells)])
+    return max(_longest_word(strip), max(map(_width, strip.cells), default=0))
 
 
 def _longest_word(strip: Strip) -> int:
-    return max((cell_len(word) for word in strip.header.split()), default=1)
+    return max((_width(word) for word in strip.header.split()), default=1)
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def _render(kept: list[Strip], gap: int, colour: bool) -> str:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0), collapse_padding=False)
-    widths = []
+    """Return header, rule and rows; a long answer has tens of thousands of these, so each is one join."""
+    between = " " * gap
+    columns, headers = [], []
     for strip in kept:
-        wide = _natural(strip)
-        widths.append(wide)
-        header = Text("\n".join(textwrap.wrap(strip.header, wide, break_long_words=False)))
-        justify = "right" if strip.right else "left"
-        table.add_column(header, justify=justify, width=wide, no_wrap=True, vertical="bottom")  # type: ignore[arg-type]
-    for cells in zip(*(strip.cells for strip in kept), strict=True):
-        table.add_row(*(Text(cell) for cell in cells))
-    console = Console(
-        width=sum(widths) + gap * len(widths) + 2,
-        force_terminal=colour,
-        no_color=not colour,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines()) if not colour else captured.get()
+        cells = [visible(cell) for cell in strip.cells]
+        wide = max(_longest_word(strip), max(map(_width, cells), default=0))
+        headers.append(_padded(textwrap.wrap(strip.header, wide, break_long_words=False) or [""], wide, strip.right))
+        columns.append(_padded(cells, wide, strip.right))
+    most = max(map(len, headers), default=0)
+    for header in headers:  # they stand on the rule
+        header[:0] = [" " * _width(header[0])] * (most - len(header))
+    top = [between.join(words).rstrip() for words in zip(*headers, strict=True)]
+    rule = "─" * (sum(_width(header[-1]) for header in headers) + gap * (len(headers) - 1))
+    lines = [f"\x1b[1m{line}\x1b[0m" if colour else line for line in top]
+    lines.append(rule)
+    lines += [between.join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    return "".join(line + "\n" for line in lines)
+
+
+def _padded(texts: list[str], wide: int, right: bool) -> list[str]:
+    gaps = [" " * (wide - _width(text)) for text in texts]
+    return [space + text if right else text + space for text, space in zip(texts, gaps, strict=True)]
