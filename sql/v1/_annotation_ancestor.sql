@@ -1,9 +1,10 @@
--- Which ranges a range lies in, itself included.
--- Grain: range × enclosing range. UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
+-- Which ranges a range lies in, itself included, of the ranges that are the innermost ones around GPU events.
+-- Grain: range × enclosing range. Others are left out since pushes without a pop nest as deep as there are ranges.
+-- UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
 CREATE VIEW v1._annotation_ancestor AS
 WITH RECURSIVE chain AS (
-    SELECT a.capture_id, a.annotation_id, a.annotation_id AS ancestor_id
-    FROM main.annotation AS a
+    SELECT m.capture_id, m.annotation_id, m.annotation_id AS ancestor_id
+    FROM main.annotation_kernel AS m
     UNION
     SELECT c.capture_id, c.annotation_id, a.parent_id AS ancestor_id
     FROM chain AS c
