@@ -110,7 +110,8 @@ CREATE TABLE main.kernel_event (
     group_size INTEGER,
     group_ranks VARCHAR,
     sequence BIGINT,
-    is_counted BOOLEAN
+    is_counted BOOLEAN,
+    time_fault VARCHAR
 );
 COMMENT ON TABLE main.kernel_event IS 'One GPU activity: a kernel, a copy, a memset or a graph replay recorded as a whole.';
 COMMENT ON COLUMN main.kernel_event.capture_id IS 'Capture.';
@@ -151,6 +152,7 @@ COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, 
 COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collective in its group.';
 
 COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were read during this dispatch: its duration is then not that of a plain run. NULL where counters are not known of.';
+COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
 
 CREATE TABLE main.launch (
     capture_id INTEGER NOT NULL,
@@ -160,7 +162,8 @@ CREATE TABLE main.launch (
     process_id BIGINT,
     thread_id BIGINT,
     start_ns BIGINT NOT NULL,
-    duration_ns BIGINT NOT NULL CHECK (duration_ns >= 0)
+    duration_ns BIGINT NOT NULL CHECK (duration_ns >= 0),
+    time_fault VARCHAR
 );
 COMMENT ON TABLE main.launch IS 'One runtime or driver API call.';
 COMMENT ON COLUMN main.launch.capture_id IS 'Capture.';
@@ -171,6 +174,7 @@ COMMENT ON COLUMN main.launch.process_id IS 'Process that called.';
 COMMENT ON COLUMN main.launch.thread_id IS 'Thread that called.';
 COMMENT ON COLUMN main.launch.start_ns IS 'Start of the call, in ns on the capture''s clock.';
 COMMENT ON COLUMN main.launch.duration_ns IS 'Duration of the call, in ns.';
+COMMENT ON COLUMN main.launch.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
 
 CREATE TABLE main.op (
     capture_id INTEGER NOT NULL,
@@ -219,7 +223,8 @@ CREATE TABLE main.annotation (
     duration_ns BIGINT CHECK (duration_ns >= 0),
     is_open BOOLEAN NOT NULL DEFAULT false,
     parent_id BIGINT,
-    depth INTEGER
+    depth INTEGER,
+    time_fault VARCHAR
 );
 COMMENT ON TABLE main.annotation IS 'One NVTX, roctx or record_function range or mark.';
 COMMENT ON COLUMN main.annotation.capture_id IS 'Capture.';
@@ -236,6 +241,7 @@ COMMENT ON COLUMN main.annotation.duration_ns IS 'Duration, in ns; NULL for a ma
 COMMENT ON COLUMN main.annotation.is_open IS 'Whether the range was still open when the capture ended.';
 COMMENT ON COLUMN main.annotation.parent_id IS 'Nearest range on the same thread that contains it; NULL at the top.';
 COMMENT ON COLUMN main.annotation.depth IS 'Number of enclosing ranges on the thread; 0 at the top.';
+COMMENT ON COLUMN main.annotation.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
 
 CREATE TABLE main.annotation_kernel (
     capture_id INTEGER NOT NULL,
@@ -282,6 +288,34 @@ COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls that
 COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of them, in ns.';
 COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median over calls of the difference of ends that is left after correction, in ns.';
 COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS 'The 99th percentile of that difference, in ns.';
+
+CREATE TABLE main.time_bound (
+    name VARCHAR NOT NULL,
+    limit_ns BIGINT NOT NULL CHECK (limit_ns > 0),
+    applied_ns BIGINT
+);
+COMMENT ON TABLE main.time_bound IS 'Bounds beyond which times cannot be true. Set limit_ns (UPDATE, or tracedb ingest --time-bound): the next ingest into the file judges every capture anew.';
+COMMENT ON COLUMN main.time_bound.name IS 'before_launch, after_launch, far, far_without_calls or capture; docs/ingest.md says what each bounds.';
+COMMENT ON COLUMN main.time_bound.limit_ns IS 'The bound, in ns.';
+COMMENT ON COLUMN main.time_bound.applied_ns IS 'The bound by which time_fault and clock_fault of this file were worked out, in ns; NULL where none was yet.';
+INSERT INTO main.time_bound (name, limit_ns) VALUES
+    ('before_launch', 100000000),
+    ('after_launch', 60000000000),
+    ('far', 3600000000000),
+    ('far_without_calls', 86400000000000),
+    ('capture', 2592000000000000);
+
+CREATE TABLE main.clock_fault (
+    capture_id INTEGER NOT NULL,
+    device_id INTEGER,
+    offset_ns BIGINT NOT NULL,
+    events BIGINT NOT NULL
+);
+COMMENT ON TABLE main.clock_fault IS 'Derived at load: devices whose clock lies apart from that of the API calls. Times of the device among themselves hold; nothing is said of the time between a call and its kernel.';
+COMMENT ON COLUMN main.clock_fault.capture_id IS 'Capture.';
+COMMENT ON COLUMN main.clock_fault.device_id IS 'Device number within the capture.';
+COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Median over GPU events of their start less that of their call, in ns.';
+COMMENT ON COLUMN main.clock_fault.events IS 'Number of GPU events with a call that this is made from.';
 
 CREATE TABLE main.counter (
     capture_id INTEGER NOT NULL,

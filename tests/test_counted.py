@@ -57,7 +57,7 @@ def test_the_sql_says_which(counted: Path) -> None:
     plain = run("report", "gpu-timeline", "--rank", "0", "--db", counted, "--show-sql")
     assert plain.exit_code == 3
     shown = run("report", "gpu-timeline", "--counted", "--db", counted, "--show-sql").stdout
-    assert "v1._recorded_event AS e" in shown and "_gpu_event" not in shown
+    assert "v1._timed_event AS e" in shown and "_gpu_event" not in shown
 
 
 def test_a_report_that_has_no_use_for_it(counted: Path) -> None:

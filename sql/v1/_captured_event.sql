@@ -17,7 +17,8 @@ SELECT
     e.bytes, e.copy_kind,
     e.collective, e.message_in_elements, e.message_out_elements, e.dtype,
     e.group_name, e.group_size, e.group_ranks, e.sequence,
-    coalesce(e.is_counted, false) AS is_counted
+    coalesce(e.is_counted, false) AS is_counted,
+    e.time_fault
 FROM main.kernel_event AS e
 LEFT JOIN (
     SELECT

@@ -29,7 +29,7 @@ SELECT
     p.sq_insts_mfma,
     g.sm_count,
     g.max_clock_mhz,
-    CASE WHEN p.sq_busy_cu_cycles IS NOT NULL AND e.duration_ns > 0
+    CASE WHEN p.sq_busy_cu_cycles IS NOT NULL AND e.duration_ns > 0 AND e.time_fault IS NULL
         THEN e.duration_ns::DOUBLE * g.max_clock_mhz * g.sm_count / 1000
     END AS available_cu_cycles
 FROM pivoted AS p

@@ -1,7 +1,7 @@
 -- Every GPU event with its capture, vendor and class: the base of every view over GPU time.
 -- Grain: row of v1._recorded_event, without the dispatches measured while hardware counters were read: kernels run
--- one at a time then, and their durations are not those of a plain run. `tracedb report --counted` puts the other view
--- in the place of this one.
+-- one at a time then, and their durations are not those of a plain run. `tracedb report --counted` puts
+-- v1._timed_event in the place of this one. Without events whose times cannot be true (time_fault), too.
 CREATE VIEW v1._gpu_event AS
 SELECT
     e.capture_id, e.event_id, e.kind,
@@ -16,4 +16,4 @@ SELECT
     e.collective, e.message_in_elements, e.message_out_elements, e.dtype,
     e.group_name, e.group_size, e.group_ranks, e.sequence
 FROM v1._recorded_event AS e
-WHERE NOT e.is_counted;
+WHERE NOT e.is_counted AND e.time_fault IS NULL;

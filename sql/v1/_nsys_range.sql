@@ -11,7 +11,7 @@ WITH lasts AS (
             max(a.start_ns + coalesce(a.duration_ns, 0))
         ) AS last_ns
     FROM main.capture AS c
-    INNER JOIN main.annotation AS a ON a.capture_id = c.capture_id
+    INNER JOIN main.annotation AS a ON a.capture_id = c.capture_id AND a.time_fault IS NULL
     GROUP BY c.capture_id
 )
 SELECT
@@ -27,5 +27,5 @@ FROM main.annotation AS a
 LEFT JOIN main.capture AS c ON c.capture_id = a.capture_id
 LEFT JOIN lasts AS t ON t.capture_id = a.capture_id
 WHERE
-    a.style IN ('push_pop', 'start_end')
-    OR (a.style = 'user' AND c.source <> 'nsys');
+    (a.style IN ('push_pop', 'start_end') OR (a.style = 'user' AND c.source <> 'nsys'))
+    AND a.time_fault IS NULL;

@@ -45,7 +45,8 @@ events AS (
             ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS covered_to_ns
     FROM launched AS l
-    INNER JOIN main.kernel_event AS e ON e.capture_id = l.capture_id AND e.event_id = l.event_id
+    INNER JOIN main.kernel_event AS e
+        ON e.capture_id = l.capture_id AND e.event_id = l.event_id AND e.time_fault IS NULL
     LEFT JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id
     LEFT JOIN typed AS t ON t.input_types = o.input_types
     LEFT JOIN named AS n ON n.name = e.name

@@ -16,7 +16,7 @@ WITH kernels AS (
             ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS earlier_end_ns
     FROM main.kernel_event AS e
-    WHERE e.kind = 'kernel'
+    WHERE e.kind = 'kernel' AND e.time_fault IS NULL
 )
 SELECT k.capture_id, k.event_id
 FROM kernels AS k

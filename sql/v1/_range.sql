@@ -1,5 +1,6 @@
 -- Every range and mark with its capture: the base of the views over NVTX, roctx and record_function ranges.
--- Grain: annotation made by the program. Projections onto the GPU that the profiler drew itself are left out.
+-- Grain: annotation made by the program. Projections onto the GPU that the profiler drew itself are left out, and
+-- so are ranges whose times cannot be true (time_fault).
 CREATE VIEW v1._range AS
 SELECT
     a.capture_id, a.annotation_id,
@@ -8,4 +9,4 @@ SELECT
     a.start_ns, a.duration_ns, a.is_open, a.parent_id, a.depth
 FROM main.annotation AS a
 LEFT JOIN main.capture AS c ON c.capture_id = a.capture_id
-WHERE a.style <> 'gpu_projection';
+WHERE a.style <> 'gpu_projection' AND a.time_fault IS NULL;

@@ -7,7 +7,7 @@ CREATE VIEW v1._range_instance AS
 WITH RECURSIVE warm AS (
     SELECT a.capture_id, a.annotation_id
     FROM main.annotation AS a
-    WHERE regexp_matches(a.name, '(?i)warm[-_ ]?up') AND a.style NOT IN ('mark', 'gpu_projection')
+    WHERE regexp_matches(a.name, '(?i)warm[-_ ]?up') AND a.style NOT IN ('mark', 'gpu_projection') AND a.time_fault IS NULL
     UNION
     SELECT a.capture_id, a.annotation_id
     FROM warm AS w

@@ -1,4 +1,5 @@
--- Every GPU event with its capture, vendor and class, also dispatches measured while hardware counters were read.
+-- Every GPU event with its capture, vendor and class, also dispatches measured while hardware counters were read
+-- and events whose times cannot be true.
 -- Grain: row of main.kernel_event, of every kind. Class: copies and memsets are 'copy', graph replays 'graph'; a
 -- kernel's is the user's rule if one matched its name, else collective if it was recorded with collective
 -- arguments, else the shipped rule's.
@@ -23,6 +24,7 @@ SELECT
     e.bytes, e.copy_kind,
     e.collective, e.message_in_elements, e.message_out_elements, e.dtype,
     e.group_name, e.group_size, e.group_ranks, e.sequence,
-    e.is_counted
+    e.is_counted,
+    e.time_fault
 FROM v1._captured_event AS e
 LEFT JOIN v1._kernel_class AS n ON n.name = e.name;

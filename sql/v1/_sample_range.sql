@@ -31,4 +31,4 @@ SELECT
     map_from_entries([e FOR e IN k.entries IF e[2] IS NOT NULL]) AS shape
 FROM known AS k
 INNER JOIN main.annotation AS a ON a.name = k.name
-WHERE a.style NOT IN ('mark', 'gpu_projection', 'python_function');
+WHERE a.style NOT IN ('mark', 'gpu_projection', 'python_function') AND a.time_fault IS NULL;

@@ -13,7 +13,7 @@ WITH marks AS (
         a.annotation_id,
         TRY_CAST(regexp_extract(a.name, '^ProfilerStep#([0-9]+)$', 1) AS BIGINT) AS number
     FROM main.annotation AS a
-    WHERE a.name LIKE 'ProfilerStep#%' AND a.style NOT IN ('mark', 'gpu_projection')
+    WHERE a.name LIKE 'ProfilerStep#%' AND a.style NOT IN ('mark', 'gpu_projection') AND a.time_fault IS NULL
 ),
 chosen AS (
     SELECT
@@ -26,7 +26,7 @@ chosen AS (
             OR (getvariable('step_range')::VARCHAR LIKE '%:%'
                 AND (a.domain || ':' || a.name) GLOB getvariable('step_range')::VARCHAR)
         )
-        AND a.style NOT IN ('mark', 'gpu_projection')
+        AND a.style NOT IN ('mark', 'gpu_projection') AND a.time_fault IS NULL
         AND (a.duration_ns IS NOT NULL OR a.is_open)
 ),
 outermost AS (

@@ -7,7 +7,7 @@ WITH dispatches AS (
         /* by e */
         e.name,
         e.class,
-        CASE WHEN e.start_ns <> 0 OR e.duration_ns <> 0 THEN e.duration_ns END AS duration_ns,
+        CASE WHEN e.time_fault IS NULL AND (e.start_ns <> 0 OR e.duration_ns <> 0) THEN e.duration_ns END AS duration_ns,
         c.sq_busy_cu_cycles,
         c.available_cu_cycles,
         c.counters

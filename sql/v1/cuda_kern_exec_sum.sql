@@ -19,7 +19,7 @@ WITH calls AS (
             e.duration_ns
         ]) AS duration_ns
     FROM v1._gpu_event AS e /* join e */
-    INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    INNER JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     WHERE e.kind = 'kernel' /* filter e */
 ),
 sums AS (

@@ -15,7 +15,7 @@ WITH events AS (
         e.end_ns,
         l.start_ns + l.duration_ns AS launched_ns
     FROM v1._gpu_event AS e /* join e */
-    LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     WHERE true /* filter e */
 ),
 reaches AS (

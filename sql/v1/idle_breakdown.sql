@@ -16,7 +16,7 @@ WITH events AS (
         l.start_ns AS launch_ns,
         CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
     FROM v1._gpu_event AS e /* join e */
-    LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+    LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     WHERE true /* filter e */
 ),
 reaches AS (

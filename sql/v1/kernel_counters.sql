@@ -6,7 +6,7 @@ CREATE VIEW v1.kernel_counters AS
 SELECT
     e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,
     e.name, e.class, e.start_ns,
-    CASE WHEN e.start_ns <> 0 OR e.duration_ns <> 0 THEN e.duration_ns END AS duration_ns,
+    CASE WHEN e.time_fault IS NULL AND (e.start_ns <> 0 OR e.duration_ns <> 0) THEN e.duration_ns END AS duration_ns,
     c.sq_waves,
     c.sq_wave_cycles,
     c.sq_busy_cu_cycles,

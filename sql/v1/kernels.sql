@@ -1,5 +1,5 @@
 -- Which kernels ran, of which class, launched by what, and in which step?
--- Grain: kernel. Method: the rows of kind 'kernel' of v1._gpu_event, and beside each what v1._kernel_detail knows.
+-- Grain: kernel. Method: the rows of kind 'kernel' of v1._shown_event, and beside each what v1._kernel_detail knows.
 -- Counting kernels by name, class, rank or stream does not touch the details, which take seconds per million rows.
 CREATE VIEW v1.kernels AS
 SELECT
@@ -14,12 +14,13 @@ SELECT
     e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
     e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
     e.message_in_elements, e.message_out_elements, e.dtype,
-    e.group_name, e.group_size, e.group_ranks, e.sequence
-FROM v1._gpu_event AS e
+    e.group_name, e.group_size, e.group_ranks, e.sequence,
+    e.time_fault
+FROM v1._shown_event AS e
 LEFT JOIN v1._kernel_detail AS x ON x.capture_id = e.capture_id AND x.event_id = e.event_id
 WHERE e.kind = 'kernel';
 
-COMMENT ON VIEW v1.kernels IS 'Every kernel with its class. Kernels of graph replays that were recorded only as a whole are not in it. Grain: kernel.';
+COMMENT ON VIEW v1.kernels IS 'Every kernel with its class. Kernels of graph replays that were recorded only as a whole are not in it; those whose times cannot be true are, marked by time_fault, and are in no other view. Grain: kernel.';
 COMMENT ON COLUMN v1.kernels.capture_id IS 'Capture.';
 COMMENT ON COLUMN v1.kernels.event_id IS 'Number of the event within the capture (kernel_event.event_id).';
 COMMENT ON COLUMN v1.kernels.source IS 'Which ingester read the capture: torch, nsys, rocprofv3, rocpd or an outside one.';
@@ -68,3 +69,4 @@ COMMENT ON COLUMN v1.kernels.group_name IS 'Process group of the collective.';
 COMMENT ON COLUMN v1.kernels.group_size IS 'Ranks in the process group.';
 COMMENT ON COLUMN v1.kernels.group_ranks IS 'Ranks of the process group, JSON text as recorded.';
 COMMENT ON COLUMN v1.kernels.sequence IS 'Sequence number of the collective in its group.';
+COMMENT ON COLUMN v1.kernels.time_fault IS 'Why its times cannot be true, such as far_from_others, too_long or before_launch; NULL for nearly all. Leave such kernels out of sums and spans (WHERE time_fault IS NULL).';

@@ -14,7 +14,7 @@ SELECT
     e.start_ns - l.start_ns AS latency_ns,
     greatest(l.start_ns + l.duration_ns, e.end_ns) - l.start_ns AS total_ns
 FROM v1._gpu_event AS e /* join e */
-INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+INNER JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 WHERE e.kind = 'kernel' /* filter e */;
 
 COMMENT ON VIEW v1.launch_latency IS 'From the API call to the kernel: time in the call, in the queue and in the kernel. Grain: kernel whose launch was recorded.';

@@ -23,7 +23,7 @@ launched AS (
         l.start_ns AS launch_ns,
         q.end_ns
     FROM v1._gpu_event AS q
-    INNER JOIN main.launch AS l ON l.capture_id = q.capture_id AND l.launch_id = q.launch_id
+    INNER JOIN v1._timed_launch AS l ON l.capture_id = q.capture_id AND l.launch_id = q.launch_id
     WHERE q.kind IN ('kernel', 'graph')
 ),
 -- A kernel that ends, by its clock, before its call begins leaves the queue right after that.

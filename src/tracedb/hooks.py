@@ -87,7 +87,7 @@ def resolve(text: str, edits: Edits) -> str:
     """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
     text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
-    text = _PLAIN.sub(r"\1._recorded_event AS", text) if edits.is_counted else text
+    text = _PLAIN.sub(r"\1._timed_event AS", text) if edits.is_counted else text
     if edits.is_attention_matmul:
         text = _MATMUL.sub(r"CASE \1 WHEN 'attention' THEN 'matmul' ELSE \1 END", text)
     text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text

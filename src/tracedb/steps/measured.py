@@ -38,7 +38,7 @@ kernels AS (
         ) AS reach_ns
     FROM main.kernel_event AS e
     WHERE
-        e.capture_id = $capture AND e.kind = 'kernel'
+        e.capture_id = $capture AND e.kind = 'kernel' AND e.time_fault IS NULL
         AND e.event_id NOT IN (SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture)
 ),
 -- What each adds to the union: kernels of several streams hide a moment once.

@@ -16,7 +16,7 @@ WITH RECURSIVE own AS (
     SELECT k.capture_id, k.op_id, count(*) AS kernels, sum(k.duration_ns) AS total_ns
     FROM main.kernel_event AS k
     WHERE
-        k.capture_id = $capture
+        k.capture_id = $capture AND k.time_fault IS NULL
         AND ($collectives OR k.event_id NOT IN (
             SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture
         ))
