@@ -292,18 +292,18 @@ COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS 'The 99th percentile o
 CREATE TABLE main.time_bound (
     name VARCHAR NOT NULL,
     limit_ns BIGINT NOT NULL CHECK (limit_ns > 0),
-    applied_ns BIGINT
+    applied_ns BIGINT NOT NULL
 );
-COMMENT ON TABLE main.time_bound IS 'Bounds beyond which times cannot be true. Set limit_ns (UPDATE, or tracedb ingest --time-bound): the next ingest into the file judges every capture anew.';
+COMMENT ON TABLE main.time_bound IS 'Bounds beyond which times cannot be true. Set limit_ns by UPDATE: the next ingest into the file judges every capture anew.';
 COMMENT ON COLUMN main.time_bound.name IS 'before_launch, after_launch, far, far_without_calls or capture; docs/ingest.md says what each bounds.';
 COMMENT ON COLUMN main.time_bound.limit_ns IS 'The bound, in ns.';
-COMMENT ON COLUMN main.time_bound.applied_ns IS 'The bound by which time_fault and clock_fault of this file were worked out, in ns; NULL where none was yet.';
-INSERT INTO main.time_bound (name, limit_ns) VALUES
-    ('before_launch', 100000000),
-    ('after_launch', 60000000000),
-    ('far', 3600000000000),
-    ('far_without_calls', 86400000000000),
-    ('capture', 2592000000000000);
+COMMENT ON COLUMN main.time_bound.applied_ns IS 'The bound by which time_fault and clock_fault of this file were worked out, in ns.';
+INSERT INTO main.time_bound VALUES
+    ('before_launch', 100000000, 100000000),
+    ('after_launch', 60000000000, 60000000000),
+    ('far', 3600000000000, 3600000000000),
+    ('far_without_calls', 86400000000000, 86400000000000),
+    ('capture', 2592000000000000, 2592000000000000);
 
 CREATE TABLE main.clock_fault (
     capture_id INTEGER NOT NULL,
@@ -314,7 +314,7 @@ CREATE TABLE main.clock_fault (
 COMMENT ON TABLE main.clock_fault IS 'Derived at load: devices whose clock lies apart from that of the API calls. Times of the device among themselves hold; nothing is said of the time between a call and its kernel.';
 COMMENT ON COLUMN main.clock_fault.capture_id IS 'Capture.';
 COMMENT ON COLUMN main.clock_fault.device_id IS 'Device number within the capture.';
-COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Median over GPU events of their start less that of their call, in ns.';
+COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Mean over GPU events of their start less that of their call, in ns.';
 COMMENT ON COLUMN main.clock_fault.events IS 'Number of GPU events with a call that this is made from.';
 
 CREATE TABLE main.counter (

@@ -55,8 +55,19 @@ class Annotations:
         ((count,),) = self._connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming").fetchall()
         return int(count)
 
+    def extent(self) -> tuple[int, int | None, int | None, int | None]:
+        """Return how many rows there are, their first and last start, and the longest duration, in ns."""
+        if self._is_table:
+            (row,) = self._connection.execute(
+                "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM temp.annotation_in"
+            ).fetchall()
+            return tuple(row)
+        starts = [start for rows in self._held for start in column(rows, "start_ns") if start is not None]
+        lengths = [length for rows in self._held for length in column(rows, "duration_ns") if length is not None]
+        return len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None)
+
     def few(self) -> list[Range] | None:
-        """Return the ranges; None where annotations are many, or a range is still open or faulty."""
+        """Return the ranges whose times can be true; None where annotations are many, or one is still open or faulty."""
         if self._count > nesting_few.MOST:
             return None
         if self._is_table:
@@ -64,8 +75,11 @@ class Annotations:
         found = []
         for rows in self._held:
             columns = [column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
-            for number, style, is_open, lane, start, duration in zip(column(rows, NUMBERS[0]), *columns, strict=True):
-                if style not in NO_RANGES and (duration is not None or is_open):
+            faults = column(rows, "time_fault")
+            for number, style, is_open, lane, start, duration, fault in zip(
+                column(rows, NUMBERS[0]), *columns, faults, strict=True
+            ):
+                if style not in NO_RANGES and (duration is not None or is_open) and fault is None:
                     if duration is None or start is None or number is None:
                         return None
                     found.append(Range(-1 if lane is None else lane, start, start + duration, number))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from tracedb import around, nesting, nesting_arrays, nesting_few
+from tracedb import around, nesting, nesting_arrays, nesting_few, timefaults
 from tracedb.annotations import NO_RANGES, Annotations
 from tracedb.events import Events
 
@@ -24,7 +24,7 @@ NESTED = """
 SELECT lane_b, start_ns, end_ns, item_id, coalesce(parent_id, item_id), depth::BIGINT FROM nest_out
 WHERE end_ns > start_ns
 """
-RANGES = f"style NOT IN {NO_RANGES} AND (duration_ns IS NOT NULL OR is_open)"
+RANGES = f"style NOT IN {NO_RANGES} AND (duration_ns IS NOT NULL OR is_open) AND time_fault IS NULL"
 
 
 def finish(
@@ -34,12 +34,13 @@ def finish(
     events: Events,
     is_amd: bool,
     passing: Passing | None,
-) -> None:
+) -> list[timefaults.Issue]:
     """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
 
     Inside its transaction, after all other rows of it. ``is_amd``: some device is AMD's; ``passing`` may know already
-    which events are clipped.
+    which events are clipped. Returns the issues written: of times that cannot be true, which are marked first.
     """
+    issues = timefaults.mark(connection, capture_id, annotations)
     if is_amd:
         from tracedb import clipping  # its arrays take time to import
 
@@ -54,6 +55,7 @@ def finish(
         if nested and events.count:
             around.by_arrays(connection, capture_id, _columns(nested), events)
     annotations.drop()
+    return issues
 
 
 def _columns(nested: Sequence[nesting_few.Nested]) -> nesting_arrays.Ranges:
@@ -92,7 +94,8 @@ def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
             SELECT CASE WHEN json_valid(metadata)
                 THEN TRY_CAST(metadata ->> '$.last_annotation_ns' AS BIGINT) END AS last_ns
             FROM main.capture WHERE capture_id = ?
-        ) AS c""",
+        ) AS c
+        WHERE a.time_fault IS NULL""",
         [capture_id],
     ).fetchall()
     return int(last_ns)

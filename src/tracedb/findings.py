@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import ranks, views
+from tracedb import doubts, ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -41,12 +41,16 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
             "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
             "`tracedb sample` records some"
         )
+    if report.needs not in ("calls", "ranges") and (impossible := doubts.all_impossible(connection)):
+        return impossible
+    if report.needs == "launches" and (apart := doubts.without_clock(connection)):
+        return apart
     kernels, graphs, others, counted = _row(
         connection,
         f"""SELECT count(*) FILTER (e.kind = 'kernel' AND (e.is_counted IS NOT TRUE OR {scope.filters.counted})),
                    count(*) FILTER (e.kind = 'graph'), count(*) FILTER (e.kind NOT IN ('kernel', 'graph')),
                    count(*) FILTER (e.is_counted)
-            FROM main.kernel_event AS e {_SELECTED}""",
+            FROM main.kernel_event AS e {_SELECTED} WHERE e.time_fault IS NULL""",
     )
     if report.needs == "counters":
         return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
@@ -155,7 +159,8 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
-    said = _outdated(connection) + _damaged(connection) + _graphs(connection) + _own_rules(connection, scope)
+    said = _outdated(connection) + _damaged(connection) + doubts.warnings(connection, report.view, report.needs)
+    said += _graphs(connection) + _own_rules(connection, scope)
     if report.spans_ranks:
         said += ranks.warnings(connection, scope)
     is_apart = "labels" in columns  # then a row is of one configuration

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import blank, ingester, schema, views
+from tracedb import blank, ingester, schema, timefaults, views
 from tracedb.database import attached, check_version, is_ours, workbench
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
@@ -156,7 +156,10 @@ def _remove_if_empty(database: Path) -> None:
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Give the attached database its tables and views, where it is new or its views are older than ours."""
+    """Give the attached database its tables and views, where it is new or its views are older than ours.
+
+    What was worked out by other bounds of times than those that are set is worked out anew.
+    """
     from tracedb import __version__
 
     if not is_ours(connection):
@@ -166,3 +169,4 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     check_version(connection, database)
     if views.outdated(connection):
         views.install(connection)
+    timefaults.renew(connection)

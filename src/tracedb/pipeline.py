@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tracedb import clocks, views
+from tracedb import clocks, timefaults, views
 from tracedb.database import attached, open_read_only, transaction, workbench
 from tracedb.discovery import detect, discover
 from tracedb.errors import DatabaseBusy
@@ -47,9 +47,9 @@ def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
 
 
 def _renew_views(request: Request) -> None:
-    """Install the views of this tracedb where the file has another's."""
+    """Install the views of this tracedb where the file has another's, and judge times anew by changed bounds."""
     with open_read_only(request.database) as connection:
-        if not views.outdated(connection):
+        if not views.outdated(connection) and not timefaults.are_changed(connection):
             return
     with (
         workbench(clocks.MEMORY_LIMIT, 1, request.database) as connection,

@@ -168,7 +168,9 @@ class Writer:
         self._connection.execute("INSERT INTO main.capture BY NAME SELECT * FROM row")
         if recorded is not None and path_rank is not None and recorded != path_rank:
             self._note_ranks(part, recorded, path_rank)
-        derive.finish(self._connection, part.capture_id, part.annotations, part.events, part.is_amd, part.passing)
+        part.issues += derive.finish(
+            self._connection, part.capture_id, part.annotations, part.events, part.is_amd, part.passing
+        )
         self._loaded.append(
             Loaded(
                 part.capture_id,

@@ -1,0 +1,192 @@
+-- Marks the GPU events, calls and ranges of a capture whose times cannot be true, and clocks that lie apart.
+-- In:  {capture}: the capture; {ranges}: the table of its ranges, {of_capture}: the condition on them; main.time_bound.
+--      No row has a time_fault of these yet.
+-- Out: time_fault in main.kernel_event, main.launch and {ranges}; rows of main.clock_fault.
+-- Method: starts are grouped into stretches that nothing recorded lies between for longer than the bound `far` (in a
+-- capture without API calls and operators `far_without_calls`). Of several stretches one is trusted: that of the calls;
+-- failing that, the one with the most GPU events. A dispatch with counters, start 0 and no duration has no time at all.
+CREATE OR REPLACE TEMP TABLE time_limit AS
+SELECT
+    max(b.limit_ns) FILTER (b.name = 'before_launch') AS before_launch,
+    max(b.limit_ns) FILTER (b.name = 'after_launch') AS after_launch,
+    CASE
+        WHEN
+            EXISTS (SELECT 1 FROM main.launch AS l WHERE l.capture_id = {capture})
+            OR EXISTS (SELECT 1 FROM main.op AS o WHERE o.capture_id = {capture})
+            THEN max(b.limit_ns) FILTER (b.name = 'far')
+        ELSE max(b.limit_ns) FILTER (b.name = 'far_without_calls')
+    END AS far,
+    max(b.limit_ns) FILTER (b.name = 'far_without_calls') AS far_alone,
+    max(b.limit_ns) FILTER (b.name = 'capture') AS capture
+FROM main.time_bound AS b;
+
+CREATE OR REPLACE TEMP TABLE time_stretch AS
+WITH starts AS (
+    SELECT 'event' AS of, e.start_ns
+    FROM main.kernel_event AS e
+    WHERE e.capture_id = {capture} AND e.time_fault IS NULL
+        AND NOT (coalesce(e.is_counted, false) AND e.start_ns = 0 AND e.duration_ns = 0)
+    UNION ALL
+    SELECT 'call' AS of, l.start_ns FROM main.launch AS l WHERE l.capture_id = {capture} AND l.time_fault IS NULL
+    UNION ALL
+    SELECT 'call' AS of, o.start_ns FROM main.op AS o WHERE o.capture_id = {capture}
+    UNION ALL
+    SELECT 'range' AS of, a.start_ns FROM {ranges} AS a WHERE {of_capture} AND a.time_fault IS NULL
+),
+buckets AS (
+    SELECT
+        s.start_ns // t.far - (s.start_ns % t.far < 0)::INTEGER AS bucket,
+        min(s.start_ns) AS first_ns,
+        max(s.start_ns) AS last_ns,
+        count(*) FILTER (s.of = 'event') AS events,
+        count(*) FILTER (s.of = 'call') AS calls,
+        count(*) FILTER (s.of = 'range') AS ranges
+    FROM starts AS s
+    CROSS JOIN time_limit AS t
+    GROUP BY bucket
+),
+edges AS (
+    SELECT
+        b.first_ns, b.last_ns, b.events, b.calls, b.ranges,
+        b.first_ns::HUGEINT - lag(b.last_ns) OVER (ORDER BY b.bucket) > t.far AS is_first
+    FROM buckets AS b
+    CROSS JOIN time_limit AS t
+),
+numbered AS (
+    SELECT
+        e.first_ns, e.last_ns, e.events, e.calls, e.ranges,
+        count(*) FILTER (e.is_first) OVER (ORDER BY e.first_ns) AS stretch
+    FROM edges AS e
+)
+SELECT
+    n.stretch,
+    min(n.first_ns) AS first_ns,
+    max(n.last_ns) AS last_ns,
+    sum(n.events) AS events,
+    sum(n.calls) AS calls,
+    sum(n.ranges) AS ranges,
+    min(n.first_ns) = 0 AND max(n.last_ns) = 0 AS is_zero
+FROM numbered AS n
+GROUP BY n.stretch;
+
+-- Which stretches are false: for GPU events (is_false_event), and for calls and ranges (is_false_call).
+CREATE OR REPLACE TEMP TABLE time_verdict AS
+WITH trusted AS (
+    SELECT
+        arg_min(s.stretch, (s.is_zero, s.calls = 0, -s.events, -s.first_ns::HUGEINT)) FILTER (s.events > 0) AS of_events
+    FROM time_stretch AS s
+),
+pair AS (
+    SELECT
+        t.of_events,
+        (SELECT arg_min(
+            s.stretch,
+            (s.is_zero, s.stretch IS DISTINCT FROM t.of_events, -(s.calls + s.ranges), -s.first_ns::HUGEINT)
+        ) FILTER (s.calls + s.ranges > 0) FROM time_stretch AS s) AS of_calls
+    FROM trusted AS t
+),
+distances AS (
+    SELECT
+        s.stretch, s.first_ns, s.last_ns, s.events, s.calls, s.ranges, s.is_zero,
+        s.stretch = e.stretch AS is_trusted_event,
+        greatest(s.first_ns::HUGEINT - e.last_ns, e.first_ns::HUGEINT - s.last_ns) AS to_events_ns,
+        e.calls > 0 AS has_trusted_calls,
+        s.stretch = c.stretch AS is_trusted_call,
+        greatest(s.first_ns::HUGEINT - c.last_ns, c.first_ns::HUGEINT - s.last_ns) AS to_calls_ns
+    FROM time_stretch AS s
+    CROSS JOIN pair AS b
+    LEFT JOIN time_stretch AS e ON e.stretch = b.of_events
+    LEFT JOIN time_stretch AS c ON c.stretch = b.of_calls
+)
+SELECT
+    d.stretch, d.first_ns, d.last_ns,
+    coalesce(d.events > 0 AND NOT d.is_trusted_event AND (
+        d.is_zero
+        OR d.to_events_ns > t.capture
+        OR (d.calls = 0 AND (d.has_trusted_calls OR d.to_events_ns > t.far_alone))
+    ), false) AS is_false_event,
+    coalesce(d.calls + d.ranges > 0 AND NOT d.is_trusted_call AND (
+        d.is_zero
+        OR d.to_calls_ns > t.capture
+        OR (d.events = 0 AND d.to_calls_ns > t.far_alone)
+    ), false) AS is_false_call
+FROM distances AS d
+CROSS JOIN time_limit AS t;
+
+UPDATE main.kernel_event AS e SET time_fault = 'far_from_others'
+FROM time_verdict AS v
+WHERE e.capture_id = {capture} AND v.is_false_event AND e.start_ns BETWEEN v.first_ns AND v.last_ns
+    AND e.time_fault IS NULL AND NOT (coalesce(e.is_counted, false) AND e.start_ns = 0 AND e.duration_ns = 0);
+
+UPDATE main.launch AS l SET time_fault = 'far_from_others'
+FROM time_verdict AS v
+WHERE l.capture_id = {capture} AND v.is_false_call AND l.start_ns BETWEEN v.first_ns AND v.last_ns
+    AND l.time_fault IS NULL;
+
+UPDATE {ranges} AS a SET time_fault = 'far_from_others'
+FROM time_verdict AS v
+WHERE {of_capture} AND v.is_false_call AND a.start_ns BETWEEN v.first_ns AND v.last_ns AND a.time_fault IS NULL;
+
+-- The last moment that anything trusted tells of: a start, or the end of a call or range that is not absurdly long.
+CREATE OR REPLACE TEMP TABLE time_last AS
+SELECT max(f.last_ns) AS last_ns
+FROM (
+    SELECT max(e.start_ns)::HUGEINT AS last_ns
+    FROM main.kernel_event AS e
+    WHERE e.capture_id = {capture} AND e.time_fault IS NULL
+    UNION ALL
+    SELECT max(l.start_ns::HUGEINT + CASE WHEN l.duration_ns <= t.far_alone THEN l.duration_ns ELSE 0 END)
+    FROM main.launch AS l
+    CROSS JOIN time_limit AS t
+    WHERE l.capture_id = {capture} AND l.time_fault IS NULL
+    UNION ALL
+    SELECT max(a.start_ns::HUGEINT + CASE WHEN a.duration_ns <= t.far_alone THEN a.duration_ns ELSE 0 END)
+    FROM {ranges} AS a
+    CROSS JOIN time_limit AS t
+    WHERE {of_capture} AND a.time_fault IS NULL
+) AS f;
+
+UPDATE main.kernel_event AS e SET time_fault = 'too_long'
+FROM time_last AS z, time_limit AS t
+WHERE e.capture_id = {capture} AND e.time_fault IS NULL AND e.start_ns::HUGEINT + e.duration_ns > z.last_ns + t.far;
+
+UPDATE main.launch AS l SET time_fault = 'too_long'
+FROM time_last AS z, time_limit AS t
+WHERE l.capture_id = {capture} AND l.time_fault IS NULL
+    AND l.start_ns::HUGEINT + l.duration_ns > z.last_ns + t.far_alone;
+
+UPDATE {ranges} AS a SET time_fault = 'too_long'
+FROM time_last AS z, time_limit AS t
+WHERE {of_capture} AND a.time_fault IS NULL AND a.start_ns::HUGEINT + a.duration_ns > z.last_ns + t.far_alone;
+
+-- A device most of whose events begin before their calls, or all of them long after, runs on another clock.
+DELETE FROM main.clock_fault AS f WHERE f.capture_id = {capture};
+
+INSERT INTO main.clock_fault BY NAME
+SELECT
+    {capture}::INTEGER AS capture_id,
+    e.device_id,
+    (sum(e.start_ns::HUGEINT - l.start_ns) // count(*))::BIGINT AS offset_ns,
+    count(*) AS events
+FROM main.kernel_event AS e
+INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id AND l.time_fault IS NULL
+CROSS JOIN time_limit AS t
+WHERE e.capture_id = {capture} AND l.capture_id = {capture} AND e.time_fault IS NULL
+GROUP BY e.device_id
+HAVING 2 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch) > count(*)
+    OR min(e.start_ns::HUGEINT - l.start_ns) > max(t.after_launch);
+
+UPDATE main.kernel_event AS e SET time_fault = 'before_launch'
+FROM main.launch AS l, time_limit AS t
+WHERE e.capture_id = {capture} AND e.time_fault IS NULL
+    AND l.capture_id = {capture} AND l.launch_id = e.launch_id AND l.time_fault IS NULL
+    AND e.start_ns::HUGEINT - l.start_ns < -t.before_launch
+    AND NOT EXISTS (
+        SELECT 1 FROM main.clock_fault AS f
+        WHERE f.capture_id = {capture} AND f.device_id IS NOT DISTINCT FROM e.device_id
+    );
+
+DROP TABLE temp.time_limit;
+DROP TABLE temp.time_stretch;
+DROP TABLE temp.time_verdict;
+DROP TABLE temp.time_last;

@@ -1,0 +1,151 @@
+"""Times that cannot be true: found at load, marked in ``time_fault``, so that views leave them out.
+
+The rules are ``sql/derive/time_faults.sql``, their bounds the table ``main.time_bound``. Nearly every capture passes on
+one look at the first and last start and the longest duration, and the rules are not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import duckdb
+
+from tracedb import rooms
+from tracedb.annotations import Annotations
+
+Issue = tuple[str, str, int, str]
+REASONS = ("far_from_others", "too_long", "before_launch")
+CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", "graph_kernels_missing")
+"""Codes of the issues that are written here, all of them warnings."""
+FEW_AT_THE_END = 10
+"""So many graph launches without kernels at either end of a recording are usual: it began or ended around them."""
+INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
+
+
+class Extent(NamedTuple):
+    """How many rows, their first and last start, and the longest duration, in ns; None where there are no rows."""
+
+    rows: int
+    first: int | None
+    last: int | None
+    longest: int | None
+
+
+class _Ranges(NamedTuple):
+    """Where the ranges of a capture are: the table, and the condition on its rows ``a``."""
+
+    table: str
+    condition: str
+
+
+def mark(connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: Annotations) -> list[Issue]:
+    """Mark what cannot be true in a capture whose annotations are not written yet; returns the issues written.
+
+    Inside its transaction, after all other rows of it.
+    """
+    found, graph_launches = _extents(connection, capture_id)
+    limits = bounds(connection)
+    issues: list[Issue] = []
+    if _is_odd(limits, *found, Extent(*annotations.extent())):
+        annotations.into_table()
+        issues += _judge(connection, capture_id, _Ranges("temp.annotation_in", "true"))
+    if graph_launches:
+        issues += _graph_launches(connection, capture_id)
+    _write(connection, capture_id, issues)
+    return issues
+
+
+def renew(connection: duckdb.DuckDBPyConnection) -> None:
+    """Judge all captures of the file anew where bounds were changed since. Inside a transaction."""
+    if not are_changed(connection):
+        return
+    captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
+    reasons = ", ".join(f"'{reason}'" for reason in REASONS)
+    for table in ("kernel_event", "launch", "annotation"):
+        connection.execute(f"UPDATE main.{table} SET time_fault = NULL WHERE time_fault IN ({reasons})")
+    connection.execute("DELETE FROM main.clock_fault")
+    codes = ", ".join(f"'{code}'" for code in CODES)
+    connection.execute(f"DELETE FROM main.ingest_issue WHERE code IN ({codes})")
+    limits = bounds(connection)
+    for (capture_id,) in captures:
+        (events, calls), graph_launches = _extents(connection, capture_id)
+        (row,) = connection.execute(
+            "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
+            [capture_id],
+        ).fetchall()
+        issues: list[Issue] = []
+        if _is_odd(limits, events, calls, Extent(*row)):
+            issues += _judge(connection, capture_id, _Ranges("main.annotation", f"a.capture_id = {int(capture_id)}"))
+        if graph_launches:
+            issues += _graph_launches(connection, capture_id)
+        _write(connection, capture_id, issues)
+    connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
+
+
+def are_changed(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the facts in the file were worked out by other bounds than those that are set."""
+    ((count,),) = connection.execute("SELECT count(*) FROM main.time_bound WHERE limit_ns <> applied_ns").fetchall()
+    return bool(count)
+
+
+def bounds(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the bounds that are set, in ns."""
+    return dict(connection.execute("SELECT name, limit_ns FROM main.time_bound").fetchall())
+
+
+def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[tuple[Extent, Extent], int]:
+    """Return the extents of GPU events and of calls, and the number of graph launches."""
+    text = rooms.text("sql", "derive", "time_extent.sql").replace("{capture}", str(int(capture_id)))
+    found = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
+    return (Extent(*found["event"][:4]), Extent(*found["call"][:4])), int(found["call"][4])
+
+
+def _is_odd(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
+    """Whether some rule can find something: most captures are shorter than every bound."""
+    firsts = [extent.first for extent in (events, calls, ranges) if extent.first is not None]
+    lasts = [extent.last for extent in (events, calls, ranges) if extent.last is not None]
+    if not firsts or not lasts:
+        return False
+    shortest = min(limits["far"], limits["far_without_calls"])
+    longest = max(extent.longest or 0 for extent in (events, calls, ranges))
+    if max(lasts) - min(firsts) > shortest or longest > shortest:
+        return True
+    if events.first is None or calls.first is None:
+        return False
+    late = events.first - calls.first
+    return late < -limits["before_launch"] or late > limits["after_launch"]
+
+
+def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Ranges) -> list[Issue]:
+    """Run the rules and return what is to be said."""
+    for statement in connection.extract_statements(_text("time_faults", capture_id, ranges)):
+        connection.execute(statement)
+    rows = connection.execute(_text("time_issues", capture_id, ranges)).fetchall()
+    return [(code, "warning", int(count), detail) for code, count, detail in rows]
+
+
+def _text(name: str, capture_id: int, ranges: _Ranges) -> str:
+    places = {"{capture}": str(int(capture_id)), "{ranges}": ranges.table, "{of_capture}": ranges.condition}
+    text = rooms.text("sql", "derive", f"{name}.sql")
+    for place, sql in places.items():
+        text = text.replace(place, sql)
+    return text
+
+
+def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Issue]:
+    """Return the issue that graph launches have no recorded kernels, where they should have."""
+    text = rooms.text("sql", "derive", "graph_launches.sql").replace("{capture}", str(int(capture_id)))
+    ((launches, missing, inside),) = connection.execute(text).fetchall()
+    if not inside and (missing <= FEW_AT_THE_END or 2 * missing <= launches):
+        return []
+    detail = (
+        f"{missing} of {launches} graph launches have no recorded kernels: idle, busy and sums over kernels are "
+        "unreliable; record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+    )
+    return [("graph_kernels_missing", "warning", int(missing), detail)]
+
+
+def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, issues: list[Issue]) -> None:
+    for code, severity, count, detail in issues:
+        connection.execute(INSERT_ISSUE, [capture_id, code, severity, count, detail])
