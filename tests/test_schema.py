@@ -196,3 +196,13 @@ def test_the_duckdb_shell_shows_the_documentation(sample: Path) -> None:
         "SELECT comment FROM duckdb_columns() WHERE table_name = 'kernel_event' AND column_name = 'start_ns'",
     )
     assert "in ns on the capture's clock" in said
+
+
+def test_an_older_file_gets_what_it_lacks(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("ALTER TABLE main.kernel_event DROP COLUMN time_fault")
+    fresh.execute("DROP TABLE main.time_bound")
+    assert schema.complete(fresh) == {"main.time_bound"}
+    assert schema.columns(fresh, "main", "kernel_event")[-1][:2] == ("time_fault", "VARCHAR")
+    assert ("far", 3_600_000_000_000) in fresh.execute("SELECT name, limit_ns FROM main.time_bound").fetchall()
+    assert all(comment for _, comment in schema.tables(fresh))
+    assert schema.complete(fresh) == set()

@@ -67,7 +67,7 @@ class Annotations:
         return len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None)
 
     def few(self) -> list[Range] | None:
-        """Return the ranges whose times can be true; None where annotations are many, or one is still open or faulty."""
+        """Return the ranges whose times can be true; None where there are many, or one is open or faulty."""
         if self._count > nesting_few.MOST:
             return None
         if self._is_table:

@@ -168,5 +168,8 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         return
     check_version(connection, database)
     if views.outdated(connection):
+        added = schema.complete(connection)
         views.install(connection)
+        timefaults.renew(connection, even_if_unchanged="main.time_bound" in added)
+        return
     timefaults.renew(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,41 @@ def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str) -> None:
         "INSERT INTO meta.schema_version VALUES (?, ?, current_timestamp::TIMESTAMP)",
         [SCHEMA_VERSION, tracedb_version],
     )
+
+
+def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Add the tables and columns that the current catalog lacks: a file of this version made before it was released.
+
+    New columns hold NULL. Returns the tables that were added, with their schema. Call inside a transaction.
+    """
+    with duckdb.connect(":memory:") as fresh:
+        fresh.execute(ddl())
+        wanted = _columns_by_table(fresh)
+        statements = [(str(item.query), item) for item in fresh.extract_statements(ddl())]
+    there = _columns_by_table(connection)
+    for text, statement in statements:
+        about = re.match(r"\s*(?:--.*\s*)*(?:CREATE TABLE|INSERT INTO|COMMENT ON (?:TABLE|COLUMN)) (\w+\.\w+)\b", text)
+        if about and about[1] not in there:
+            connection.execute(statement)
+    for table, columns in wanted.items():
+        for name, kind in columns.items():
+            if table in there and name not in there[table]:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
+    return set(wanted) - set(there)
+
+
+def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Return the type of each column of each table, tables with their schema's name."""
+    rows = connection.execute(
+        """SELECT c.schema_name || '.' || c.table_name, c.column_name, c.data_type
+           FROM duckdb_columns() AS c INNER JOIN duckdb_tables() AS t USING (table_oid, database_name, schema_name)
+           WHERE c.database_name = current_database() AND c.schema_name IN ('main', 'meta')
+           ORDER BY c.table_oid, c.column_index"""
+    ).fetchall()
+    found: dict[str, dict[str, str]] = {}
+    for table, name, kind in rows:
+        found.setdefault(table, {})[name] = kind
+    return found
 
 
 @cache

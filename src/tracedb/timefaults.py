@@ -56,9 +56,9 @@ def mark(connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: An
     return issues
 
 
-def renew(connection: duckdb.DuckDBPyConnection) -> None:
+def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False) -> None:
     """Judge all captures of the file anew where bounds were changed since. Inside a transaction."""
-    if not are_changed(connection):
+    if not even_if_unchanged and not are_changed(connection):
         return
     captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
     reasons = ", ".join(f"'{reason}'" for reason in REASONS)
