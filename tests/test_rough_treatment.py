@@ -33,7 +33,7 @@ def test_a_path_that_holds_the_word_lock_is_not_locked(tmp_path: Path) -> None:
     path = tmp_path / "blocks" / "clock.duckdb"
     path.parent.mkdir()
     path.write_text("no database")
-    assert "not a valid DuckDB database" in run("report", "top-kernels", "--db", path).stderr
+    assert "cannot be opened as a DuckDB database: this is text" in run("report", "top-kernels", "--db", path).stderr
 
 
 @pytest.mark.parametrize(

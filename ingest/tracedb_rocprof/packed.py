@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from tracedb.spill import temporary_folder
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BUFFER = 1 << 20
@@ -74,7 +75,7 @@ def on_disk(path: Path) -> Iterator[Path]:
     if not is_packed:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="tracedb-") as folder:
+    with temporary_folder() as folder:
         copy = Path(folder) / path.stem
         with opened(path) as packed, copy.open("wb") as out:
             shutil.copyfileobj(packed, out, BUFFER)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
-import tempfile
 from pathlib import Path
 
 import duckdb
 
 from tracedb import schema, views
-from tracedb.database import ALIAS, STORAGE_VERSION, attached, transaction
+from tracedb.database import ALIAS, STORAGE_VERSION, attached, in_memory, transaction
+from tracedb.spill import spill_folder
 
 
 def place(database: Path) -> bool:
@@ -49,7 +48,7 @@ def _kept(folder: Path) -> Path:
     if kept.exists():
         return kept
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as made_in:
+    with spill_folder(kept) as made_in:
         fresh = Path(made_in) / "empty.duckdb"
         _make(fresh)
         for older in folder.glob("empty-*.duckdb"):
@@ -61,7 +60,7 @@ def _kept(folder: Path) -> Path:
 def _make(path: Path) -> None:
     from tracedb import __version__
 
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection, attached(connection, path):
+    with in_memory({"threads": 1}) as connection, attached(connection, path):
         with transaction(connection):
             schema.apply(connection, __version__)
             views.install(connection)
@@ -70,14 +69,13 @@ def _make(path: Path) -> None:
 
 def _copy(kept: Path, database: Path) -> bool:
     """Copy in one step: another process sees no file, or the whole one; a file that is there by now stays."""
-    whole = database.with_name(f".tracedb-{secrets.token_hex(8)}")
-    try:
+    with spill_folder(database) as made_in:
+        whole = Path(made_in) / "empty.duckdb"
         shutil.copyfile(kept, whole)
-        os.link(whole, database)
-    except FileExistsError:
-        return False
-    finally:
-        whole.unlink(missing_ok=True)
+        try:
+            os.link(whole, database)
+        except FileExistsError:
+            return False
     return True
 
 

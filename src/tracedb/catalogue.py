@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tracedb import schema, views
-from tracedb.database import open_read_only
+from tracedb.database import in_memory, open_read_only
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, about, from_rows
 
@@ -35,7 +35,7 @@ def opened(path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
 @contextmanager
 def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an empty database in memory with the shipped tables and views."""
-    with duckdb.connect(":memory:") as connection:
+    with in_memory() as connection:
         schema.apply(connection, "")
         views.install(connection)
         yield connection

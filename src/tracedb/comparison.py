@@ -11,10 +11,11 @@ from pathlib import Path
 import duckdb
 
 from tracedb import hooks, rooms, step_ranges, views
-from tracedb.database import check_version, open_read_only, quoted
+from tracedb.database import attach, check_version, in_memory, open_read_only, quoted
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.selection import Filters, capture_conditions
+from tracedb.spill import spill_folder
 
 KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
 _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
@@ -107,10 +108,11 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
     """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
     paths = list(dict.fromkeys(item.database for item in sides))
     for path in paths:  # the errors of a file that is missing, busy or none of ours
-        open_read_only(path).close()
-    with duckdb.connect(":memory:") as connection:
+        with open_read_only(path):
+            pass
+    with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
         for number, path in enumerate(paths):
-            connection.execute(f"ATTACH {quoted(str(path))} AS side_{number} (READ_ONLY)")
+            attach(connection, path, f"side_{number}")
             connection.execute(f"USE side_{number}")
             check_version(connection, path)
         connection.execute("USE memory")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import time
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
+from tracedb.database_file import absolute, check, check_writable, fault, unwritable
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.spill import spill_folder
 
@@ -37,18 +37,32 @@ def identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
+Settings = dict[str, str | bool | int | float | list[str]]
+ALONE: Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""No name of a file, type or function makes DuckDB load or fetch an extension."""
+
+
+def in_memory(settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
+    """Open an empty database in memory that loads no extensions; every connection of tracedb's comes from here."""
+    return duckdb.connect(":memory:", config={**ALONE, **(settings or {})})
+
+
 @contextmanager
 def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory instance for staging; what exceeds ``memory_limit`` spills to a folder beside ``beside``."""
-    with spill_folder(beside) as spill:
-        settings: dict[str, str | bool | int | float | list[str]] = {
+    """Open an in-memory instance for staging; what exceeds ``memory_limit`` spills to a folder beside ``beside``.
+
+    Raises ``TracedbError`` where no database can be at ``beside``.
+    """
+    check_writable(beside)
+    with _spill(beside) as spill:
+        settings: Settings = {
             "memory_limit": memory_limit,
             "temp_directory": spill,
             "checkpoint_threshold": "64MB",  # detaching does it once for all; small captures would have it done often
         }
         if threads is not None:
             settings["threads"] = threads
-        connection = duckdb.connect(":memory:", config=settings)
+        connection = in_memory(settings)
         try:
             connection.execute("SET preserve_insertion_order = false")
             # Kernel names reach 5,000 characters; one above 4,096 rules dictionaries out for its whole row group, which
@@ -62,14 +76,26 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
 
 
 @contextmanager
+def _spill(beside: Path) -> Iterator[str]:
+    """Give a folder for what memory does not hold; that it can be made shows that a database can be, too."""
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(spill_folder(beside))
+        except OSError as error:
+            raise TracedbError(f"{beside}: {unwritable(beside.parent, error)}") from error
+        yield made
+
+
+@contextmanager
 def attached(
     connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float = 10.0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach ``path`` read-write as the current catalog; its lock is held only inside the block.
 
-    Raises ``DatabaseBusy`` where another process keeps it locked, ``TracedbError`` where it is no DuckDB file, or where
-    what was committed cannot be moved into it (a full disk).
+    Raises ``DatabaseBusy`` where another process keeps it locked, ``TracedbError`` where it is no DuckDB file or cannot
+    be written, or where what was committed cannot be moved into it (a full disk).
     """
+    check_writable(path)
     _attach(connection, path, time.monotonic() + wait_seconds)
     try:
         connection.execute(f"USE {ALIAS}")
@@ -93,16 +119,30 @@ def _detach(connection: duckdb.DuckDBPyConnection) -> None:
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, deadline: float) -> None:
     while True:
         try:
-            connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
+            attach(connection, path, ALIAS, STORAGE)
             return
-        except duckdb.IOException as error:
-            if not _locked(error):
-                raise TracedbError(_not_a_database(path, error)) from error
+        except DatabaseBusy:
             if time.monotonic() > deadline:
-                raise DatabaseBusy(_busy(path, error)) from error
+                raise
             time.sleep(0.2)
-        except duckdb.Error as error:
-            raise TracedbError(_not_a_database(path, error)) from error
+
+
+def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, options: str = "READ_ONLY") -> None:
+    """Attach a file as ``alias``; its name is always that of a file, whatever it looks like.
+
+    Raises ``DatabaseBusy`` while another process writes it, ``TracedbError`` where it is no DuckDB file.
+    """
+    named = quoted(str(absolute(path)))
+    if path.exists() and (options == "READ_ONLY" or path.stat().st_size):
+        check(path)
+    try:
+        connection.execute(f"ATTACH {named} AS {alias} (TYPE duckdb, {options})")
+    except duckdb.IOException as error:
+        if _locked(error):
+            raise DatabaseBusy(_busy(path, error)) from error
+        raise TracedbError(fault(path, error)) from error
+    except duckdb.Error as error:
+        raise TracedbError(fault(path, error)) from error
 
 
 @contextmanager
@@ -118,53 +158,40 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         raise
 
 
-def open_read_only(path: Path, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
+@contextmanager
+def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a tracedb file for reading with external access off and the configuration locked.
 
     Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``DatabaseBusy`` while it is
     written.
     """
+    absolute(path)
     if not path.exists():
         raise TracedbError(
             f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
         )
-    settings: dict[str, str | bool | int | float | list[str]] = {"temp_directory": _spill(path)}
-    if memory_limit:
-        settings["memory_limit"] = memory_limit
-    connection = duckdb.connect(":memory:", config=settings)
-    try:
-        _attach_read_only(connection, path)
-        check_version(connection, path)
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _spill(path: Path) -> str:
-    """Return a folder of this process for what exceeds memory; DuckDB makes it when needed and removes it."""
-    folder = path.parent if os.access(path.parent, os.W_OK) else Path(tempfile.gettempdir())
-    return str(folder / f".{path.name}.{os.getpid()}.tmp")
-
-
-def _attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Make the file the current catalog, under our name for it: a file named v1.duckdb would hide schema v1."""
-    try:
-        connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} (READ_ONLY)")
-        connection.execute(f"USE {ALIAS}")
-    except duckdb.IOException as error:
-        if _locked(error):
-            raise DatabaseBusy(_busy(path, error)) from error
-        raise TracedbError(_not_a_database(path, error)) from error
-    except duckdb.Error as error:
-        raise TracedbError(_not_a_database(path, error)) from error
+    with spill_folder(path, or_elsewhere=True) as spill:
+        settings: Settings = {"temp_directory": spill}
+        if memory_limit:
+            settings["memory_limit"] = memory_limit
+        connection = in_memory(settings)
+        try:
+            attach(connection, path, ALIAS)
+            connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
+            check_version(connection, path)
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield connection
+        finally:
+            connection.close()
 
 
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
     """Open a tracedb file for reading; its tables and views can be asked as in the DuckDB shell."""
-    return open_read_only(Path(path))
+    held = ExitStack()
+    connection = held.enter_context(open_read_only(Path(path)))
+    weakref.finalize(connection, held.close)  # its folder for what exceeds memory goes with it
+    return connection
 
 
 def first_words(error: duckdb.Error) -> str:
@@ -210,8 +237,3 @@ def _busy(path: Path, error: duckdb.IOException) -> str:
     holder = re.search(r"PID (\d+)", str(error))
     who = f"process {holder[1]}" if holder else "another process"
     return f"{path}: {who} has the database open; close it there (a DuckDB shell? an ingest?) and try again"
-
-
-def _not_a_database(path: Path, error: duckdb.Error) -> str:
-    first = str(error).splitlines()[0]
-    return f"{path}: cannot be opened as a DuckDB database ({first}); name another file with --db"

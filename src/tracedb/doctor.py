@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import struct
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import tracedb
 from tracedb import catalogue, ingester
 from tracedb.database import open_read_only
+from tracedb.database_file import STORAGE_VERSIONS, storage_version
 from tracedb.errors import DatabaseBusy
 from tracedb.output import Answer, Column, Show, from_rows, from_sql
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
 PACKAGES = ("duckdb", "pyarrow", "sqlglot", "msgspec", "isal", "zstandard", "polars", "XlsxWriter")
-_STORAGE = {64: "v0.9.0 to v1.1", 65: "v1.2.0", 66: "v1.3.0", 67: "v1.4.0", 68: "v1.5.0", 69: "v2.0.0"}
 _KEPT_LETTERS = 80
 
 ABILITIES = {
@@ -124,7 +123,7 @@ def examine(path: Path) -> Examination:
     """Look at the installation, the file and the captures in it. Raises ``TracedbError`` where it is none of ours."""
     about: dict[str, Mapping[str, object]] = {"installation": installation(), "file": file_facts(path)}
     found = Examination(about, from_rows([], []), from_rows([], []), from_rows([], []))
-    if about["file"]["exists"]:
+    if path.exists():
         try:
             with open_read_only(path) as connection:
                 about["contents"] = contents(connection)
@@ -174,11 +173,9 @@ def file_facts(path: Path) -> dict[str, object]:
     if not path.is_file():
         return facts
     facts["bytes"] = path.stat().st_size
-    with path.open("rb") as file:
-        header = file.read(20)
-    if header[8:12] == b"DUCK":
-        (number,) = struct.unpack("<Q", header[12:20])
-        facts["storage"] = f"{number} (DuckDB {_STORAGE.get(number, 'newer than this tracedb knows')})"
+    number = storage_version(path)
+    if number is not None:
+        facts["storage"] = f"{number} (DuckDB {STORAGE_VERSIONS.get(number, 'newer than this tracedb knows')})"
     return facts
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb import blank, ingester, schema, timefaults, views
-from tracedb.database import attached, check_version, is_ours, workbench
+from tracedb.database import ALIAS, attach, attached, check_version, in_memory, is_ours, workbench
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
 from tracedb.job import Job, Progress
@@ -76,7 +76,7 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
     with ExitStack() as stack:
         try:
             bench = stack.enter_context(workbench(request.memory_limit or wanted, request.cores, request.database))
-        except (OSError, duckdb.Error) as error:  # the folder cannot be written
+        except (TracedbError, OSError, duckdb.Error) as error:  # the folder cannot be written
             waiting.popleft().fail(error)
             return
         try:
@@ -147,9 +147,11 @@ def _remove_if_empty(database: Path) -> None:
     if not database.exists():
         return
     try:
-        with duckdb.connect(str(database), read_only=True) as connection:
+        with in_memory() as connection:
+            attach(connection, database, ALIAS)
+            connection.execute(f"USE {ALIAS}")
             empty = not is_ours(connection) or connection.execute("FROM main.capture LIMIT 1").fetchone() is None
-    except duckdb.Error:
+    except (TracedbError, duckdb.Error):
         return
     if empty:
         database.unlink(missing_ok=True)

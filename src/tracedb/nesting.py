@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb import rooms
+from tracedb.database import in_memory
 from tracedb.nesting_crossing import NOWHERE, Numbers, Opened, link
 
 ODD = "SELECT lane, start_ns, end_ns, item_id, coalesce(parent_id, item_id) AS parent_id, is_odd FROM nest_odd"
@@ -99,6 +100,6 @@ def run(connection: duckdb.DuckDBPyConnection, name: str, slack_ns: int) -> None
 @cache  # with every file that is loaded
 def _statements(name: str) -> list[tuple[str, bool]]:
     """Return the statements of a file, and which take the parameter ``slack``."""
-    with duckdb.connect(":memory:") as parser:
+    with in_memory() as parser:
         found = parser.extract_statements(rooms.text("sql", "derive", f"{name}.sql"))
         return [(statement.query, bool(statement.named_parameters)) for statement in found]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tracedb import clocks, timefaults, views
 from tracedb.database import attached, open_read_only, transaction, workbench
+from tracedb.database_file import check_writable
 from tracedb.discovery import detect, discover
 from tracedb.errors import DatabaseBusy
 from tracedb.loading import load, prepare, together
@@ -60,8 +61,12 @@ def _renew_views(request: Request) -> None:
 
 
 def known_captures(database: Path) -> tuple[dict[int, set[str]], int]:
-    """Return the digests already loaded by size in bytes, and the first free capture number."""
+    """Return the digests already loaded by size in bytes, and the first free capture number.
+
+    Raises ``TracedbError`` where there is no database and none can be made.
+    """
     if not database.exists():
+        check_writable(database)
         return {}, 1
     with open_read_only(database) as connection:
         rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()

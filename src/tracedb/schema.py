@@ -10,7 +10,7 @@ import duckdb
 
 from tracedb import rooms
 from tracedb.database import ROW_GROUP as ROW_GROUP  # for ingesters, too
-from tracedb.database import SCHEMA_VERSION
+from tracedb.database import SCHEMA_VERSION, in_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[s
 @cache
 def arrow(table: str) -> pa.Schema:
     """Return the Arrow schema of a table as ingesters give it: without ``capture_id``."""
-    with duckdb.connect(":memory:") as connection:
+    with in_memory() as connection:
         connection.execute(ddl())
         empty = connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
         return empty.to_arrow_table().schema

@@ -1,4 +1,8 @@
-"""The folder beside the database into which a run spills what its memory does not hold; killed runs leave theirs."""
+"""Private folders for what memory does not hold, for unpacked files and for files in the making.
+
+Each is held by a lock as long as it is used. A killed run leaves its own, which goes with the next command that looks
+into the same folder: the database's, or the system's for temporary files.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -19,25 +23,42 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def spill_folder(beside: Path) -> Iterator[str]:
-    """Make a folder beside ``beside``, held by a lock on itself as long as it is used; take away those of the dead.
+def spill_folder(beside: Path, or_elsewhere: bool = False) -> Iterator[str]:
+    """Make a folder beside ``beside`` that nobody else may enter, and take away those of the dead.
 
-    Where there is no such folder to be beside in, it is made in the system's. Raises OSError.
+    If the parent directory does not exist, or ``or_elsewhere`` is set and it takes no files, use the system's temporary
+    directory. Raises OSError, which names the parent directory.
     """
-    folder = beside.parent if beside.parent.is_dir() else None
-    if folder is not None:
-        _clear(folder)
+    system = Path(tempfile.gettempdir())
+    folder = beside.parent if beside.parent.is_dir() else system
+    for place in {folder, system}:
+        _clear(place)
     while True:
-        with tempfile.TemporaryDirectory(prefix=_prefix(), dir=folder, ignore_cleanup_errors=True) as made:
-            number = _locked(Path(made), waits=True)
-            try:
-                if not Path(made).is_dir():  # taken for a dead one's before it was locked
-                    continue
-                yield made
-            finally:
-                if number is not None:
-                    os.close(number)
+        made = _made(folder, system if or_elsewhere else None)
+        number = _locked(made, waits=True)
+        try:
+            if not made.is_dir():  # taken for a dead one's before it was locked
+                continue
+            yield str(made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+            if number is not None:
+                os.close(number)
         return
+
+
+def temporary_folder() -> AbstractContextManager[str]:
+    """Make such a folder in the system's temporary directory."""
+    return spill_folder(Path(tempfile.gettempdir()) / "any")
+
+
+def _made(folder: Path, other: Path | None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=_prefix(), dir=folder))
+    except OSError as error:
+        if other is None or other == folder:
+            raise OSError(error.errno, os.strerror(error.errno or 0), str(folder)) from error
+        return _made(other, None)
 
 
 def _clear(folder: Path) -> None:

@@ -21,6 +21,7 @@ def shell(db: Path, builtin: bool) -> None:
     with a semicolon, .tables lists what there is, .quit leaves.
     """
     from tracedb import database, prompt
+    from tracedb.database_file import absolute
 
     program = None if builtin else shutil.which("duckdb")
     with database.open_read_only(db) as connection:
@@ -28,4 +29,4 @@ def shell(db: Path, builtin: bool) -> None:
             note("a small prompt: end a statement with ; and leave with .quit (pip install duckdb-cli has more)")
             prompt.converse(connection)
             return
-    os.execv(program, ["duckdb", "-readonly", str(db)])
+    os.execv(program, ["duckdb", "-readonly", str(absolute(db))])

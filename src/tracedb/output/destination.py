@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tracedb.errors import TracedbError
@@ -65,15 +64,12 @@ def replacing(out: Path) -> Iterator[Path]:
 @contextmanager
 def _room(folder: Path, target: Path) -> Iterator[str]:
     """Give a private folder in ``folder``."""
-    try:
-        made = spill_folder(target)
-        room = made.__enter__()
-    except OSError as error:
-        raise TracedbError(f"{target}: the folder {folder} cannot be written: {error.strerror}") from error
-    try:
+    with ExitStack() as stack:
+        try:
+            room = stack.enter_context(spill_folder(target))
+        except OSError as error:
+            raise TracedbError(f"{target}: the folder {folder} cannot be written: {error.strerror}") from error
         yield room
-    finally:
-        made.__exit__(*sys.exc_info())
 
 
 def _state(out: Path | None) -> os.stat_result | None:

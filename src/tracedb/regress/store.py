@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracedb.errors import TracedbError
+from tracedb.output.destination import replacing
 from tracedb.regress import learners
 from tracedb.regress.guard import Guard
 from tracedb.regress.model import COVERAGE, Model, Target
@@ -126,10 +126,8 @@ def _restored(said: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content)
-        beside.replace(path)
+        with replacing(path) as aside:
+            aside.write_bytes(content)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise TracedbError(f"{path}: cannot be written: {error.strerror}") from error

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.ledger import Series
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.runner import Account
+from tracedb.spill import temporary_folder
 
 COLLECTIVES = ("allreduce", "allgather", "reducescatter", "p2p")
 ALIASES = {
@@ -126,7 +126,7 @@ def _record(
 ) -> list[int]:
     """Start the ranks, wait for their traces and load all of them. Returns the captures."""
     run_id = uuid4().hex[:12]
-    with tempfile.TemporaryDirectory(prefix="tracedb-collective-") as temporary:
+    with temporary_folder() as temporary:
         folder = Path(temporary) if keep_traces is None else keep_traces / f"{collective}_{where.precision}_{run_id}"
         folder.mkdir(parents=True, exist_ok=True)
         order = Order(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tracedb.sampling.ledger import Series
 from tracedb.sampling.operator import Operator, find
 from tracedb.sampling.recording import Outcome, Recorder
 from tracedb.sampling.sweep import Shape
+from tracedb.spill import temporary_folder
 
 ITERATIONS_A_TRACE = 400
 """A trace of that many iterations is read in seconds and holds what a crash would lose."""
@@ -196,7 +196,7 @@ def _folder(kept: Path | None) -> Iterator[Path]:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept
         return
-    with tempfile.TemporaryDirectory(prefix="tracedb-sample-") as folder:
+    with temporary_folder() as folder:
         yield Path(folder)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from tracedb import pipeline
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, from_rows
+from tracedb.spill import temporary_folder
 from tracedb.steps import recorded
 from tracedb.steps.prices import Predictor
 from tracedb.steps.recorded import Recorded
@@ -55,7 +55,7 @@ def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, m
     """
     from tracedb.database import open_read_only
 
-    with tempfile.TemporaryDirectory(prefix="tracedb-predict-") as folder:
+    with temporary_folder() as folder:
         database = path
         if path.suffix != ".duckdb":
             database = Path(folder) / "trace.duckdb"

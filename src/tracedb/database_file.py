@@ -1,0 +1,142 @@
+"""What a path that is named as a database leads to, told from its bytes before any engine opens it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from importlib import metadata
+from pathlib import Path
+
+from tracedb.errors import TracedbError
+
+HEAD_BYTES = 512
+DUCKDB_MAGIC = b"DUCK"
+VERSION_AT = slice(12, 20)
+UNSAFE = "?\\" if os.sep == "/" else "?"
+"""DuckDB takes what follows ``?`` for parameters, so that its log lies elsewhere, and a backslash for a separator."""
+READS = "`tracedb ingest FILE` reads"
+KINDS: tuple[tuple[bytes, str], ...] = (
+    (b"SQLite format 3\x00", f"this is SQLite, not a tracedb database; {READS} nsys exports and rocpd files"),
+    (b"PAR1", f"this is Parquet, not a tracedb database; {READS} nsys exports (--type=parquetdir)"),
+    (b"\x1f\x8b", f"this is gzip, not a tracedb database; {READS} compressed traces"),
+    (b"\x28\xb5\x2f\xfd", f"this is zstd, not a tracedb database; {READS} compressed traces"),
+    (b"PK\x03\x04", f"this is a zip archive, not a tracedb database; {READS} archives of traces"),
+    (b"NVIDIA Tegra Profiler Report", f"this is a report of nsys, not a tracedb database; {READS} it"),
+    (b"U3w[END]NVIDIA Nsight Systems Stream", "this is a raw stream of nsys, not a tracedb database"),
+    (b"\x89HDF", "this is HDF5, not a tracedb database; export SQLite from nsys instead"),
+)
+STORAGE_VERSIONS = {
+    64: "v0.9.0 to v1.1",
+    65: "v1.2.0",
+    66: "v1.3.0",
+    67: "v1.4.0",
+    68: "v1.5.0",
+    69: "v2.0.0",
+    999: "v2.0.0",
+}
+"""Number in the head of a DuckDB file → the releases that write it by default."""
+OTHER = "name another file with --db"
+NEWER = re.compile(r"version number (\d+), but we can only read version\D*(\d+)(?: and (\d+))?")
+
+
+def absolute(path: Path) -> Path:
+    """Return the path as DuckDB may have it: never the name of a protocol, of a home folder or of memory.
+
+    Raises ``TracedbError`` for a path that DuckDB would read differently.
+    """
+    found = path.absolute()
+    for spelling in (str(found), os.path.realpath(found)):
+        if wrong := next((letter for letter in UNSAFE if letter in spelling), None):
+            raise TracedbError(
+                f"{path}: DuckDB cannot use a database whose path holds {wrong} ({spelling}); give file and folders "
+                "other names, or put the database elsewhere with --db"
+            )
+    return found
+
+
+def check(path: Path) -> None:
+    """Raise ``TracedbError`` where there is something at ``path`` that is no DuckDB file, or that cannot be read."""
+    try:
+        if path.is_dir():
+            raise TracedbError(f"{path}: is a folder, not a database; name a file with --db")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TracedbError(f"{path}: is no regular file, so no database; {OTHER}")
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise TracedbError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if head[8:12] != DUCKDB_MAGIC:
+        raise TracedbError(f"{path}: cannot be opened as a DuckDB database: {_kind(head)}")
+
+
+def check_writable(path: Path) -> None:
+    """Raise ``TracedbError`` where a database at ``path`` cannot be made or written, and say what is in the way."""
+    absolute(path)
+    folder = path.parent
+    if not folder.is_dir():
+        raise TracedbError(f"{path}: there is no folder {folder}; make it first, or {OTHER}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise TracedbError(f"{path}: {unwritable(folder)}")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise TracedbError(f"{path}: the file cannot be written; give yourself the right to it, or {OTHER}")
+
+
+def unwritable(folder: Path, error: OSError | None = None) -> str:
+    """Say that a folder takes no files."""
+    why = f" ({error.strerror})" if error is not None else ""
+    return f"the folder {folder} cannot be written{why}, which a database and its log need; {OTHER}"
+
+
+def fault(path: Path, error: Exception) -> str:
+    """Return in words why DuckDB did not open a file that looks like one of its own."""
+    said = str(error)
+    number = storage_version(path)
+    found = NEWER.search(said)
+    if found or (number is not None and number not in STORAGE_VERSIONS):
+        known = "does not read"
+        if found:
+            known = f"reads {found[2]} to {found[3]}" if found[3] else f"reads {found[2]}"
+        return (
+            f"{path}: has DuckDB's storage version {found[1] if found else number}, and the installed DuckDB "
+            f"{metadata.version('duckdb')} {known}; install a newer duckdb (pip install -U duckdb), or ingest again"
+        )
+    if "encrypt" in said.lower():
+        return f"{path}: is an encrypted DuckDB database, which tracedb does not open; {OTHER}"
+    if re.search(r"replaying|\bWAL\b", said):
+        return (
+            f"{path}: its log {path.name}.wal is damaged or of another database; "
+            "move the log away to open the state before it"
+        )
+    if found := re.search(
+        r"No space left on device|Too many open files|Input/output error|Read-only file system", said
+    ):
+        return f"{path}: cannot be opened: {found[0]}"
+    return (
+        f"{path}: cannot be opened as a DuckDB database: it is damaged or cut short; ingest the traces into a new one"
+    )
+
+
+def storage_version(path: Path) -> int | None:
+    """Return the version in the head of a DuckDB file; None for any other file."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(VERSION_AT.stop)
+    except OSError:
+        return None
+    return int.from_bytes(head[VERSION_AT], "little") if head[8:12] == DUCKDB_MAGIC else None
+
+
+def _kind(head: bytes) -> str:
+    if not head:
+        return f"the file is empty; remove it, and `tracedb ingest PATH` makes it anew, or {OTHER}"
+    if named := next((words for magic, words in KINDS if head.startswith(magic)), None):
+        return named
+    if head[257:262] == b"ustar":
+        return f"this is a tar archive, not a tracedb database; {READS} archives of traces"
+    bare = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if bare[:1] in (b"{", b"["):
+        return f"this is JSON, not a tracedb database; {READS} traces"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" not in head:
+        return f"this is text, not a tracedb database; {READS} traces"
+    return f"not a valid DuckDB database file; {OTHER}"
