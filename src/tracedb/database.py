@@ -165,22 +165,9 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
     Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``DatabaseBusy`` while it is
     written.
     """
-    absolute(path)
-    if not path.exists():
-        raise TracedbError(
-            f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
-        )
     with spill_folder(path, or_elsewhere=True) as spill:
-        settings: Settings = {"temp_directory": spill}
-        if memory_limit:
-            settings["memory_limit"] = memory_limit
-        connection = in_memory(settings)
+        connection = _opened(path, spill, memory_limit)
         try:
-            attach(connection, path, ALIAS)
-            connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
-            check_version(connection, path)
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
             yield connection
         finally:
             connection.close()
@@ -188,9 +175,32 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
 
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
     """Open a tracedb file for reading; its tables and views can be asked as in the DuckDB shell."""
-    held = ExitStack()
-    connection = held.enter_context(open_read_only(Path(path)))
-    weakref.finalize(connection, held.close)  # its folder for what exceeds memory goes with it
+    with ExitStack() as stack:
+        spill = stack.enter_context(spill_folder(Path(path), or_elsewhere=True))
+        connection = _opened(Path(path), spill)
+        weakref.finalize(connection, stack.pop_all().close)  # the folder goes with the connection
+    return connection
+
+
+def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
+    absolute(path)
+    if not path.exists():
+        raise TracedbError(
+            f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
+        )
+    settings: Settings = {"temp_directory": spill}
+    if memory_limit:
+        settings["memory_limit"] = memory_limit
+    connection = in_memory(settings)
+    try:
+        attach(connection, path, ALIAS)
+        connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
+        check_version(connection, path)
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
