@@ -33,6 +33,20 @@ class Account:
         self.is_repaired = self.is_repaired or count > 0
         self._add("warning", code, count, count, detail)
 
+    def flawed(self, code: str, count: int, detail: str) -> None:
+        """Count events that are kept without something that the file should say of them."""
+        self.is_repaired = self.is_repaired or count > 0
+        self._add("warning", code, count, 0, detail)
+
+    def warned(self, code: str, count: int, detail: str) -> None:
+        """Warn of something that may be wrong though no fault was met."""
+        self._add("warning", code, count, 0, detail)
+
+    def clear(self) -> None:
+        """Forget everything: the export is read again."""
+        self.issues.clear()
+        self.is_repaired = False
+
     def noted(self, code: str, count: int, detail: str) -> None:
         """Note something that no event is lost by."""
         self._add("note", code, count, 0, detail)

@@ -26,7 +26,6 @@ memsets and graph replays, told by ``kind``; ``total`` counts the kernels that w
 COPY, SET, REPLAY = 1, 2, 3
 NAMED = (("kernel", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
 """The columns of staging tables that name strings."""
-TIMES = ("start", "end")
 
 # A serialized id holds hardware, virtual machine and process, and in its last 24 bits the thread.
 PROCESS, THREAD = str(-1 << 24), str((1 << 24) - 1)

@@ -2,7 +2,7 @@
 
 ``native/pages.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
 Without a library, or with TRACEDB_READER=python in the environment, and wherever a table holds anything else than whole
-numbers, SQLite reads the rows with the same result, at a fifth of the speed.
+numbers within the limits of their columns, SQLite reads the rows with the same result, at a fifth of the speed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from tracedb import compiled
 from tracedb_nsys.tables import ROW
+from tracedb_nsys.values import limits
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_pages.so"
-INTERFACE = 1
+INTERFACE = 2
 NO_MEMORY = -2
 HEADER = 100
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
@@ -38,7 +39,14 @@ class _File(ctypes.Structure):
 
 
 class _Column(ctypes.Structure):
-    _fields_ = (("place", _int64), ("values", _pointer), ("is_missing", _pointer), ("missing", _int64))
+    _fields_ = (
+        ("place", _int64),
+        ("least", _int64),
+        ("most", _int64),
+        ("values", _pointer),
+        ("is_missing", _pointer),
+        ("missing", _int64),
+    )
 
 
 FUNCTIONS: tuple[compiled.Function, ...] = (
@@ -79,6 +87,7 @@ class Table:
         missing = [np.empty(len(rows), np.bool_) for _ in columns]
         for column, at in zip(made, order, strict=True):
             column.place = self._places[columns[at]]
+            column.least, column.most = limits(columns[at])
             column.values, column.is_missing = values[at].ctypes.data, missing[at].ctypes.data
         with self._path.open("rb", buffering=0) as file:
             header = file.read(HEADER)

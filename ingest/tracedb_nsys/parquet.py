@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb_nsys.recordings import SUFFIX
 from tracedb_nsys.tables import ROW, STRINGS, decoded, schema
+from tracedb_nsys.values import ANY, Odd, number_of, text_of, whole_numbers, within
 
 BATCH_ROWS = 32_768
 
@@ -25,6 +27,8 @@ class ParquetExport:
         """Raises ``ReadError`` for a file that is no whole Parquet file."""
         import pyarrow.parquet as pq
 
+        self.odd: Counter[tuple[str, str]] = Counter()
+        self._lost: dict[str, int] = {}
         self._files: dict[str, Any] = {}
         for path in files:
             try:
@@ -61,35 +65,51 @@ class ParquetExport:
     def texts(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return strings of the export by their numbers, as far as it has them."""
         wanted = set(numbers)
-        return {
-            int(number): str(value)
-            for number, value in self.small(STRINGS, ("id", "value"))
-            if number in wanted and value is not None
-        }
+        rows = ((number_of(number, ANY[0]), text_of(value)) for number, value in self.small(STRINGS, ("id", "value")))
+        return {number: value for number, value in rows if number in wanted and number is not None and value is not None}
+
+    def verify(self, table: str, rows: int) -> None:
+        """Hold the number of rows that were read against the one that the file's footer says."""
+        if rows != self.count(table):
+            self._lost[table] = rows
+
+    def distrust(self, fault: str) -> None:
+        """Do nothing: there is one way to read Parquet."""
+
+    def losses(self) -> tuple[int, str] | None:
+        """Return how many rows are missing, and of which tables, in words; None if none is."""
+        if not self._lost:
+            return None
+        lines = [f"{table}: {rows:,} rows read, the footer says {self.count(table):,}" for table, rows in self._lost.items()]
+        return sum(max(self.count(table) - rows, 0) for table, rows in self._lost.items()), "; ".join(lines)
 
     def _batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted, done = schema(columns), 0
+
+        def odd(column: str, count: int) -> None:
+            self.odd[table, column] += count
+
         try:
             for batch in self._files[table].iter_batches(BATCH_ROWS, columns=list(columns)):
                 numbers = pa.array(np.arange(done + 1, done + batch.num_rows + 1, dtype=np.int64))
-                arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field.type) for field in wanted]
-                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+                arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field, odd) for field in wanted]
+                yield within(pa.RecordBatch.from_arrays(arrays, schema=wanted), odd)
                 done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise _damaged(table, error) from error
 
 
-def _pinned(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the column as 64-bit integers or text, whatever the writer chose; unsigned ids keep their bits."""
+def _pinned(column: pa.Array, field: pa.Field, odd: Odd) -> pa.Array:
+    """Return the column as 64-bit integers or text, whatever the writer chose."""
+    if field.type != pa.string():
+        return whole_numbers(column, field.name, odd)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if kind == pa.string():
-        return decoded(column if pa.types.is_binary(column.type) else column.cast(pa.binary()))
-    if column.type == pa.uint64():
-        return column.view(pa.int64())
-    if pa.types.is_temporal(column.type):
-        return column.view(pa.int64()) if column.type.bit_width == 64 else column.cast(pa.int64())
-    return column.cast(kind, safe=False)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.binary())
+    elif not pa.types.is_binary(column.type):
+        column = pa.array([None if item is None else text_of(item) for item in column.to_pylist()], pa.string())
+    return decoded(column)
 
 
 def _plain(value: Any) -> Any:

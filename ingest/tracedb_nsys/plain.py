@@ -16,14 +16,13 @@ from tracedb_nsys.tables import ROW, TEXT, schema
 def numbers(
     connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: range, step: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of whole numbers of the rows with these numbers; ``table`` and columns are quoted.
+    """Yield whole numbers of the rows with these numbers; ``table`` is quoted, ``columns`` are SQL expressions.
 
     SQLite writes the rows of a batch as lines of text, which Arrow reads: no object is made for a value, and the
     interpreter's lock is free meanwhile, so that other threads read other rows.
     """
-    names = [ROW, *columns]
-    values = ", ".join(f"CAST({name} AS INTEGER)" for name in columns)
-    line = f"printf('{','.join(['%s'] * len(names))}', rowid, {values})"
+    names = [ROW, *(str(place) for place in range(len(columns)))]
+    line = f"printf('{','.join(['%s'] * len(names))}', rowid, {', '.join(columns)})"
     query = f"SELECT group_concat({line}, char(10)) FROM {table} WHERE rowid BETWEEN ? AND ?"
     connection.text_factory = bytes
     reading = csv.ReadOptions(column_names=names, use_threads=False)

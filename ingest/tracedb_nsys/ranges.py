@@ -11,7 +11,7 @@ PUSH_POP = (59, 70)
 START_END = (60, 71)
 DOMAIN_CREATE = 75
 DEFINITIONS = (33, 39, 75, 76, 97, 98, 99)
-USABLE = """start_ns > -4611686018427387904 AND (
+USABLE = """start_ns > -4611686018427387904 AND start_ns < 4611686018427387904 AND (
     event_type IN (34, 65) OR end_ns IS NULL OR (end_ns >= start_ns AND end_ns < 4611686018427387904)
 )"""
 
@@ -34,23 +34,27 @@ def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
 
 def _count(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
     known = (*MARKS, *PUSH_POP, *START_END)
-    defined, other, lost, crossing = connection.execute(
+    defined, other, unknown, lost, crossing = connection.execute(
         f"""SELECT
             count(*) FILTER (event_type IN {DEFINITIONS}),
-            count(*) FILTER (event_type IS NULL OR event_type NOT IN {(*DEFINITIONS, *known)}),
+            count(*) FILTER (event_type NOT IN {(*DEFINITIONS, *known)}),
+            count(*) FILTER (event_type IS NULL),
             count(*) FILTER (event_type IN {known} AND coalesce(NOT ({USABLE}), true)),
             count(*) FILTER (event_type IN {known} AND is_elsewhere)
         FROM staged_nvtx"""
     ).fetchall()[0]
     account.left_aside("nvtx_definitions", defined, "NVTX rows that name domains, categories, threads and devices")
     account.left_aside("nvtx_other", other, "NVTX rows of other kinds than ranges and marks")
+    account.lost("event_unreadable", unknown, f"{unknown} rows of NVTX_EVENTS do not say what they are")
     account.lost("times_unusable", lost, f"{lost} rows of NVTX_EVENTS end before they start or have no start")
     account.noted("range_over_threads", crossing, "ranges that ended on another thread; nsys counts them on none")
 
 
 def last_ns(connection: duckdb.DuckDBPyConnection) -> int | None:
     """Return the last time that any NVTX row tells, of all processes: until then nsys counts ranges still open."""
-    ((last,),) = connection.execute("SELECT max(greatest(start_ns, end_ns)) FROM staged_nvtx").fetchall()
+    ((last,),) = connection.execute(
+        f"SELECT max(greatest(start_ns, end_ns)) FROM staged_nvtx WHERE {USABLE}"
+    ).fetchall()
     return None if last is None else int(last)
 
 

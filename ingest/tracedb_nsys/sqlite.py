@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ import pyarrow as pa
 
 from tracedb.compiled import has_sqlite_driver
 from tracedb.errors import ReadError
-from tracedb_nsys import pages, plain
+from tracedb_nsys import pages, plain, sound, values
 from tracedb_nsys.ahead import in_turn
-from tracedb_nsys.tables import STRINGS, TEXT, decoded, is_export, schema
+from tracedb_nsys.queries import check_order, joined, numbered, quoted, select
+from tracedb_nsys.tables import STRINGS, TEXT, Unsound, decoded, is_export, schema
 
 BATCH_ROWS = 30_720
 BATCH_ROWS_PLAIN = 16_384
@@ -23,11 +26,10 @@ SNIFF = 1 << 20
 PIECE_BATCHES = 4  # a row group of DuckDB
 IMMUTABLE = "&immutable=1"
 MOST_ASKED = 500
+EMPTY, NO_NUMBERS = (1, 0), (-1, -2)
 MOST_GAPS = 4
 """How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
-LOCK_WAIT_S = 2.0
 MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
-ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
 
 
 def is_nsys(path: Path) -> bool:
@@ -49,7 +51,7 @@ def _address(path: Path) -> str:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # DuckDB drains the rows in a thread of its own, one at a time.
-    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=LOCK_WAIT_S)
+    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=sound.LOCK_WAIT_S)
     connection.text_factory = _lenient
     return connection
 
@@ -77,50 +79,48 @@ class SqliteExport:
     format = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        """Raises ``ReadError`` for a file that is locked, cut short or damaged."""
+        """Raises ``ReadError`` for a file that is locked, cut short or damaged beyond reading."""
         self._path = path
-        _check_whole(path)
-        _check_free(path)
+        sound.check_whole(path)
+        sound.check_free(path)
         try:
             self.tables = _tables(path)
         except sqlite3.Error as error:
-            raise _damaged(error) from error
-        self._keyed: dict[str, tuple[int, int] | None] = {}
+            raise sound.damaged(error) from error
+        self.odd: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()  # pieces are read in several threads
+        self._spans: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, int] = {}
         self._pages: dict[str, pages.Table | None] = {}
+        self._read: dict[str, int] = {}
+        self._fault = sound.fault(_connect(path)) if path.stat().st_size <= sound.SMALL else None
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
         if table not in self._counts:
-            self._counts[table] = int(self._ask(f"SELECT count(*) FROM {_quoted(table)}")[0][0])
+            self._counts[table] = int(self._ask(f"SELECT count(*) FROM {quoted(table)}")[0][0])
         return self._counts[table]
 
     def about(self, table: str) -> int:
-        """Return the span of row numbers: the number of rows, unless some were deleted."""
-        span = self._span(table)
-        return span[1] - span[0] + 1 if span else self.count(table)
+        """Return the greatest number of a row: the number of rows, unless some were deleted."""
+        return self._span(table)[1] if self._is_dense(table) else self.count(table)
 
     def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the values of a small table; a column that is not there gives None."""
         if table not in self.tables:
             return []
         known = self.tables[table]
-        wanted = ", ".join(_quoted(name) if name in known else "NULL" for name in columns)
-        return self._ask(f"SELECT {wanted} FROM {_quoted(table)}")
+        wanted = ", ".join(quoted(name) if name in known else "NULL" for name in columns)
+        return self._ask(f"SELECT {wanted} FROM {quoted(table)}")
 
     def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
         """Return one iterator, whose rows ``parts`` threads read ahead by ranges of row numbers."""
-        span = self._span(table)
-        if span is None:
-            return [_numbered(self._run(self._select(table, columns, "0", ""), columns))]
-        low, high = span
-        if high < low:
-            return []
-        if high - low >= MOST_GAPS * self.count(table):
-            return [self._run(self._select(table, columns, "rowid", ""), columns)]
+        if not self._is_dense(table):
+            return [numbered(self._run(table, self._scan(table, columns), columns))]
+        low, high = self._span(table)
         step = PIECE_BATCHES * BATCH_ROWS
         pieces = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
-        return [in_turn(partial(self._piece, table, columns), pieces, parts)]
+        return [in_turn(partial(self._piece, table, columns), pieces, parts)] if pieces else []
 
     def texts(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return strings of the export by their numbers, as far as it has them."""
@@ -129,7 +129,48 @@ class SqliteExport:
             wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
             query = f"SELECT id, min(value) FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL GROUP BY id"
             found += self._ask(query)
-        return {int(number): str(value) for number, value in found}
+        return {int(number): str(values.text_of(value)) for number, value in found}
+
+    def verify(self, table: str, rows: int) -> None:
+        """Hold the number of rows that were read against SQLite's, and both against the numbers of the rows.
+
+        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so that SQLite has to look at the
+        pages of a table only where it has gaps: rows were deleted, or hidden by damage.
+        """
+        self._read[table] = rows
+        if self._fault is not None:
+            return
+        count, (low, high) = self.count(table), self._span(table)
+        if rows != count:
+            raise Unsound(f"{table}: {rows:,} of {count:,} rows are found by their numbers")
+        has_gaps = count and (low > 1 or high - low + 1 != count)
+        if has_gaps and (found := sound.fault(_connect(self._path), table)):
+            raise Unsound(f"{table}: {found}")
+
+    def distrust(self, fault: str) -> None:
+        """Have all tables read in the order of their pages from now on."""
+        self._fault = fault
+        self.odd.clear()
+
+    def losses(self) -> tuple[int, str] | None:
+        """Return how many rows damage has cost, and what is wrong, in words; None for a sound file."""
+        if self._fault is None:
+            return None
+        lost, lines = 0, []
+        for table, rows in self._read.items():
+            count, (low, high) = self.count(table), self._span(table)
+            span = high - low + 1
+            expected = max(count, span) if span <= MOST_GAPS * max(count, 1) else count
+            if rows != expected:
+                lost += max(expected - rows, 0)
+                lines.append(f"{table}: {rows:,} rows read, SQLite counts {count:,}, their numbers {span:,}")
+        return lost, "; ".join([f"the SQLite file is damaged ({self._fault}); its pages were read one by one", *lines])
+
+    def _is_dense(self, table: str) -> bool:
+        """Whether the rows can be told, and read in ranges, by SQLite's numbers of them."""
+        low, high = self._span(table)
+        least = 0 if table == STRINGS else 1
+        return self._fault is None and low >= least and high - low < MOST_GAPS * max(self.count(table), 1)
 
     def _by_pages(self, table: str) -> pages.Table | None:
         """Return the reader of the table's pages; None where SQLite has to read them."""
@@ -139,50 +180,60 @@ class SqliteExport:
         return self._pages[table]
 
     def _piece(self, table: str, columns: Sequence[str], rows: range) -> list[pa.RecordBatch]:
-        by_pages = self._by_pages(table) if TEXT.isdisjoint(columns) else None
-        if by_pages is not None and (read := by_pages.read(columns, rows)) is not None:
+        by_pages = self._by_pages(table)
+        whole = [name for name in columns if name not in TEXT]
+        read = by_pages.read(whole, rows) if by_pages is not None else None
+        if read is not None and len(whole) == len(columns):
             return [read]
-        if not has_sqlite_driver() and TEXT.isdisjoint(columns):
-            return list(self._numbers(table, columns, rows))
         where = f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"
-        return list(self._run(self._select(table, columns, "rowid", where), columns))
+        if read is not None:
+            texts = [name for name in columns if name in TEXT]
+            found = list(self._run(table, select(table, texts, "rowid", where), texts))
+            return list(joined(table, read, found, columns))
+        if not has_sqlite_driver() and len(whole) == len(columns):
+            found = list(self._numbers(table, columns, rows))
+        else:
+            found = list(self._run(table, select(table, columns, "rowid", where), columns))
+        check_order(table, found)
+        return found
 
-    def _span(self, table: str) -> tuple[int, int] | None:
-        """Return the least and greatest row number; None for a table without."""
-        if table not in self._keyed:
-            try:
-                name = _quoted(table)  # asked for together, they would cost a scan
-                low, high = self._ask(f"SELECT (SELECT min(rowid) FROM {name}), (SELECT max(rowid) FROM {name})")[0]
-                self._keyed[table] = (low, high) if low is not None else (0, -1)
-            except ReadError as error:
-                if "no such column" not in str(error):
-                    raise
-                self._keyed[table] = None
-        return self._keyed[table]
+    def _span(self, table: str) -> tuple[int, int]:
+        """Return the least and greatest row number; ``EMPTY`` or ``NO_NUMBERS`` for a table without any."""
+        if table not in self._spans:
+            self._spans[table] = self._ask_span(table)
+        return self._spans[table]
 
-    def _select(self, table: str, columns: Sequence[str], number: str, where: str) -> str:
-        """Return the query: the driver takes a column's type from what comes first, so every value has one type.
+    def _ask_span(self, table: str) -> tuple[int, int]:
+        name = quoted(table)  # asked for together, they would cost a scan
+        try:
+            low, high = self._ask(f"SELECT (SELECT min(rowid) FROM {name}), (SELECT max(rowid) FROM {name})")[0]
+        except ReadError as error:
+            if "no such column" not in str(error):
+                raise
+            return NO_NUMBERS
+        return (low, high) if low is not None else EMPTY
 
-        Without casts one fraction makes a whole column of nanoseconds one of doubles; without a first row a column of
-        text that begins with NULLs becomes one of integers. Integers alone need no first row, which costs a fifth.
+    def _scan(self, table: str, columns: Sequence[str]) -> str:
+        """Return the query for all rows in the order of their pages.
+
+        Damage can make SQLite come by one page twice; what is the same twice, with its number, counts once.
         """
-        casts = ", ".join(f"CAST({_quoted(name)} AS {'BLOB' if name in TEXT else 'INTEGER'})" for name in columns)
-        rows = f"SELECT {number}, {casts} FROM {_quoted(table)} {where}"
-        if TEXT.isdisjoint(columns):
-            return rows
-        first = ", ".join("x''" if name in TEXT else "0" for name in columns)
-        return f"SELECT 0, {first} UNION ALL {rows}"
+        if self._fault is None or self._span(table) == NO_NUMBERS:
+            return select(table, columns, "0", "")
+        names = ", ".join(quoted(name) for name in columns)
+        once = f"(SELECT DISTINCT +rowid, {names} FROM {quoted(table)} NOT INDEXED)"
+        return select(once, columns, "0", "", is_query=True)
 
     def _numbers(self, table: str, columns: Sequence[str], rows: range) -> Iterator[pa.RecordBatch]:
-        quoted = [_quoted(name) for name in columns]
+        whole = [values.whole_sql(quoted(name)) for name in columns]
         try:
-            found = plain.numbers(_connect(self._path), _quoted(table), quoted, rows, BATCH_ROWS_PLAIN)
+            found = plain.numbers(_connect(self._path), quoted(table), whole, rows, BATCH_ROWS_PLAIN)
             for batch in found:
-                yield batch.rename_columns(schema(columns).names)
+                yield values.within(batch.rename_columns(schema(columns).names), partial(self._count_odd, table))
         except (sqlite3.Error, pa.ArrowException) as error:
-            raise _damaged(error) from error
+            raise sound.damaged(error) from error
 
-    def _run(self, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _run(self, table: str, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rows = _plain(self._path, query, columns) if not has_sqlite_driver() else _arrow(self._path, query)
         wanted = schema(columns)
         is_first = not TEXT.isdisjoint(columns)
@@ -193,14 +244,19 @@ class SqliteExport:
                 decoded(array) if field.type == pa.string() else array.cast(field.type)
                 for array, field in zip(batch.columns, wanted, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            made = pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            yield values.within(made, partial(self._count_odd, table))
+
+    def _count_odd(self, table: str, column: str, count: int) -> None:
+        with self._lock:
+            self.odd[table, column] += count
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
         try:
             with closing(_connect(self._path)) as connection:
                 return connection.execute(query).fetchall()
         except sqlite3.Error as error:
-            raise _damaged(error) from error
+            raise sound.damaged(error) from error
 
 
 def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
@@ -212,59 +268,11 @@ def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
             cursor.execute(query)
             yield from cursor.fetch_record_batch()
     except (driver.Error, pa.ArrowException, OSError) as error:
-        raise _damaged(error) from error
+        raise sound.damaged(error) from error
 
 
 def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
     except sqlite3.Error as error:
-        raise _damaged(error) from error
-
-
-def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    done = 0
-    for batch in batches:
-        numbers = pa.array(range(done + 1, done + batch.num_rows + 1), pa.int64())
-        yield pa.RecordBatch.from_arrays([numbers, *batch.columns[1:]], schema=batch.schema)
-        done += batch.num_rows
-
-
-def _check_whole(path: Path) -> None:
-    """Raise ``ReadError`` for a file shorter than its first page says, or one that an export is still writing."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    if len(header) < 100:
-        raise ReadError(f"incomplete nsys capture: the file holds {len(header)} bytes; {ASK_AGAIN}")
-    page = int.from_bytes(header[16:18], "big")
-    expected = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
-    is_current = header[24:28] == header[92:96]
-    size = path.stat().st_size
-    if is_current and size < expected:
-        raise ReadError(f"the SQLite file is cut short: {size:,} of {expected:,} bytes; copy it or {ASK_AGAIN}")
-    journal = Path(f"{path}-journal")
-    if journal.exists() and journal.stat().st_size:
-        raise ReadError(f"an unfinished write lies beside it ({journal.name}); let the export finish, or {ASK_AGAIN}")
-
-
-def _check_free(path: Path) -> None:
-    """Raise ``ReadError`` where another program writes to the file."""
-    with suppress(sqlite3.DatabaseError):
-        try:
-            address = f"{path.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=LOCK_WAIT_S)) as connection:
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise ReadError(
-                    "the SQLite file is locked: another program writes to it; close it there (an export that still "
-                    "runs? a database browser?) and try again"
-                ) from error
-
-
-def _damaged(error: BaseException) -> ReadError:
-    return ReadError(f"the SQLite file cannot be read ({' '.join(str(error).split())[:200]}); copy it or {ASK_AGAIN}")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        raise sound.damaged(error) from error

@@ -35,6 +35,11 @@ class Straight:
         self._query = query
         self._valid = valid
         self._texts = texts
+        self.nameless = 0
+        """How many kernels have a name that the export lacks."""
+        self.replaced = 0
+        """How many names hold bytes that are no UTF-8."""
+        self._has_unknown = False
         connection.execute("CREATE OR REPLACE TEMP TABLE straight_text (id BIGINT, value VARCHAR)")
 
     def rows(self, table: pa.Table) -> Rows:
@@ -47,6 +52,11 @@ class Straight:
             f"""INSERT INTO staged_total BY NAME
             SELECT gpid, device_id, count(*) AS kernels FROM ({made}) GROUP BY gpid, device_id"""
         )
+        if self._has_unknown:
+            ((nameless,),) = connection.execute(
+                f"""SELECT count(*) FROM ({made}) WHERE name IN (SELECT id FROM straight_text WHERE value IS NULL)"""
+            ).fetchall()
+            self.nameless += nameless
         return Rows("kernel_event", connection.sql(link.STRAIGHT_SQL.format(kernels=made)), 0, is_ordered=False)
 
     def _name(self, feed: pa.Table) -> None:
@@ -55,9 +65,13 @@ class Straight:
             f"""SELECT DISTINCT name FROM (SELECT {self._query} FROM feed)
             WHERE name IS NOT NULL AND name NOT IN (SELECT id FROM straight_text)"""
         ).fetchall()
-        texts = self._texts([number for (number,) in found]) if found else {}
-        if texts:
-            self._connection.executemany("INSERT INTO straight_text VALUES (?, ?)", list(texts.items()))
+        if not found:
+            return
+        texts = self._texts([number for (number,) in found])
+        rows = [(number, texts.get(number)) for (number,) in found]
+        self._connection.executemany("INSERT INTO straight_text VALUES (?, ?)", rows)
+        self._has_unknown = self._has_unknown or len(texts) < len(rows)
+        self.replaced += sum("\ufffd" in text for text in texts.values())
 
 
 def check(processes: list[int | None], straight: int) -> None:

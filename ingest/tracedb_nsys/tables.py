@@ -6,10 +6,13 @@ and columns are chosen by name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 
@@ -26,6 +29,7 @@ META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # since 2023.3; from 2022.1; ol
 TEXT = frozenset(("text", "value", "jsonText"))
 """Columns of text among those that are read in bulk; all others are 64-bit integers."""
 START = "start"
+TIMES = (START, "end")
 LAUNCH = "launch"
 ROW = "row"
 """The added column that numbers the rows of a table."""
@@ -39,6 +43,10 @@ def is_export(tables: Iterable[str]) -> bool:
     return STRINGS in names and any(
         name == NVTX or name.startswith(("TARGET_INFO_", "CUPTI_ACTIVITY_KIND_")) for name in names
     )
+
+
+class Unsound(ReadError):
+    """A table is damaged: its rows cannot be told by their numbers. Nothing that was read of the export counts."""
 
 
 class Export(Protocol):
@@ -59,7 +67,7 @@ class Export(Protocol):
         ...
 
     def about(self, table: str) -> int:
-        """Return the number of rows, or a guess that costs nothing."""
+        """Return a number that no row's number exceeds, about the number of rows."""
         ...
 
     def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
@@ -75,6 +83,23 @@ class Export(Protocol):
 
     def texts(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """Return strings of the export by their numbers, as far as it has them."""
+        ...
+
+    @property
+    def odd(self) -> Counter[tuple[str, str]]:
+        """How many values were no whole number within the limits of their column, by table and column."""
+        ...
+
+    def verify(self, table: str, rows: int) -> None:
+        """Hold the number of rows read against an independent count; raises ``Unsound`` where another read may help."""
+        ...
+
+    def distrust(self, fault: str) -> None:
+        """Have the next read go another way, which damage of this kind does not harm."""
+        ...
+
+    def losses(self) -> tuple[int, str] | None:
+        """Return how many rows damage has cost, and what is wrong, in words; None for a sound export."""
         ...
 
 
@@ -106,9 +131,17 @@ class Feed:
         progress: Callable[[int], None],
         watch: Callable[[pa.RecordBatch], None] | None = None,
         launched: Callable[[pa.RecordBatch], pa.Array] | None = None,
+        required: Sequence[Sequence[str]] = (),
     ) -> None:
-        """``watch`` sees each batch; what ``launched`` makes of it becomes its column ``launch``."""
+        """``watch`` sees each batch; what ``launched`` makes of it becomes its column ``launch``.
+
+        ``required``: groups of columns, of which every row should have a value in one.
+        """
         self.rows = 0
+        self.nulls: Counter[str] = Counter()
+        """How many rows have no value in a group of required columns, by the first column of the group."""
+        held = [[name for name in group if name in columns] for group in required]
+        self._required = [group for group in held if group]
         self.span: tuple[int, int] | None = (0, 0)
         """First and last start; None if a row starts before the one before it."""
         self._batches = batches
@@ -126,6 +159,7 @@ class Feed:
         try:
             for batch in self._batches:
                 self._follow(batch)
+                self._count_nulls(batch)
                 self.rows += batch.num_rows
                 self._progress(batch.num_rows)
                 if self._watch is not None:
@@ -147,6 +181,15 @@ class Feed:
         first, last = self.span if self.rows else (int(starts[0]), int(starts[0]))
         is_sorted = starts[0] >= last and bool((starts[1:] >= starts[:-1]).all())
         self.span = (first, int(starts[-1])) if is_sorted else None
+
+    def _count_nulls(self, batch: pa.RecordBatch) -> None:
+        for group in self._required:
+            least = min(batch[name].null_count for name in group)
+            if least and len(group) > 1:
+                absent = [batch[name].is_null() for name in group]
+                least = pc.sum(reduce(pc.and_, absent)).as_py()
+            if least:
+                self.nulls[group[0]] += least
 
     def check(self) -> None:
         """Raise what stopped the reading."""

@@ -1,6 +1,8 @@
 -- The report nvtx_kern_sum of nsys stats, with its columns, units and rounding.
 -- Grain: range × launching thread × kernel name. A kernel counts in every range around its launch; kernels in none stand
--- under the range NULL, of files that hold ranges at all. v1.nvtx_kernels has the same numbers for every rule.
+-- under the range NULL, of files that hold ranges at all. A kernel in two ranges of one name, one inside the other, is one
+-- instance, and its duration enters all other columns once for each of the two. v1.nvtx_kernels has the same numbers for
+-- every rule.
 CREATE VIEW v1.nvtx_kern_sum AS
 WITH ranges AS (
     SELECT
@@ -33,7 +35,8 @@ sums AS (
         l.thread_id,
         n.kernel_no,
         count(DISTINCT m.instance_no) AS range_instances,
-        count(*) AS instances,
+        count(DISTINCT e.capture_id * 18446744073709551616 + e.event_id) AS instances,
+        count(*) AS durations,
         sum(e.duration_ns) AS total,
         sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
         median(e.duration_ns) AS median,
@@ -62,13 +65,13 @@ SELECT
     s.range_instances AS "NVTX Inst",
     s.instances AS "Kern Inst",
     s.total::BIGINT AS "Total Time (ns)",
-    (20 * total + instances) // (2 * instances) / 10 AS "Avg (ns)",
+    (20 * total + durations) // (2 * durations) / 10 AS "Avg (ns)",
     round(median, 1) AS "Med (ns)",
     least_ns AS "Min (ns)",
     most_ns AS "Max (ns)",
-    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
-        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
-    ) / (instances - 1)) END, 1) AS "StdDev (ns)",
+    round(CASE WHEN durations = 1 THEN 0.0 ELSE sqrt((
+        squares - total // durations * (total + total % durations) - (total % durations) ** 2 / durations
+    ) / (durations - 1)) END, 1) AS "StdDev (ns)",
     n.name AS "Kernel Name"
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
@@ -80,9 +83,9 @@ COMMENT ON COLUMN v1.nvtx_kern_sum."Style" IS 'PushPop, StartEnd, or User (recor
 COMMENT ON COLUMN v1.nvtx_kern_sum."PID" IS 'Process that launched.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."TID" IS 'Thread that launched.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Inst" IS 'Instances of the range that hold this kernel; 0 where the range is NULL.';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Kern Inst" IS 'Number of calls.';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Kern Inst" IS 'Number of calls; one inside two ranges of this name, one in the other, counts once.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Total Time (ns)" IS 'Sum of durations, each as often as ranges of this name lie around its launch, in ns.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Avg (ns)" IS 'Mean of the durations summed, rounded to 0.1, in ns.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Min (ns)" IS 'Shortest duration, in ns.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Max (ns)" IS 'Longest duration, in ns.';

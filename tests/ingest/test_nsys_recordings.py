@@ -12,7 +12,7 @@ import pytest
 
 from ingest.nsys_loaded import Loaded, change, many
 from ingest.test_nsys_faults import reader  # noqa: F401 - a fixture
-from tracedb_nsys import ingester, sqlite
+from tracedb_nsys import ingester, sound, sqlite
 
 
 def claimed(*paths: Path) -> list[Sequence[Path]]:
@@ -68,7 +68,7 @@ class TestFiles:
         assert len(found.rows("kernel_event", "name")) == 1
 
     def test_a_locked_file_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite, "LOCK_WAIT_S", 0.05)
+        monkeypatch.setattr(sound, "LOCK_WAIT_S", 0.05)
         path = many(10).sqlite(tmp_path / "a.sqlite")
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
             holder.execute("BEGIN EXCLUSIVE")

@@ -134,15 +134,16 @@ class TestPages:
         asked: list[str] = []
         run = sqlite.SqliteExport._run
 
-        def watched(self: sqlite.SqliteExport, query: str, columns: Sequence[str]) -> Any:
+        def watched(self: sqlite.SqliteExport, table: str, query: str, columns: Sequence[str]) -> Any:
             asked.append(query)
-            return run(self, query, columns)
+            return run(self, table, query, columns)
 
         monkeypatch.setattr(sqlite.SqliteExport, "_run", watched)
         (batches,) = export.batches("t", COLUMNS, 2)
         found = pa.Table.from_batches(list(batches)).to_pydict()
         assert found["row"] == list(range(1, 400))
-        assert found["a"][199] == 1
+        assert found["a"][198:201] == [199, None, 1]
+        assert export.odd == {("t", "a"): 1}
         assert len(asked) == 1
 
 

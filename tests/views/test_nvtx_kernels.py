@@ -93,3 +93,38 @@ def test_hooks(nested: None, insert: Insert, report: Report) -> None:
         (0, None, 9, 5, "add", 0, 1, 5),
     ]
     assert report("nvtx_kernels", "*", where={"e": "e.rank = 9"}) == []
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_range_inside_one_of_its_own_name(insert: Insert, ask: Ask, depth: int) -> None:
+    """As nsys stats has it: a kernel is one instance however deep it lies; its duration counts once for each range.
+
+    ``outer`` of the default domain and of another are two ranges; so are those of two threads.
+    """
+    insert("capture", "capture_id", (0,), source="nsys", path="a", status="complete")
+    inner = [(number, "outer", 1, number - 1 or None, None) for number in range(1, depth + 1)]
+    insert("annotation", f"{RANGE} domain", *inner, (8, "outer", 1, None, "other"), (9, "outer", 2, None, None),
+           capture_id=0, style="push_pop", process_id=9, start_ns=0, duration_ns=9)  # fmt: skip
+    insert("launch", "launch_id thread_id", *((number, 1) for number in range(1, 7)), (7, 2),
+           capture_id=0, process_id=9, name="x", start_ns=0, duration_ns=1)  # fmt: skip
+    insert("kernel_event", "event_id duration_ns", *((number, 10 * number) for number in range(1, 8)),
+           capture_id=0, kind="kernel", name="mm", start_ns=0)  # fmt: skip
+    ask("UPDATE main.kernel_event SET launch_id = event_id")
+    # Kernels 1 to 4 lie in the deepest, 5 in the outermost alone, 6 in the other domain, 7 on the other thread.
+    insert("annotation_kernel", "annotation_id event_id", *((depth, number) for number in range(1, 5)), (1, 5), (8, 6),
+           (9, 7), capture_id=0, rule="thread")  # fmt: skip
+    deep = 10 + 20 + 30 + 40
+    own = """SELECT domain, thread_id, range_instances, calls, total_ns, avg_ns, max_ns
+        FROM v1.nvtx_kernels WHERE rule = 'thread' ORDER BY ALL"""
+    outer = (depth, 5, depth * deep + 50, (depth * deep + 50) / (4 * depth + 1), 50)
+    assert ask(own) == [("other", 1, 1, 1, 60, 60.0, 60), (None, 1, *outer), (None, 2, 1, 1, 70, 70.0, 70)]
+    peer = """SELECT "NVTX Range", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "StdDev (ns)"
+        FROM v1.nvtx_kern_sum ORDER BY ALL"""
+    durations = sorted([10, 20, 30, 40] * depth + [50])
+    mean = sum(durations) / len(durations)
+    deviation = (sum((each - mean) ** 2 for each in durations) / (len(durations) - 1)) ** 0.5
+    assert ask(peer) == [
+        ("other:outer", 1, 1, 1, 60, 60.0, 0.0),
+        ("outer", 1, depth, 5, sum(durations), round(mean, 1), round(deviation, 1)),
+        ("outer", 2, 1, 1, 70, 70.0, 0.0),
+    ]

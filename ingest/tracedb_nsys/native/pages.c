@@ -91,7 +91,10 @@ static int record(struct walk *walk, const uint8_t *at, const uint8_t *end) {
         }
         if (!is_whole(type))
             return ODD;
-        column->values[walk->rows] = type ? whole(type, body) : 0;
+        int64_t value = type ? whole(type, body) : 0;
+        if (type && (value < column->least || value > column->most))
+            return ODD;
+        column->values[walk->rows] = value;
         column->is_missing[walk->rows] = !type;
         column->missing += !type;
         body += size_of(type);

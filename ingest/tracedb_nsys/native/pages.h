@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define INTERFACE 1
+#define INTERFACE 2
 
 enum { ODD = -1, NO_MEMORY = -2 };
 
@@ -25,6 +25,7 @@ struct file {
 /* A column that is wanted. */
 struct column {
     int64_t place; /* in the record; columns come in the order of their places */
+    int64_t least, most; /* a value outside of these is odd */
     int64_t *values;
     uint8_t *is_missing; /* 1 for NULL */
     int64_t missing;     /* how many are */

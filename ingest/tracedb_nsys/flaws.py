@@ -1,0 +1,56 @@
+"""What an export should say of its events and does not: values that cannot be, values and names that are missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import duckdb
+
+from tracedb_nsys.account import Account
+from tracedb_nsys.columns import NAMED
+from tracedb_nsys.tables import Export
+
+REPLACED = chr(0xFFFD)
+"""What stands in a text for bytes that are no UTF-8."""
+KNOWN_NAMES = "SELECT id FROM staged_text WHERE value IS NOT NULL"
+
+
+def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account) -> None:
+    """Account for values that cannot be, and for missing ones; ``nulls``: how many are, by table and column."""
+    for (table, column), count in sorted(export.odd.items()):
+        detail = f"{count} values of {table}.{column} are no whole numbers that it can hold; they are NULL"
+        account.flawed("field_unreadable", count, detail)
+    for (table, column), found in sorted(nulls.items()):
+        count = found - export.odd[table, column]
+        if count > 0:
+            account.flawed("field_missing", count, f"{count} rows of {table} have no {column}; it is NULL")
+
+
+def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int, account: Account) -> None:
+    """Account for names that the export lacks or spoils; ``nameless``, ``replaced``: those that went straight."""
+    missing = nameless
+    ((unknown,),) = connection.execute(
+        f"SELECT count(*) FROM staged_used WHERE id NOT IN ({KNOWN_NAMES})"
+    ).fetchall()
+    if unknown:
+        counts = " UNION ALL ".join(
+            f"SELECT count(*) AS n FROM staged_{table} WHERE {column} IS NOT NULL AND {column} NOT IN ({KNOWN_NAMES})"
+            for table, column in NAMED
+        )
+        ((staged,),) = connection.execute(f"SELECT sum(n)::BIGINT FROM ({counts})").fetchall()
+        missing += staged
+    detail = f"{missing} events have a name that StringIds does not hold; its number stands for it"
+    account.flawed("string_missing", missing, detail)
+    ((spoilt,),) = connection.execute(
+        """SELECT (SELECT count(*) FROM staged_text WHERE contains(value, $mark))
+            + (SELECT count(*) FROM staged_nvtx WHERE contains(text, $mark))""",
+        {"mark": REPLACED},
+    ).fetchall()
+    spoilt += replaced
+    account.flawed("text_replaced", spoilt, f"{spoilt} names hold bytes that are no UTF-8; they were replaced")
+
+
+def of_file(export: Export, account: Account) -> None:
+    """Account for damage of the file, which may have cost rows."""
+    if losses := export.losses():
+        account.flawed("file_damaged", max(losses[0], 1), losses[1])

@@ -1,0 +1,73 @@
+"""Whether an SQLite file is whole, free and sound, as far as it can be told without reading all of it.
+
+SQLite looks rows up by their numbers. One number that is out of order hides others from a search, and no error is raised.
+A scan of the whole table in the order of its pages still finds every row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from tracedb.errors import ReadError
+
+LOCK_WAIT_S = 2.0
+SMALL = 4 << 20
+"""Files up to this size are checked as a whole before they are read, which takes some 6 ms a megabyte."""
+ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
+TREES = ("***", "Tree", "On tree", "Page", "Freelist", "Main freelist")
+"""How SQLite's messages about pages begin; others are about values, which constraints forbid."""
+
+
+def damaged(error: BaseException) -> ReadError:
+    """Return what the user is told where SQLite cannot read a file."""
+    return ReadError(f"the SQLite file cannot be read ({_line(str(error))}); copy it or {ASK_AGAIN}")
+
+
+def check_whole(path: Path) -> None:
+    """Raise ``ReadError`` for a file shorter than its first page says, or one that an export is still writing."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100:
+        raise ReadError(f"incomplete nsys capture: the file holds {len(header)} bytes; {ASK_AGAIN}")
+    page = int.from_bytes(header[16:18], "big")
+    expected = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    is_current = header[24:28] == header[92:96]
+    size = path.stat().st_size
+    if is_current and size < expected:
+        raise ReadError(f"the SQLite file is cut short: {size:,} of {expected:,} bytes; copy it or {ASK_AGAIN}")
+    journal = Path(f"{path}-journal")
+    if journal.exists() and journal.stat().st_size:
+        raise ReadError(f"an unfinished write lies beside it ({journal.name}); let the export finish, or {ASK_AGAIN}")
+
+
+def check_free(path: Path) -> None:
+    """Raise ``ReadError`` where another program writes to the file."""
+    with suppress(sqlite3.DatabaseError):
+        try:
+            address = f"{path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, timeout=LOCK_WAIT_S)) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise ReadError(
+                    "the SQLite file is locked: another program writes to it; close it there (an export that still "
+                    "runs? a database browser?) and try again"
+                ) from error
+
+
+def fault(connection: sqlite3.Connection, table: str | None = None) -> str | None:
+    """Return what SQLite finds wrong with the pages of a table, or of the whole file; None if nothing is."""
+    what = "" if table is None else "({})".format('"' + table.replace('"', '""') + '"')
+    try:
+        with closing(connection):
+            said = [str(row[0]) for row in connection.execute(f"PRAGMA quick_check{what}").fetchall()]
+    except sqlite3.Error as error:
+        return _line(str(error))
+    found = [line for text in said for line in text.splitlines() if text.startswith(TREES)]
+    return next((_line(line) for line in found if not line.startswith("***")), None)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
