@@ -29,9 +29,7 @@ def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account)
 def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int, account: Account) -> None:
     """Account for names that the export lacks or spoils; ``nameless``, ``replaced``: those that went straight."""
     missing = nameless
-    ((unknown,),) = connection.execute(
-        f"SELECT count(*) FROM staged_used WHERE id NOT IN ({KNOWN_NAMES})"
-    ).fetchall()
+    ((unknown,),) = connection.execute(f"SELECT count(*) FROM staged_used WHERE id NOT IN ({KNOWN_NAMES})").fetchall()
     if unknown:
         counts = " UNION ALL ".join(
             f"SELECT count(*) AS n FROM staged_{table} WHERE {column} IS NOT NULL AND {column} NOT IN ({KNOWN_NAMES})"

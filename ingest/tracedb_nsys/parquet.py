@@ -66,7 +66,9 @@ class ParquetExport:
         """Return strings of the export by their numbers, as far as it has them."""
         wanted = set(numbers)
         rows = ((number_of(number, ANY[0]), text_of(value)) for number, value in self.small(STRINGS, ("id", "value")))
-        return {number: value for number, value in rows if number in wanted and number is not None and value is not None}
+        return {
+            number: value for number, value in rows if number in wanted and number is not None and value is not None
+        }
 
     def verify(self, table: str, rows: int) -> None:
         """Hold the number of rows that were read against the one that the file's footer says."""
@@ -80,7 +82,9 @@ class ParquetExport:
         """Return how many rows are missing, and of which tables, in words; None if none is."""
         if not self._lost:
             return None
-        lines = [f"{table}: {rows:,} rows read, the footer says {self.count(table):,}" for table, rows in self._lost.items()]
+        lines = [
+            f"{table}: {rows:,} rows read, the footer says {self.count(table):,}" for table, rows in self._lost.items()
+        ]
         return sum(max(self.count(table) - rows, 0) for table, rows in self._lost.items()), "; ".join(lines)
 
     def _batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -16,9 +16,7 @@ def select(table: str, columns: Sequence[str], number: str, where: str, is_query
     Without casts one fraction makes a whole column of nanoseconds one of doubles; without a first row a column of text
     that begins with NULLs becomes one of integers. Integers alone need no first row, which costs a fifth.
     """
-    casts = ", ".join(
-        f"CAST({quoted(name)} AS BLOB)" if name in TEXT else whole_sql(quoted(name)) for name in columns
-    )
+    casts = ", ".join(f"CAST({quoted(name)} AS BLOB)" if name in TEXT else whole_sql(quoted(name)) for name in columns)
     rows = f"SELECT {number}, {casts} FROM {table if is_query else quoted(table)} {where}"
     if TEXT.isdisjoint(columns):
         return rows

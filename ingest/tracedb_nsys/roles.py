@@ -1,7 +1,7 @@
 """Which tables of an export hold kernels, copies and calls, by their names and columns; and which hold other GPU work.
 
-The names that nsys writes today come first. Others (CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, …_KERNEL_V3) are told by what
-their names hold, so that a release that renames a table does not look like a recording without GPU work.
+The names that nsys writes today come first. Others (CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, …_KERNEL_V3) are told by a
+word in their names, so that a release that renames a table does not look like a recording without GPU work.
 """
 
 from __future__ import annotations

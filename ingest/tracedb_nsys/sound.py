@@ -1,6 +1,6 @@
 """Whether an SQLite file is whole, free and sound, as far as it can be told without reading all of it.
 
-SQLite looks rows up by their numbers. One number that is out of order hides others from a search, and no error is raised.
+SQLite looks rows up by their numbers. One number out of order hides other rows from a search, and no error is raised.
 A scan of the whole table in the order of its pages still finds every row.
 """
 

@@ -134,8 +134,8 @@ class SqliteExport:
     def verify(self, table: str, rows: int) -> None:
         """Hold the number of rows that were read against SQLite's, and both against the numbers of the rows.
 
-        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so that SQLite has to look at the
-        pages of a table only where it has gaps: rows were deleted, or hidden by damage.
+        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so SQLite has to check the pages
+        of a table only where there are gaps: rows were deleted, or damage hides them.
         """
         self._read[table] = rows
         if self._fault is not None:

@@ -244,7 +244,6 @@ class Stage:
         )
         self._export.verify(STRINGS, rows)
 
-
     def _count_nulls(self, table: str, feeds: Sequence[Feed]) -> None:
         for feed in feeds:
             for column, count in feed.nulls.items():

@@ -1,4 +1,4 @@
-"""Which values a column of whole numbers may hold, and what becomes of others: NULL, and a count of how many there were.
+"""Which values a column of whole numbers may hold, and what becomes of others: NULL, and a count of them.
 
 SQLite types values, not columns, and a damaged file holds anything. A value that is no whole number, or lies outside of
 the limits of its column, is odd. It is never rounded, cut or wrapped. Odd times become ``ODD`` instead of NULL, since a

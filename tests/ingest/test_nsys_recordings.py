@@ -12,7 +12,7 @@ import pytest
 
 from ingest.nsys_loaded import Loaded, change, many
 from ingest.test_nsys_faults import reader  # noqa: F401 - a fixture
-from tracedb_nsys import ingester, sound, sqlite
+from tracedb_nsys import ingester, sound
 
 
 def claimed(*paths: Path) -> list[Sequence[Path]]:
