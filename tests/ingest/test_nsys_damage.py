@@ -74,7 +74,7 @@ def twice(pages: Pages) -> None:
 def key_of_a_branch(pages: Pages) -> None:
     """The branch says that its rows are lower than they are."""
     at = pages.root + pages.number(pages.root + 12 + 2 * 5, 2) + 4
-    pages.data[at] = 0x81
+    pages.data[at] = 0x80
 
 
 def first_row(pages: Pages) -> None:
