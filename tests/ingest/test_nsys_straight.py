@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 from ingest.nsys_files import ERAS, PID, Nsys
 from ingest.nsys_loaded import Loaded
 from tracedb.ingester import Options
-from tracedb_nsys import pages, sqlite, straight
+from tracedb_nsys import pages, sqlite, straight, values
 from tracedb_nsys.nsys import NsysIngester
 
-WHOLE = st.sampled_from([-1, 0, 1, 127, -128, 128, 32_767, 1 << 23, -(1 << 31), 1 << 40, (1 << 63) - 1, -(1 << 63)])
-VALUES = st.none() | WHOLE | st.integers(-(1 << 63), (1 << 63) - 1)
+LEAST = values.ANY[0]
+"""Two numbers below stand for values that are no whole numbers."""
+WHOLE = st.sampled_from([-1, 0, 1, 127, -128, 128, 32_767, 1 << 23, -(1 << 31), 1 << 40, (1 << 63) - 1, LEAST])
+VALUES = st.none() | WHOLE | st.integers(LEAST, (1 << 63) - 1)
 ANY = VALUES | st.floats(allow_nan=False) | st.text(max_size=3) | st.binary(max_size=3)
 COLUMNS = ("a", "b", "c")
 needs_library = pytest.mark.skipif(pages.library() is None, reason="the compiled reader was not built")
