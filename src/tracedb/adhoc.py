@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import duckdb
 
-from tracedb.database import first_words
 from tracedb.errors import TracedbError
+from tracedb.faults import engine_words
 from tracedb.output import Answer, from_sql
 
 _VARIABLE = re.compile(r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:SET|RESET)\s+VARIABLE\b", re.IGNORECASE | re.DOTALL)
@@ -23,9 +23,9 @@ def explained() -> Iterator[None]:
     try:
         yield
     except duckdb.PermissionException as error:
-        raise TracedbError(f"{first_words(error)} (tracedb reads the database and no other file)") from error
+        raise TracedbError(f"{engine_words(error)} (tracedb reads the database and no other file)") from error
     except duckdb.Error as error:
-        raise TracedbError(first_words(error)) from error
+        raise TracedbError(engine_words(error)) from error
 
 
 def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:

@@ -131,7 +131,7 @@ def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
     if faults.is_interrupt(error):
         return fault("interrupted", 130)
     if "duckdb" in sys.modules and _is_of_file(error):
-        return fault(f"a database file is damaged or cannot be written: {str(error).splitlines()[0]}", 1)
+        return fault(f"a database file is damaged or cannot be written: {faults.engine_words(error)}", 1)
     if {"-v", "--verbose"} & set(sys.argv[1:] if args is None else args):
         import traceback
 

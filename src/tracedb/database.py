@@ -13,6 +13,7 @@ import duckdb
 
 from tracedb.database_file import absolute, check, check_writable, fault, unwritable
 from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.faults import engine_words
 from tracedb.spill import spill_folder
 
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
@@ -107,7 +108,7 @@ def attached(
     try:
         _detach(connection)
     except duckdb.Error as error:
-        cause = first_words(error).rpartition("Original error: ")[2]
+        cause = engine_words(error).rpartition("Original error: ")[2]
         raise TracedbError(f"{path}: cannot be written ({cause}); make room and run it again") from error
 
 
@@ -202,17 +203,6 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
         connection.close()
         raise
     return connection
-
-
-def first_words(error: duckdb.Error) -> str:
-    """Return what a DuckDB error says in one line, without the excerpt of the query that it points into."""
-    words = []
-    for line in str(error).splitlines():
-        if line.startswith("LINE "):
-            break
-        if line.strip():
-            words.append(line.strip())
-    return " ".join(words)
 
 
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

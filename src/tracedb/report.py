@@ -11,8 +11,9 @@ from pathlib import Path
 import duckdb
 
 from tracedb import conditions, findings, hints, hooks, ranks, schema, selection, step_ranges, views
-from tracedb.database import first_words, identifier, quoted
+from tracedb.database import identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
+from tracedb.faults import engine_words
 from tracedb.output import Answer, Show, from_sql
 from tracedb.report_entry import CONFIGURATION, PLACE, Report
 from tracedb.selection import Filters, Scope
@@ -168,9 +169,9 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise TracedbError(f"{path}: not enough memory: {first_words(error)}") from error
+        raise TracedbError(f"{path}: not enough memory: {engine_words(error)}") from error
     except (duckdb.IOException, duckdb.SerializationException) as error:
-        raise TracedbError(f"{path}: cannot be read: {first_words(error)}") from error
+        raise TracedbError(f"{path}: cannot be read: {engine_words(error)}") from error
     except (duckdb.BinderException, duckdb.CatalogException) as error:
         outdated = views.outdated(connection)
         if not outdated:
