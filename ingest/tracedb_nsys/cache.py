@@ -1,32 +1,48 @@
-"""The folder in which exports of reports are kept: found again by the report's bytes, bounded in age and size."""
+"""The folder in which exports of reports are kept: found again by the report's bytes, bounded in age and size.
+
+Only its owner may look into it, and ``scrub`` has taken out of the exports what nobody needs to know.
+"""
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
-import shutil
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
+
+from tracedb.spill import temporary_folder
 
 MOST_BYTES = 20 << 30
 MOST_AGE_S = 30 * 86_400.0
 """Exports that were not used for so long are removed, and then the longest unused until the rest is small enough."""
-DRAFT = "export-"
-DRAFT_AGE_S = 86_400.0  # what a killed process left; no export takes that long
+ENDING = ".bare.sqlite"
+"""Exports without it are of a tracedb that kept them whole, and go."""
 
 
 def folder() -> Path:
-    """Return the folder that exports are kept in."""
+    """Return the folder that exports are to be kept in."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "tracedb" / "nsys"
 
 
 def place(report: Path) -> Path:
-    """Return where the export of a report is kept, whether it is there or not."""
+    """Return where the export of a report is kept, whether it is there or not.
+
+    Where the folder belongs to another user, or cannot be made or closed to others, that is a place which goes with
+    this process.
+    """
     with report.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return folder() / f"{digest}.sqlite"
+    return (_usable() or _passing()) / f"{digest}{ENDING}"
+
+
+def keep(draft: Path, target: Path) -> None:
+    """Put a new export into its place, for its owner only. Raises OSError."""
+    draft.chmod(0o600)
+    draft.replace(target)
 
 
 def used(export: Path) -> None:
@@ -36,17 +52,41 @@ def used(export: Path) -> None:
 
 
 def clean(keep: Path) -> None:
-    """Remove what is too old or too much, and drafts of processes that were killed; ``keep`` stays."""
+    """Remove what is too old or too much; ``keep`` stays."""
     now = time.time()
-    for draft in folder().glob(f"{DRAFT}*"):
-        if _age(draft, now) > DRAFT_AGE_S:
-            shutil.rmtree(draft, ignore_errors=True)
     kept = 0
-    for export in sorted(folder().glob("*.sqlite"), key=lambda path: _age(path, now)):
+    for export in sorted(keep.parent.glob("*.sqlite"), key=lambda path: _age(path, now)):
         with suppress(OSError):  # another process may have removed it
-            kept += export.stat().st_size
-            if export != keep and (kept > MOST_BYTES or _age(export, now) > MOST_AGE_S):
+            size = export.stat().st_size
+            is_whole = not export.name.endswith(ENDING)
+            if export != keep and (is_whole or kept + size > MOST_BYTES or _age(export, now) > MOST_AGE_S):
                 export.unlink()
+            else:
+                kept += size
+
+
+def _usable() -> Path | None:
+    """Return the folder, made and closed to all but its owner; None where that cannot be."""
+    found = folder()
+    try:
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "geteuid") and {found.lstat().st_uid, found.stat().st_uid} != {os.geteuid()}:
+            return None
+        found.chmod(0o700)
+        for export in found.glob("*.sqlite"):
+            if export.stat().st_mode & 0o077:
+                export.chmod(0o600)
+    except OSError:
+        return None
+    return found
+
+
+@cache
+def _passing() -> Path:
+    """Return a private folder that is removed when the process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return Path(stack.enter_context(temporary_folder()))
 
 
 def _age(path: Path, now: float) -> float:

@@ -6,14 +6,15 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from tracedb.errors import ReadError
+from tracedb.spill import spill_folder
 from tracedb_nsys import cache
+from tracedb_nsys.scrub import scrub
 
 ENVIRONMENT = "TRACEDB_NSYS"
 TIMEOUT_S = 3600.0
@@ -53,6 +54,7 @@ def export(path: Path, progress: Callable[[float], None]) -> Path:
     """Return the SQLite export of a report, made now or before.
 
     Raises ``ReadError`` where there is no nsys, or where nsys cannot read the report; its own message is passed on.
+    What is not to be kept of it has been taken out (``scrub``).
     """
     target = cache.place(path)
     if not target.exists():
@@ -86,14 +88,14 @@ def _make(path: Path, target: Path, progress: Callable[[float], None]) -> None:
             f"a report of nsys{_written_by(path)} needs the program nsys, which is neither on PATH nor in the usual "
             f"folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or {ELSEWHERE}"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=cache.DRAFT, dir=target.parent) as folder:
+    with spill_folder(target) as folder:
         draft = Path(folder) / "export.sqlite"
         said = ""
         for program in found:
             said = _run(program, path, draft, progress)
             if draft.exists() and not said:
-                draft.replace(target)
+                scrub(draft)
+                cache.keep(draft, target)
                 return
             if not TOO_NEW.search(said):
                 break

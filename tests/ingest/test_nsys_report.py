@@ -6,10 +6,13 @@ import csv
 import io
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ import pytest
 from command import run
 from ingest.nsys_files import Nsys
 from ingest.nsys_loaded import Loaded
+from tracedb import spill
 from tracedb.database import connect
 from tracedb_nsys import cache as exports
 from tracedb_nsys import report
@@ -143,11 +147,9 @@ class TestCache:
         return path
 
     def test_what_is_old_goes(self, tmp_path: Path, rep: Path, program: Make, cache: Path) -> None:
-        old, young = self.put(cache, "a.sqlite", exports.MOST_AGE_S + 60), self.put(cache, "b.sqlite", 60)
+        old, young = self.put(cache, "a.bare.sqlite", exports.MOST_AGE_S + 60), self.put(cache, "b.bare.sqlite", 60)
         other = self.put(cache, "notes.txt", exports.MOST_AGE_S + 60)
-        killed = cache / f"{exports.DRAFT}1"
-        killed.mkdir()
-        os.utime(killed, (0, 0))
+        killed = Path(tempfile.mkdtemp(prefix=spill._prefix(), dir=cache))
         program(exporting(tmp_path))
         assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
         assert (old.exists(), young.exists(), other.exists(), killed.exists()) == (False, True, True, False)
@@ -159,7 +161,7 @@ class TestCache:
         Loaded(rep, db=tmp_path / "a.duckdb")
         (mine,) = cache.glob("*.sqlite")
         monkeypatch.setattr(exports, "MOST_BYTES", mine.stat().st_size + 150)
-        unused, recent = self.put(cache, "a.sqlite", 900, 100), self.put(cache, "b.sqlite", 60, 100)
+        unused, recent = self.put(cache, "a.bare.sqlite", 900, 100), self.put(cache, "b.bare.sqlite", 60, 100)
         mine.unlink()
         assert Loaded(rep, db=tmp_path / "b.duckdb").errors == []
         assert (mine.exists(), recent.exists(), unused.exists()) == (True, True, False)
@@ -171,6 +173,73 @@ class TestCache:
         os.utime(mine, (0, 0))
         assert Loaded(rep, db=tmp_path / "b.duckdb").errors == []
         assert mine.stat().st_mtime > time.time() - 60
+
+
+class TestPrivacy:
+    SECRETS = ("hunter2", "AWS_SECRET", "/home/alice", "train.py --token", "printed by the run", "alice-thread")
+
+    def export(self, tmp_path: Path) -> Path:
+        """Return an export that says much of its machine."""
+        made = Nsys()
+        made.kernel(10, 20, name="gemm<int>")
+        kernel, thread, out, path = (
+            made.string(text) for text in ("gemm<int>", "alice-thread", "printed by the run", "/home/alice/o.log")
+        )
+        export = made.sqlite(tmp_path / "whole.db")
+        with closing(sqlite3.connect(export)) as connection, connection:
+            connection.executescript(
+                f"""
+                INSERT INTO TARGET_INFO_SYSTEM_ENV (name, value)
+                    VALUES ('DeviceEnvironment', 'AWS_SECRET=hunter2'), ('User', '/home/alice');
+                CREATE TABLE IF NOT EXISTS META_DATA_CAPTURE (name TEXT, value TEXT);
+                INSERT INTO META_DATA_CAPTURE VALUES ('TARGET_COMMAND_LINE', 'train.py --token hunter2');
+                CREATE TABLE ProcessStreams (globalPid INT, filenameId INT, contentId INT);
+                INSERT INTO ProcessStreams VALUES (1, {path}, {out}), (1, {kernel}, {out});
+                CREATE TABLE IF NOT EXISTS ThreadNames (nameId INT, priority INT, globalTid INT);
+                INSERT INTO ThreadNames VALUES ({thread}, 1, 1);
+                CREATE TABLE TARGET_INFO_PROCESS_ENVIRONMENT (text TEXT);
+                INSERT INTO TARGET_INFO_PROCESS_ENVIRONMENT VALUES ('AWS_SECRET=hunter2');
+                """
+            )
+        assert all(text.encode() in export.read_bytes() for text in self.SECRETS)
+        return export
+
+    def test_what_is_kept_says_nothing_of_the_environment(
+        self, tmp_path: Path, rep: Path, program: Make, cache: Path
+    ) -> None:
+        program(f"shutil.copy({str(self.export(tmp_path))!r}, output)")
+        before = os.umask(0o022)
+        try:
+            loaded = Loaded(rep, db=tmp_path / "a.duckdb")
+        finally:
+            os.umask(before)
+        assert loaded.errors == []
+        (kept,) = cache.iterdir()
+        content = kept.read_bytes()
+        assert [text for text in self.SECRETS if text.encode() in content] == []
+        assert (cache.stat().st_mode & 0o777, kept.stat().st_mode & 0o777) == (0o700, 0o600)
+        with connect(tmp_path / "a.duckdb") as connection:
+            rows = connection.execute("SELECT name, host FROM kernel_event JOIN capture USING (capture_id)").fetchall()
+        assert rows == [("gemm<int>", "node7")]
+
+    def test_a_cache_that_others_may_read_is_closed_and_whole_exports_go(
+        self, tmp_path: Path, rep: Path, program: Make, cache: Path
+    ) -> None:
+        cache.mkdir(parents=True)
+        cache.chmod(0o777)
+        whole = cache / "of_an_older_tracedb.sqlite"
+        whole.write_bytes(b"AWS_SECRET=hunter2")
+        program(f"shutil.copy({str(self.export(tmp_path))!r}, output)")
+        assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
+        assert (cache.stat().st_mode & 0o777, whole.exists()) == (0o700, False)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
+    def test_a_cache_of_somebody_else_is_not_used(self, tmp_path: Path, rep: Path, program: Make, cache: Path) -> None:
+        cache.mkdir(parents=True)
+        os.chown(cache, 12345, 12345)
+        program(f"shutil.copy({str(self.export(tmp_path))!r}, output)")
+        assert Loaded(rep, db=tmp_path / "a.duckdb").errors == []
+        assert list(cache.iterdir()) == []
 
 
 class TestRefusals:
