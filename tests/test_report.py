@@ -86,7 +86,8 @@ class TestFilters:
             done = run("-q", "report", item.name, "--db", db, "--format", "json")
             assert done.exit_code == 0, done.stderr
             with connect(db) as connection:
-                condition = " WHERE rule = 'thread'" if item.has_rule else ""
+                rule = "thread" if item.is_by_thread else "process"
+                condition = f" WHERE rule = '{rule}'" if item.has_rule else ""
                 count = connection.execute(f"SELECT count(*) FROM v1.{item.view}{condition}").fetchall()[0][0]
             assert len(json.loads(done.stdout)["rows"]) == count > 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from command import report, run
+from command import run
 from tiny import ADD, GEMM, Tiny, two_ranks
 from tracedb import clipping, reports
 
@@ -144,25 +144,6 @@ class TestRules:
 
     def test_a_rule_that_changes_nothing_says_so(self, db: Path) -> None:
         assert "--rule changes nothing here" in run("report", "top-kernels", "--db", db, "--rule", "time").stderr
-
-    def test_work_of_other_threads_is_hinted_at(self, tmp_path: Path) -> None:
-        """Autograd launches on a thread of its own: the range around it holds those kernels by rule process only."""
-        tiny = Tiny(tmp_path / "a b.duckdb")
-        tiny.capture(0)
-        tiny.add("launch", capture_id=1, launch_id=1, name="cudaLaunchKernel", start_ns=0, duration_ns=5)
-        tiny.range(1, "back ward", 0, 100, (tiny.kernel(GEMM, 0, 10), tiny.kernel(ADD, 10, 10)), rules=("process",))
-        tiny.range(2, "forward", 200, 300, (tiny.kernel(GEMM, 200, 10),))
-        db = tiny.save()
-        done = run("report", "nvtx-kernels", "--db", db)
-        command = f"tracedb report nvtx-kernels --rule process --range 'back ward' --db '{db}'"
-        assert f"other threads is not in ranges by rule thread: back ward (0 of 2); try: {command}" in done.stderr
-        found = report(db, "nvtx-kernels", "--rule", "process", "--range", "back ward")
-        assert sorted(row["kernel"] for row in found) == sorted([GEMM, ADD])
-        for options in (("--range", "forward"), ("--rule", "process")):
-            assert "other threads" not in run("report", "nvtx-kernels", "--db", db, *options).stderr
-        assert "other threads" not in run("report", "top-kernels", "--db", db).stderr
-        done = run("report", "attention-split", "--db", db)
-        assert done.exit_code == 3 and "no ranges are named after the parts of attention" in done.stderr
 
     def test_a_rule_without_members_says_so(self, db: Path) -> None:
         done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")

@@ -1,6 +1,6 @@
 -- Which rules of range membership a capture has answers for.
--- Grain: capture × rule. Launches recorded: by thread and by process. Not recorded: by time. No GPU event at all:
--- by thread, for the ranges' own times. A rule that the load found members for is always among them.
+-- Grain: capture × rule. Launches recorded, or no GPU event at all (for the ranges' own times): by thread and by process.
+-- Launches not recorded: by time. A rule that the load found members for is always among them.
 CREATE VIEW v1._capture_rule AS
 WITH facts AS (
     SELECT
@@ -16,7 +16,7 @@ found AS (
     UNION
     SELECT f.capture_id, 'process' AS rule
     FROM facts AS f
-    WHERE f.has_launches AND f.has_gpu
+    WHERE f.has_launches OR NOT f.has_gpu
     UNION
     SELECT f.capture_id, 'time' AS rule
     FROM facts AS f

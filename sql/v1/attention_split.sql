@@ -131,7 +131,7 @@ COMMENT ON VIEW v1.attention_split IS 'Scores, softmax and values of attention: 
 COMMENT ON COLUMN v1.attention_split.capture_id IS 'Capture.';
 COMMENT ON COLUMN v1.attention_split.rank IS 'Rank of the capture; NULL if unknown.';
 COMMENT ON COLUMN v1.attention_split.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.attention_split.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.attention_split.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes process.';
 COMMENT ON COLUMN v1.attention_split.part IS 'scores, softmax or value.';
 COMMENT ON COLUMN v1.attention_split.instances IS 'Number of instances with GPU work, warm-up left out.';
 COMMENT ON COLUMN v1.attention_split.projected_avg_ns IS 'Mean time on the GPU per instance, from first start to last end, in ns.';

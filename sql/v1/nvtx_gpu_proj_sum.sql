@@ -78,7 +78,7 @@ SELECT
     (20 * coalesce(child_amount, 0) + instances) // (2 * instances) / 10 AS "Avg Num Child"
 FROM sums;
 
-COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from its first start to its last end, as nsys stats prints it. Grain: range × style.';
+COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from its first start to its last end, as nsys stats prints it. Rule thread, as there: GPU work that other threads launched during a range (autograd''s backward) is not in it; range_kernels and range_time have it under rule process. Grain: range × style.';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Range" IS 'Domain and text of the range, with a colon between them; the text alone in the default domain.';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total Proj Time (ns)" IS 'Sum of projections, in ns.';

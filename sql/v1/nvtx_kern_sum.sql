@@ -77,7 +77,7 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
-COMMENT ON VIEW v1.nvtx_kern_sum IS 'Kernels of each range, as nsys stats prints them. Grain: range × launching thread × kernel name.';
+COMMENT ON VIEW v1.nvtx_kern_sum IS 'Kernels of each range, as nsys stats prints them. Rule thread, as there: GPU work that other threads launched during a range (autograd''s backward) is not in it; range_kernels and range_time have it under rule process. Grain: range × launching thread × kernel name.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Range" IS 'Domain and text of the range; NULL for kernels launched in none.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
 COMMENT ON COLUMN v1.nvtx_kern_sum."PID" IS 'Process that launched.';

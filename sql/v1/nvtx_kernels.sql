@@ -94,7 +94,7 @@ INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
 COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, as nsys stats nvtx_kern_sum: a kernel counts in every range around it. Grain: rule × range × thread × kernel name.';
-COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How kernels are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes thread, as nsys does.';
 COMMENT ON COLUMN v1.nvtx_kernels.range IS 'Text of the range; NULL for kernels that lie in none.';
 COMMENT ON COLUMN v1.nvtx_kernels.domain IS 'NVTX domain; NULL for the default one.';
 COMMENT ON COLUMN v1.nvtx_kernels.style IS 'push_pop, start_end, user (record_function), python_function.';

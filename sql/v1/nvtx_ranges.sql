@@ -107,7 +107,7 @@ SELECT
 FROM sums;
 
 COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, as nsys stats nvtx_sum with nvtx_gpu_proj_sum. Grain: rule × domain × name × style.';
-COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes thread, as nsys does.';
 COMMENT ON COLUMN v1.nvtx_ranges.name IS 'Text of the range or mark.';
 COMMENT ON COLUMN v1.nvtx_ranges.domain IS 'NVTX domain; NULL for the default one.';
 COMMENT ON COLUMN v1.nvtx_ranges.style IS 'push_pop, start_end, mark, user (record_function), python_function.';

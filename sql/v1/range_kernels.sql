@@ -70,7 +70,7 @@ INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 INNER JOIN totals AS t ON t.range_no = s.range_no /* using s t */;
 
 COMMENT ON VIEW v1.range_kernels IS 'Kernels of each range with calls and time per instance, without the warm-up. Grain: rule × range × kernel name.';
-COMMENT ON COLUMN v1.range_kernels.rule IS 'How kernels are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.range_kernels.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes process.';
 COMMENT ON COLUMN v1.range_kernels.range IS 'Text of the range.';
 COMMENT ON COLUMN v1.range_kernels.domain IS 'NVTX domain; NULL for the default one.';
 COMMENT ON COLUMN v1.range_kernels.style IS 'push_pop, start_end, user (record_function).';

@@ -62,7 +62,7 @@ FROM timed
 GROUP BY /* by */ rule, name, domain, style;
 
 COMMENT ON VIEW v1.range_time IS 'Time of a range per instance on the CPU and on the GPU, warm-up apart. Grain: rule × domain × name × style.';
-COMMENT ON COLUMN v1.range_time.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread), time (started inside; where launches were not recorded).';
+COMMENT ON COLUMN v1.range_time.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes process.';
 COMMENT ON COLUMN v1.range_time.name IS 'Text of the range.';
 COMMENT ON COLUMN v1.range_time.domain IS 'NVTX domain; NULL for the default one.';
 COMMENT ON COLUMN v1.range_time.style IS 'push_pop, start_end, user (record_function).';

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import doubts, ranks, views
+from tracedb import doubts, membership, ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -90,8 +90,8 @@ def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, 
             "computing_softmax, final_matmul) and hold GPU work outside the warm-up"
         )
     if scope.rule:
-        other = "process" if scope.rule == "thread" else "thread"
-        return f"no kernel was launched inside a range by rule {scope.rule}{left}; try --rule {other}"
+        other = "" if scope.rule == "process" else "; try --rule process"
+        return f"no kernel was launched inside a range by rule {scope.rule}{left}{other}"
     return f"nothing is left{left}"
 
 
@@ -168,7 +168,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if scope.rule:
-        said += _without_rule(connection, scope)
+        said += _without_rule(connection, scope) + membership.warnings(connection, scope.rule)
     if scope.filters.skip_warmup or scope.filters.step_range is not None:
         said += _without_steps(connection, scope)
     return said
@@ -304,7 +304,7 @@ def _without_rule(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[s
     )[0]
     if not count:
         return []
-    other = "time" if scope.rule != "time" else "thread"
+    other = "time" if scope.rule != "time" else "process"
     return [
         f"{_many(count, 'capture')} left out: no kernel in a range by rule {scope.rule}; --rule {other} may show them"
     ]

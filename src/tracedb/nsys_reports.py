@@ -109,6 +109,7 @@ REPORTS = (
         ),
         range_column="NVTX Range",
         has_domain=True,
+        is_by_thread=True,
     ),
     Report(
         view="nvtx_gpu_proj_sum",
@@ -128,5 +129,6 @@ REPORTS = (
             "Avg Range Lvl",
             "Avg Num Child",
         ),
+        is_by_thread=True,
     ),
 )

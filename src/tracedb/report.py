@@ -87,7 +87,8 @@ class Found:
 def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
     """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` where they do not fit."""
     view = views.find(report.view, version)
-    scope = selection.select(connection, filters, version, report.has_rule or hooks.has_rule(view.select))
+    has_rule = report.has_rule or hooks.has_rule(view.select)
+    scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
     own = [column.name for column in schema.columns(connection, version, view.name)]
     inner, where = _around(report, scope, own)
     source = f"{version}.{view.name}"
@@ -212,9 +213,8 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         found.notes.append(
             "--step-range changes nothing here: it goes with --by step, --skip-warmup and reports with a step column"
         )
-    if scope.rule and scope.rule != "thread":
-        found.notes.append(f"ranges hold a kernel by rule {scope.rule}")
-    found.notes += hints.other_rule(connection, report, scope, path)
+    if scope.rule == "time":
+        found.notes.append("ranges hold a kernel by rule time")
     found.notes += hints.copies_as_kernels(connection, report, scope)
     if top:
         ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()

@@ -28,6 +28,8 @@ class Report:
     """What eyes see."""
     has_rule: bool = False
     """Whether rule is a column of it."""
+    is_by_thread: bool = False
+    """Whether rule thread is its default, as in the report of nsys stats that it stands for."""
     range_column: str | None = None
     """The column that names the range of a row, with its domain before a colon if ``has_domain``."""
     has_domain: bool = False

@@ -124,6 +124,7 @@ REPORTS = (
             Show(("gpu_ops",), "GPU ops"),
         ),
         has_rule=True,
+        is_by_thread=True,
     ),
     Report(
         view="nvtx_kernels",
@@ -146,6 +147,7 @@ REPORTS = (
             Show(("max_ns",), "max", drop=2),
         ),
         has_rule=True,
+        is_by_thread=True,
     ),
     Report(
         view="gemm_variance",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tracedb import step_ranges
+from tracedb import membership, step_ranges
 from tracedb.database import quoted
 from tracedb.errors import NotCaptured, UsageError
 
@@ -92,9 +92,12 @@ def capture_conditions(filters: Filters, alias: str) -> list[str]:
     return conditions
 
 
-def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool) -> Scope:
+def select(
+    connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool, default_rule: str | None
+) -> Scope:
     """Check the filters against the database and remember the captures they leave in ``temp.selected_capture``.
 
+    ``default_rule``: the rule of range membership where none is asked for; None: what the captures call for.
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
     _check_keys(connection, filters)
@@ -111,10 +114,14 @@ def select(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str
     _check_classes(connection, filters, version)
     step_ranges.choose(connection, filters.step_range)
     _check_steps(connection, filters, version)
-    rule = filters.rule or _default_rule(connection)
-    if filters.range is not None or "range" in filters.by:
-        _check_range(connection, filters, rule, version)
-    return Scope(filters, version, rule if needs_rule or filters.needs_rule else "", _varying(connection), captures)
+    if filters.needs_rule:
+        _check_range(connection, filters, version)
+    rule = ""
+    if needs_rule or filters.needs_rule:
+        chosen = "true" if filters.range is None else named("r.name", "r.domain", filters.range)
+        membership.compare(connection, version, chosen)
+        rule = filters.rule or membership.default(connection, default_rule)
+    return Scope(filters, version, rule, _varying(connection), captures)
 
 
 def described(filters: Filters) -> str:
@@ -258,16 +265,7 @@ def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
         raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {most}")
 
 
-def _default_rule(connection: duckdb.DuckDBPyConnection) -> str:
-    rules = _texts(
-        connection,
-        """SELECT DISTINCT m.rule FROM main.annotation_kernel AS m SEMI JOIN temp.selected_capture AS s
-           ON s.capture_id = m.capture_id""",
-    )
-    return "time" if rules == ["time"] else "thread"
-
-
-def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, rule: str, version: str) -> None:
+def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
     names = step_ranges.names(connection, version, "temp.selected_capture")
     if not names:
         raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")

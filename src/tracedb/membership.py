@@ -1,0 +1,152 @@
+"""Which rule says what lies in a range, and what another rule would say. Counted by SQL.
+
+Rule ``process`` adds to a range what other threads launch while it is open. Autograd launches the backward pass on a
+thread of its own, so that is what the person who marked a training step means. Threads that work side by side each
+have ranges of that name themselves, and there it is rule ``thread`` that tells their work apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_NAMES = 3
+
+_BESIDE = """
+CREATE OR REPLACE TEMP TABLE launched_beside AS
+WITH other AS (
+    SELECT m.capture_id, m.annotation_id, m.event_id
+    FROM main.annotation_kernel AS m
+    SEMI JOIN temp.selected_capture AS s ON s.capture_id = m.capture_id
+    ANTI JOIN (
+        SELECT t.capture_id, t.annotation_id, t.event_id FROM main.annotation_kernel AS t WHERE t.rule = 'thread'
+    ) AS o ON o.capture_id = m.capture_id AND o.annotation_id = m.annotation_id AND o.event_id = m.event_id
+    WHERE m.rule = 'process'
+)
+SELECT o.capture_id, o.annotation_id, l.thread_id, count(*) AS events, sum(e.duration_ns) AS total_ns
+FROM other AS o
+INNER JOIN main.kernel_event AS e ON e.capture_id = o.capture_id AND e.event_id = o.event_id
+LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+GROUP BY o.capture_id, o.annotation_id, l.thread_id
+"""
+"""GPU events that lie in a range by rule process only, by innermost range and launching thread."""
+
+_SUMS = """
+WITH own AS (
+    SELECT m.capture_id, m.annotation_id, sum(e.duration_ns) AS total_ns
+    FROM main.annotation_kernel AS m
+    SEMI JOIN temp.launched_beside AS b ON b.capture_id = m.capture_id
+    INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
+    WHERE m.rule = 'thread'
+    GROUP BY m.capture_id, m.annotation_id
+),
+lanes AS (
+    SELECT DISTINCT r.capture_id, r.domain, r.name, r.thread_id FROM {version}._range AS r WHERE {condition}
+),
+parts AS (
+    SELECT o.capture_id, o.annotation_id, NULL AS thread_id, o.total_ns AS own_ns, 0 AS added_ns FROM own AS o
+    UNION ALL
+    SELECT b.capture_id, b.annotation_id, b.thread_id, 0 AS own_ns, b.total_ns AS added_ns
+    FROM temp.launched_beside AS b
+)
+SELECT
+    r.name,
+    sum(p.own_ns) AS own_ns,
+    sum(p.added_ns) AS added_ns,
+    coalesce(sum(p.added_ns) FILTER (n.thread_id IS NOT NULL), 0) AS peers_ns
+FROM parts AS p
+INNER JOIN {version}._annotation_ancestor AS a ON a.capture_id = p.capture_id AND a.annotation_id = p.annotation_id
+INNER JOIN {version}._range AS r ON r.capture_id = a.capture_id AND r.annotation_id = a.ancestor_id
+LEFT JOIN lanes AS n
+    ON n.capture_id = r.capture_id AND n.domain IS NOT DISTINCT FROM r.domain AND n.name = r.name
+    AND n.thread_id = p.thread_id
+WHERE r.style <> 'python_function' AND {condition}
+GROUP BY r.name
+HAVING sum(p.added_ns) > 0
+"""
+"""Time of GPU events by name of range: launched on its thread, added by rule process, and the part of that which was
+launched by threads that have ranges of the name themselves. ``{{condition}}`` chooses ranges ``r``."""
+
+
+def compare(connection: duckdb.DuckDBPyConnection, version: str, condition: str) -> None:
+    """Work out, for the ranges that a condition on ``r`` chooses, by how much the rules differ.
+
+    The answer is in ``temp.rule_difference``, a row per name of range where rule process adds GPU work.
+    """
+    connection.execute(_BESIDE)
+    ((count,),) = connection.execute("SELECT count(*) FROM temp.launched_beside").fetchall()
+    sums = _SUMS.format(version=version, condition=condition)
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE rule_difference AS {sums}{'' if count else ' LIMIT 0'}"  # the joins are dear
+    )
+
+
+def default(connection: duckdb.DuckDBPyConnection, wanted: str | None) -> str:
+    """Return the rule for those ranges: the one wanted, else process; time where launches were not recorded.
+
+    Where most of what process adds was launched by threads that have ranges of that name themselves, it is thread.
+    """
+    rules = connection.execute(
+        """SELECT DISTINCT m.rule FROM main.annotation_kernel AS m SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = m.capture_id"""
+    ).fetchall()
+    if rules == [("time",)]:
+        return "time"
+    if wanted is not None:
+        return wanted
+    ((is_side_by_side,),) = connection.execute(
+        "SELECT coalesce(sum(d.peers_ns) * 2 > sum(d.added_ns), false) FROM temp.rule_difference AS d"
+    ).fetchall()
+    return "thread" if is_side_by_side else "process"
+
+
+def warnings(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
+    """Return how the answer would differ by the other rule, and what lies in no range by either."""
+    return _differing(connection, rule) + _unlaunched(connection, rule)
+
+
+def _differing(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
+    rows = connection.execute(
+        f"""SELECT format('{{}}: {{:.1f}} % of {{:.3f}} ms',
+                       d.name, 100.0 * d.added_ns / (d.own_ns + d.added_ns), (d.own_ns + d.added_ns) / 1e6),
+                   count(*) OVER (), sum(d.peers_ns) OVER () > 0
+            FROM temp.rule_difference AS d ORDER BY d.added_ns DESC, d.name LIMIT {MOST_NAMES}"""
+    ).fetchall()
+    if not rows or rule not in ("process", "thread"):
+        return []
+    more = rows[0][1] - len(rows)
+    shares = "; ".join(text for text, _, _ in rows) + (f"; and {more} more ranges" if more > 0 else "")
+    if rule == "thread":
+        return [
+            f"ranges hold a kernel by rule thread: GPU work that other threads launched meanwhile is left out "
+            f"({shares}); --rule process takes it in"
+        ]
+    peers = ", also of threads that have ranges of that name themselves" if rows[0][2] else ""
+    return [
+        f"ranges hold a kernel by rule process: GPU work that other threads launched meanwhile is taken in "
+        f"({shares}){peers}; --rule thread leaves it out"
+    ]
+
+
+def _unlaunched(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
+    """Say how many GPU events can be in no range, since their launch was not recorded though others were."""
+    if rule == "time":
+        return []
+    ((count, percent),) = connection.execute(
+        """WITH unlaunched AS (
+               SELECT e.capture_id, e.event_id FROM main.kernel_event AS e
+               SEMI JOIN (SELECT DISTINCT l.capture_id FROM main.launch AS l) AS l ON l.capture_id = e.capture_id
+               WHERE e.launch_id IS NULL
+               EXCEPT ALL SELECT DISTINCT m.capture_id, m.event_id FROM main.annotation_kernel AS m
+           )
+           SELECT count(u.event_id),
+                  format('{:.1f}', 100.0 * sum(e.duration_ns) FILTER (u.event_id IS NOT NULL) / sum(e.duration_ns))
+           FROM main.kernel_event AS e
+           SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
+           LEFT JOIN unlaunched AS u ON u.capture_id = e.capture_id AND u.event_id = e.event_id"""
+    ).fetchall()
+    if not count:
+        return []
+    return [f"GPU events whose launch was not recorded are in no range: {count:,} ({percent} % of the GPU time)"]
