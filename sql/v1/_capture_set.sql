@@ -1,22 +1,13 @@
--- Which captures belong together: the ranks of one configuration, that is equal labels less the rank, by one profiler.
--- Grain: capture. set_id is the lowest capture number of the set.
+-- Which captures belong together: the ranks of one configuration that recorded at the same time.
+-- Grain: capture. set_id is the lowest capture number of the set; cycle is NULL where no rank recorded more than once.
 CREATE VIEW v1._capture_set AS
-WITH entries AS (
-    SELECT c.capture_id, unnest(map_entries(c.labels)) AS entry
-    FROM main.capture AS c
-),
-configurations AS (
-    SELECT n.capture_id, map_from_entries(list(n.entry ORDER BY n.entry.key)) AS labels
-    FROM entries AS n
-    WHERE n.entry.key <> 'rank'
-    GROUP BY n.capture_id
-)
 SELECT
     c.capture_id,
-    min(c.capture_id) OVER (PARTITION BY c.source, coalesce(f.labels, MAP {})) AS set_id,
+    min(c.capture_id) OVER (PARTITION BY c.configuration_id, y.cycle) AS set_id,
     c.source,
-    coalesce(f.labels, MAP {}) AS labels,
+    c.labels,
+    y.cycle,
     c.rank,
     c.clock_zero_unix_ns
-FROM main.capture AS c
-LEFT JOIN configurations AS f ON f.capture_id = c.capture_id;
+FROM v1._capture_configuration AS c
+LEFT JOIN v1._capture_cycle AS y ON y.capture_id = c.capture_id;

@@ -38,7 +38,7 @@ WITH calls AS (
     GROUP BY m.collective_id
 )
 SELECT
-    c.collective_id, c.match_rule, c.set_id, c.source, c.labels, c.step, c.step_index, c.collective, c.recorded_as,
+    c.collective_id, c.match_rule, c.set_id, c.source, c.labels, s.cycle, c.step, c.step_index, c.collective, c.recorded_as,
     c.name, c.dtype, c.message_bytes, c.group_name, c.group_size, c.group_ranks, c.sequence,
     c.ranks, c.ranks_expected, c.is_by_rank, c.latency_ns, c.total_ns,
     CASE WHEN c.ranks > 1 THEN c.waits END AS wait_ns,
@@ -54,4 +54,5 @@ SELECT
             THEN 1.0 * (c.ranks_expected - 1) / c.ranks_expected
         WHEN c.collective IN ('broadcast', 'reduce', 'sendrecv') THEN 1.0
     END AS bus_factor
-FROM calls AS c;
+FROM calls AS c
+LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS s ON s.set_id = c.set_id;

@@ -6,7 +6,7 @@ CREATE VIEW v1.collective_summary AS
 WITH matches AS (
     SELECT
         /* by whole */
-        whole.set_id, whole.source AS profiler, whole.labels, whole.collective, whole.message_bytes, whole.dtype,
+        whole.set_id, whole.source AS profiler, whole.labels, whole.cycle, whole.collective, whole.message_bytes, whole.dtype,
         whole.ranks_expected, whole.bus_factor,
         whole.ranks > 1 OR whole.ranks_expected = 1 AND whole.match_rule <> 'unmatched' AS is_matched,
         whole.ranks, whole.latency_ns, whole.total_ns, whole.total_wait_ns, whole.skew_start_ns, whole.skew_end_ns
@@ -15,7 +15,7 @@ WITH matches AS (
 )
 SELECT
     /* by */
-    /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, /* end grain */
+    /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, any_value(cycle) AS cycle, /* end grain */
     collective,
     message_bytes,
     dtype,
@@ -42,6 +42,7 @@ GROUP BY /* by */ /* grain */ set_id, /* end grain */ collective, message_bytes,
 COMMENT ON VIEW v1.collective_summary IS 'Latency, waiting, skew and bandwidth of the collectives of one kind and size. Grain: configuration × collective × message size × element type × group size.';
 COMMENT ON COLUMN v1.collective_summary.source IS 'Which ingester read the captures.';
 COMMENT ON COLUMN v1.collective_summary.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.collective_summary.cycle IS 'Which recording of its ranks, from 1 in the order of time, where ranks recorded more than once; else NULL.';
 COMMENT ON COLUMN v1.collective_summary.collective IS 'Which collective: allreduce, allgather and others (see collectives).';
 COMMENT ON COLUMN v1.collective_summary.message_bytes IS 'Size of the whole message; NULL if not recorded, in bytes.';
 COMMENT ON COLUMN v1.collective_summary.dtype IS 'Element type.';

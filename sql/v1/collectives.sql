@@ -5,7 +5,7 @@
 CREATE VIEW v1.collectives AS
 SELECT
     /* by whole */
-    whole.collective_id, whole.source, whole.labels, whole.step, whole.collective, whole.recorded_as,
+    whole.collective_id, whole.source, whole.labels, whole.cycle, whole.step, whole.collective, whole.recorded_as,
     whole.message_bytes, whole.dtype, whole.group_name,
     whole.group_size, whole.group_ranks, whole.sequence, whole.match_rule, whole.ranks, whole.latency_ns,
     whole.wait_ns, whole.total_wait_ns,
@@ -20,6 +20,7 @@ COMMENT ON VIEW v1.collectives IS 'Collective calls matched over ranks: waiting 
 COMMENT ON COLUMN v1.collectives.collective_id IS 'Number of the call in this file; may change when more is loaded.';
 COMMENT ON COLUMN v1.collectives.source IS 'Which ingester read the captures.';
 COMMENT ON COLUMN v1.collectives.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.collectives.cycle IS 'Which recording of its ranks, from 1 in the order of time, where ranks recorded more than once; else NULL.';
 COMMENT ON COLUMN v1.collectives.step IS 'Step number of its launch; NULL outside steps.';
 COMMENT ON COLUMN v1.collectives.collective IS 'Which collective: allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter, sendrecv, barrier, or other.';
 COMMENT ON COLUMN v1.collectives.recorded_as IS 'The collective as recorded with the kernels; NULL if not recorded.';

@@ -9,6 +9,7 @@ WITH parts AS (
         s.set_id,
         s.source AS profiler,
         s.labels,
+        s.cycle,
         unnest([
             (1, 'computation', u.union_1_ns), (2, 'exposed_collective', u.union_2_ns - u.union_1_ns),
             (3, 'exposed_copy', u.union_3_ns - u.union_2_ns), (4, 'busy', u.union_3_ns),
@@ -20,7 +21,7 @@ WITH parts AS (
 )
 SELECT
     /* by */
-    /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, /* end grain */
+    /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, any_value(cycle) AS cycle, /* end grain */
     share[1] AS place,
     share[2] AS part,
     count(*) AS ranks,
@@ -37,6 +38,7 @@ GROUP BY /* by */ /* grain */ set_id, /* end grain */ share[1], share[2];
 COMMENT ON VIEW v1.gpu_timeline_average IS 'Parts of the GPU time averaged over ranks. Grain: configuration × part.';
 COMMENT ON COLUMN v1.gpu_timeline_average.source IS 'Which ingester read the captures.';
 COMMENT ON COLUMN v1.gpu_timeline_average.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.gpu_timeline_average.cycle IS 'Which recording of its ranks, from 1 in the order of time, where ranks recorded more than once; else NULL.';
 COMMENT ON COLUMN v1.gpu_timeline_average.place IS 'Place of the part in the order of gpu_timeline, from 1.';
 COMMENT ON COLUMN v1.gpu_timeline_average.part IS 'computation, exposed_collective, exposed_copy, busy (their sum), idle, total (busy and idle).';
 COMMENT ON COLUMN v1.gpu_timeline_average.ranks IS 'Number of ranks (devices of captures) averaged over.';

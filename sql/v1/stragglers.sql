@@ -56,7 +56,7 @@ runs AS (
 SELECT
     /* by s */
     /* grain */
-    any_value(s.profiler) AS source, any_value(s.labels) AS labels, s.step_number AS step, s.member AS rank,
+    any_value(s.profiler) AS source, any_value(s.labels) AS labels, any_value(y.cycle) AS cycle, s.step_number AS step, s.member AS rank,
     /* end grain */
     sum(s.calls)::BIGINT AS calls,
     sum(s.late_ns)::BIGINT AS late_ns,
@@ -72,11 +72,15 @@ SELECT
     bool_or(r.is_straggler) AS is_straggler
 FROM sums AS s
 INNER JOIN runs AS r ON r.set_id = s.set_id AND r.member = s.member
+/* grain */
+LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = s.set_id
+/* end grain */
 GROUP BY /* by s */ /* grain */ s.set_id, s.step_number, s.member, /* end grain */ true;
 
 COMMENT ON VIEW v1.stragglers IS 'Who is late to collectives, and what it costs the others. Grain: configuration × step × rank.';
 COMMENT ON COLUMN v1.stragglers.source IS 'Which ingester read the captures.';
 COMMENT ON COLUMN v1.stragglers.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.stragglers.cycle IS 'Which recording of its ranks, from 1 in the order of time, where ranks recorded more than once; else NULL.';
 COMMENT ON COLUMN v1.stragglers.step IS 'Step number; NULL outside steps.';
 COMMENT ON COLUMN v1.stragglers.rank IS 'Rank; the device or a number where ranks are unknown.';
 COMMENT ON COLUMN v1.stragglers.calls IS 'Number of collective calls that it takes part in and that are matched over ranks.';

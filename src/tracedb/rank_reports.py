@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracedb.output import Show
-from tracedb.report_entry import CONFIGURATION, PLACE, Report
+from tracedb.report_entry import CONFIGURATION, CYCLE, PLACE, Report
 
 _GEMM = Show(("name",), "GEMM", "name", floor=12)
 _DIMS = Show(("input_dims",), "input shapes", "dims", floor=17)
@@ -40,41 +40,45 @@ WITH ranks AS (
     SELECT
         labels,
         source,
+        cycle,
         rank,
         sum(calls)::BIGINT AS calls,
         sum(times_last)::BIGINT AS times_last,
         sum(wait_caused_ns) / 1e6 AS wait_caused_ms,
         bool_or(is_straggler) AS is_straggler
     FROM temp.answer
-    GROUP BY labels, source, rank
+    GROUP BY labels, source, cycle, rank
 ),
 configurations AS (
-    SELECT labels, source, bool_or(is_straggler) AS has_straggler
+    SELECT labels, source, cycle, bool_or(is_straggler) AS has_straggler
     FROM ranks
-    GROUP BY labels, source
+    GROUP BY labels, source, cycle
 )
 SELECT said
 FROM (
     SELECT
         1 AS place,
         labels,
+        cycle,
         rank,
-        format('rank {:d} stands out{}: last in {:d} of {:d} collectives, the others waited {:.1f} ms for it',
-            rank, CASE WHEN cardinality(labels) > 0 THEN ' in ' || labels::VARCHAR ELSE '' END, times_last, calls,
-            wait_caused_ms) AS said
+        format('rank {:d} stands out{}{}: last in {:d} of {:d} collectives, the others waited {:.1f} ms for it',
+            rank, CASE WHEN cardinality(labels) > 0 THEN ' in ' || labels::VARCHAR ELSE '' END,
+            coalesce(' in cycle ' || cycle, ''), times_last, calls, wait_caused_ms) AS said
     FROM ranks
     WHERE is_straggler
     UNION ALL
     SELECT
         2 AS place,
         NULL AS labels,
+        NULL AS cycle,
         NULL AS rank,
-        format('no rank stands out in {:d} of {:d} configurations',
-            count(*) FILTER (NOT has_straggler), count(*)) AS said
+        format('no rank stands out in {:d} of {:d} {}',
+            count(*) FILTER (NOT has_straggler), count(*),
+            CASE WHEN count(cycle) > 0 THEN 'recordings' ELSE 'configurations' END) AS said
     FROM configurations
     HAVING count(*) FILTER (NOT has_straggler) > 0
 )
-ORDER BY place, labels, rank
+ORDER BY place, labels, cycle, rank
 """
 
 REPORTS = (
@@ -82,10 +86,11 @@ REPORTS = (
         view="gpu_timeline_average",
         title="The GPU timeline averaged over the ranks of each configuration.",
         needs="gpu",
-        order=("{place}", "place"),
+        order=("{place}", "cycle NULLS FIRST", "place"),
         names=("part",),
         shows=(
             CONFIGURATION,
+            CYCLE,
             Show(("part",)),
             Show(("ranks",), kind="raw"),
             Show(("mean_ns",), "mean"),
@@ -138,10 +143,11 @@ REPORTS = (
         view="stragglers",
         title="Which rank is late to collectives, and how long the others wait for it.",
         needs="matches",
-        order=("{place}", "step NULLS LAST"),
+        order=("{place}", "cycle NULLS FIRST", "step NULLS LAST"),
         names=(),
         shows=(
             PLACE,
+            CYCLE,
             Show(("step",), kind="raw"),
             Show(("calls",)),
             Show(("times_last",), "times last", "count"),
@@ -155,7 +161,7 @@ REPORTS = (
             Show(("is_straggler",), "straggler"),
         ),
         summary=_STRAGGLER_SUMMARY,
-        summary_needs=("labels", "source", "rank"),
+        summary_needs=("labels", "source", "cycle", "rank"),
         spans_ranks=True,
     ),
     Report(
@@ -166,6 +172,7 @@ REPORTS = (
         names=("collective",),
         shows=(
             CONFIGURATION,
+            CYCLE,
             Show(("step",), kind="raw", drop=2),
             Show(("collective",)),
             Show(("message_bytes",), "bytes", "count"),
@@ -187,10 +194,11 @@ REPORTS = (
         view="collective_summary",
         title="Latency, waiting, skew and bandwidth by collective and size.",
         needs="collectives",
-        order=("{place}", "latency_total_ns DESC NULLS LAST"),
+        order=("{place}", "cycle NULLS FIRST", "latency_total_ns DESC NULLS LAST"),
         names=("collective", "message_bytes"),
         shows=(
             CONFIGURATION,
+            CYCLE,
             Show(("collective",)),
             Show(("message_bytes",), "bytes", "count"),
             Show(("dtype",), drop=4, floor=8),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Raise ``TracedbError`` where a configuration holds one rank twice: nothing can be matched there."""
+    """Raise ``TracedbError`` where recordings of one rank cannot be told apart: nothing can be matched there."""
     rows = connection.execute(
         f"""SELECT c.rank, list(c.path ORDER BY c.capture_id)
             FROM {scope.version}._capture_set AS s
@@ -29,8 +29,9 @@ def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     named = ", ".join("/".join(PurePath(path).parts[-3:]) if path else "?" for path in paths[:3])
     more = f", and so are {len(rows) - 1} more ranks" if len(rows) > 1 else ""
     raise TracedbError(
-        f"rank {rank} is {len(paths)} times in one configuration ({named}){more}; a configuration has each rank once: "
-        "tell recordings apart with --label or --labels-from at ingest, or choose with --where or --source"
+        f"rank {rank} is {len(paths)} times in one configuration ({named}){more}, and neither paths, steps nor times "
+        "tell which recordings of the ranks belong together; ingest each run into a new file of its own, or all into "
+        "one with a --label run=NAME for each"
     )
 
 
