@@ -204,7 +204,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     answer.filters = _filters(query, top)
     answer.warnings = findings.warnings(connection, report, scope, query.columns)
     answer.shows = _shows(query)
-    if CYCLE in answer.shows and not connection.execute("SELECT count(a.cycle) FROM temp.answer AS a").fetchall()[0][0]:
+    if CYCLE in answer.shows and not _has_cycles(connection, query):
         answer.shows.remove(CYCLE)
     found = Found(answer)
     if report.summary and set(report.summary_needs) <= set(query.columns):
@@ -223,6 +223,13 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
         if shown < rows:
             found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
     return found
+
+
+def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:
+    if "cycle" not in query.columns:
+        return False
+    ((count,),) = connection.execute("SELECT count(a.cycle) FROM temp.answer AS a").fetchall()
+    return bool(count)
 
 
 def _uses_steps(query: Query) -> bool:
