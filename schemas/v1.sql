@@ -105,6 +105,7 @@ CREATE TABLE main.kernel_event (
     collective VARCHAR,
     message_in_elements BIGINT,
     message_out_elements BIGINT,
+    message_in_splits VARCHAR,
     dtype VARCHAR,
     group_name VARCHAR,
     group_size INTEGER,
@@ -145,6 +146,7 @@ COMMENT ON COLUMN main.kernel_event.copy_kind IS 'Direction of a copy: HtoD, Dto
 COMMENT ON COLUMN main.kernel_event.collective IS 'Collective as recorded with the event (allreduce, _allgather_base …).';
 COMMENT ON COLUMN main.kernel_event.message_in_elements IS 'Elements that go into the collective on this rank.';
 COMMENT ON COLUMN main.kernel_event.message_out_elements IS 'Elements that come out of the collective on this rank.';
+COMMENT ON COLUMN main.kernel_event.message_in_splits IS 'Share of the message that goes to each rank of the group, JSON text as recorded; NULL if not recorded or even.';
 COMMENT ON COLUMN main.kernel_event.dtype IS 'Element type of the collective as recorded.';
 COMMENT ON COLUMN main.kernel_event.group_name IS 'Process group of the collective.';
 COMMENT ON COLUMN main.kernel_event.group_size IS 'Ranks in the process group.';

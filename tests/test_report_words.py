@@ -232,8 +232,8 @@ class TestWarnings:
             tiny.capture(0, path=f"/x/{name}.json")
             tiny.kernel(GEMM, 0, 100)
         assert self.warnings(tiny) == [
-            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); "
-            "ingest them with --label to tell them apart"
+            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); --capture chooses one, "
+            "and --by run keeps them apart in a new file into which each is loaded with its own --label run=NAME"
         ]
 
     def test_rocm_durations_that_run_on(self, tiny: Tiny) -> None:

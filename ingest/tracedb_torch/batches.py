@@ -266,6 +266,7 @@ class Batches:
             collective=pa.array([text_of(a.collective) for a in args], pa.string()),
             message_in=integers([number_of(a.message_in) for a in args]),
             message_out=integers([number_of(a.message_out) for a in args]),
+            in_splits=pa.array([_splits(a.in_splits) for a in args], pa.string()),
             dtype=pa.array([text_of(a.dtype) for a in args], pa.string()),
             group_name=pa.array([text_of(a.group_name) for a in args], pa.string()),
             group_size=integers([number_of(a.group_size) for a in args]),
@@ -273,6 +274,12 @@ class Batches:
             sequence=integers([number_of(a.sequence) for a in args]),
         )
         self._ready.append(("message", batch))
+
+
+def _splits(value: Any) -> str | None:
+    """Return the sizes that go to each rank; none where the list is empty, which stands for even ones."""
+    text = text_of(value)
+    return None if text is None or text.strip() in ("", "[]") else text
 
 
 def _batch(**columns: pa.Array) -> pa.RecordBatch:

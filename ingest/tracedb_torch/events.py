@@ -29,6 +29,7 @@ class GpuArgs(
         "collective": "Collective name",
         "message_in": "In msg nelems",
         "message_out": "Out msg nelems",
+        "in_splits": "In split size",
         "group_size": "Group size",
         "group_name": "Process Group Name",
         "group_ranks": "Process Group Ranks",
@@ -57,6 +58,7 @@ class GpuArgs(
     collective: Raw = NOTHING
     message_in: Raw = NOTHING
     message_out: Raw = NOTHING
+    in_splits: Raw = NOTHING
     group_size: Raw = NOTHING
     dtype: Raw = NOTHING
     group_name: Raw = NOTHING
@@ -87,6 +89,7 @@ class OpArgs(
         "collective": "Collective name",
         "message_in": "In msg nelems",
         "message_out": "Out msg nelems",
+        "in_splits": "In split size",
         "group_size": "Group size",
         "group_name": "Process Group Name",
         "group_ranks": "Process Group Ranks",
@@ -106,6 +109,7 @@ class OpArgs(
     collective: Raw = NOTHING
     message_in: Raw = NOTHING
     message_out: Raw = NOTHING
+    in_splits: Raw = NOTHING
     group_size: Raw = NOTHING
     dtype: Raw = NOTHING
     group_name: Raw = NOTHING

@@ -235,7 +235,8 @@ SELECT
     g.correlation_id, g.launch_id, g.op_id, g.graph_id, g.graph_node_id, g.grid_x, g.grid_y, g.grid_z, g.block_x,
     g.block_y, g.block_z, g.registers_per_thread, g.shared_bytes, g.occupancy AS occupancy_percent, g.bytes,
     CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '{COPY_KIND}'), '') END AS copy_kind,
-    m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements, m.dtype,
+    m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements,
+    m.in_splits AS message_in_splits, m.dtype,
     m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence
 FROM in_groups AS g
 LEFT JOIN staged_text AS name ON g.name = name.id

@@ -134,8 +134,9 @@ class HeldLinker:
     def _messages(self) -> Iterator[Named]:
         places = links.messages(self._held, self._texts, self._links)
         there = places != links.NOWHERE
-        for name in ("collective", "dtype", "group_name", "group_ranks"):
-            yield name, Column(np.maximum(places, 0).astype(np.int32), there, self._held.words("message", name))
+        texts = {name: name for name in ("collective", "dtype", "group_name", "group_ranks")}
+        for name, source in ({**texts, "message_in_splits": "in_splits"}).items():
+            yield name, Column(np.maximum(places, 0).astype(np.int32), there, self._held.words("message", source))
         for name, source in (("message_in_elements", "message_in"), ("message_out_elements", "message_out")):
             yield name, self._held.column("message", source).at(places)
         yield "group_size", self._held.column("message", "group_size").integer().at(places)

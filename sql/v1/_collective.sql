@@ -1,7 +1,9 @@
 -- One collective call, matched over the ranks of its group.
 -- Grain: collective call. Bandwidths as NVIDIA's nccl-tests define them (doc/PERFORMANCE.md there): algorithm bandwidth
 -- is the message over the time, bus bandwidth is that times 2(n-1)/n for an all-reduce, (n-1)/n for an all-gather,
--- reduce-scatter, all-to-all, gather and scatter, and 1 for a broadcast, reduce and send/receive among n ranks.
+-- reduce-scatter, all-to-all, gather and scatter, and 1 for a broadcast, reduce and send/receive among n ranks. In an
+-- all-to-all in which ranks send different sizes, the message is the largest rank's, and the bus carries what the rank
+-- sends to others that sends most (sent_bytes, by recorded split sizes); where these are unknown, so are bandwidths.
 CREATE VIEW v1._collective AS
 WITH calls AS (
     SELECT
@@ -17,6 +19,8 @@ WITH calls AS (
         min(m.name) AS name,
         min(m.dtype) AS dtype,
         any_value(m.message_bytes) AS message_bytes,
+        any_value(m.sent_bytes) AS sent_bytes,
+        bool_or(m.is_uneven) AS is_uneven,
         min(m.group_name) AS group_name,
         max(m.group_size) AS group_size,
         min(m.group_ranks) AS group_ranks,
@@ -39,7 +43,7 @@ WITH calls AS (
 )
 SELECT
     c.collective_id, c.match_rule, c.set_id, c.source, c.labels, s.cycle, c.step, c.step_index, c.collective, c.recorded_as,
-    c.name, c.dtype, c.message_bytes, c.group_name, c.group_size, c.group_ranks, c.sequence,
+    c.name, c.dtype, c.message_bytes, c.sent_bytes, c.is_uneven, c.group_name, c.group_size, c.group_ranks, c.sequence,
     c.ranks, c.ranks_expected, c.is_by_rank, c.latency_ns, c.total_ns,
     CASE WHEN c.ranks > 1 THEN c.waits END AS wait_ns,
     CASE WHEN c.ranks > 1 THEN c.total_wait_ns END AS total_wait_ns,
@@ -47,8 +51,11 @@ SELECT
     CASE WHEN c.ranks > 1 THEN c.skew_start_ns END AS skew_start_ns,
     CASE WHEN c.ranks > 1 THEN c.skew_end_ns END AS skew_end_ns,
     c.last_member, c.clock_residual_ns,
-    c.message_bytes / nullif(c.latency_ns, 0)::DOUBLE AS algorithm_gbps,
+    CASE WHEN c.collective <> 'alltoall' OR c.sent_bytes IS NOT NULL OR c.message_bytes IS NULL THEN
+        c.message_bytes / nullif(c.latency_ns, 0)::DOUBLE
+    END AS algorithm_gbps,
     CASE
+        WHEN c.collective = 'alltoall' AND c.is_uneven THEN c.sent_bytes / nullif(c.message_bytes, 0)::DOUBLE
         WHEN c.collective = 'allreduce' THEN 2.0 * (c.ranks_expected - 1) / c.ranks_expected
         WHEN c.collective IN ('allgather', 'reduce_scatter', 'alltoall', 'gather', 'scatter')
             THEN 1.0 * (c.ranks_expected - 1) / c.ranks_expected

@@ -4,7 +4,9 @@
 -- tell (RCCL's generic ones, and send/receive, which an all-to-all is made of), that of the operator around the launch
 -- or of the one around that; else the name's. Member: the rank where every capture of the set knows it and used one
 -- device; else the device, where devices differ; else a number. message_bytes is of the whole message as in NCCL's
--- tests: what an all-gather gives, what a reduce-scatter takes, else what goes in. size_key is what all ranks of the
+-- tests: what an all-gather gives, what a reduce-scatter takes, else what goes in. sent_bytes is what goes to other ranks
+-- in an all-to-all, by recorded split sizes (their unit is a row of the tensor); is_even: the rank sends each as much.
+-- size_key is what all ranks of the
 -- group agree upon; where sizes may differ between ranks (all-to-all, gather, scatter) it is empty. group_key is what the
 -- ranks of a group agree upon: its name and list of ranks; where the ranks of a list have no name in common, but as many
 -- of them (each counts its own groups), the list, and the place of the name among those that the rank has for it. Lists
@@ -20,6 +22,8 @@ WITH events AS (
         o.name AS op_name,
         p.name AS outer_op_name,
         e.message_in_elements, e.message_out_elements, e.bytes,
+        TRY_CAST(x.message_in_splits AS BIGINT[]) AS splits,
+        x.message_in_splits IS NOT NULL AS has_splits,
         coalesce(e.dtype, nullif(regexp_extract(
             e.name, '_(bf16|f16|f32|f64|[iu](?:8|32|64)|f8e4m3|f8e5m2|half|float|double|u?int(?:8|32|64)_t)(?:_|\(|$)', 1
         ), '')) AS dtype,
@@ -32,6 +36,8 @@ WITH events AS (
     LEFT JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id
     LEFT JOIN main.op AS p ON p.capture_id = o.capture_id AND p.op_id = o.parent_op_id
     LEFT JOIN v1._step_kernel AS t ON t.capture_id = e.capture_id AND t.event_id = e.event_id
+    LEFT JOIN main.kernel_event AS x
+        ON x.capture_id = e.capture_id AND x.event_id = e.event_id AND x.message_in_splits IS NOT NULL
     WHERE e.kind = 'kernel' AND e.class = 'collective'
 ),
 words AS (
@@ -115,7 +121,7 @@ group_lists AS (
 named AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.name, e.plain_name, e.recorded_as,
-        e.message_in_elements, e.message_out_elements, e.bytes, e.dtype,
+        e.message_in_elements, e.message_out_elements, e.bytes, e.splits, e.has_splits, e.dtype,
         e.group_name, e.group_size, e.group_ranks, e.sequence, e.step, e.step_index, e.marked_step,
         e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns,
         CASE
@@ -163,6 +169,19 @@ SELECT
         message_elements * element_bytes,
         bytes * CASE WHEN collective IN ('allgather', 'reduce_scatter') THEN ranks_expected ELSE 1 END
     ) AS message_bytes,
+    coalesce(list_position(TRY_CAST(group_ranks AS BIGINT[]), rank), CASE WHEN group_ranks IS NULL THEN member + 1 END)
+        AS place_in_group,
+    CASE
+        WHEN collective <> 'alltoall' OR len(splits) <> ranks_expected OR list_min(splits) < 0 THEN NULL
+        WHEN list_sum(splits) = 0 THEN 0
+        ELSE TRY_CAST(message_bytes * (list_sum(splits) - splits[place_in_group]) // list_sum(splits) AS BIGINT)
+    END AS sent_bytes,
+    CASE
+        WHEN collective <> 'alltoall' THEN NULL
+        WHEN has_splits THEN coalesce(len(splits) = ranks_expected AND list_min(splits) = list_max(splits), false)
+        WHEN regexp_matches(recorded_as, '(?i)to_?all_?v') THEN false
+        ELSE coalesce(message_in_elements = message_out_elements, true)
+    END AS is_even,
     group_name IS NOT NULL OR group_ranks IS NOT NULL AS is_grouped,
     coalesce(common_name, '') || '|' || coalesce(group_ranks, '') AS group_key,
     CASE

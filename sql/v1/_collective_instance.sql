@@ -10,7 +10,7 @@ WITH parts AS (
     SELECT
         e.collective_id AS match_id, e.match_rule,
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
-        e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+        e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
         e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
         e.duration_ns,
         e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS recorded_start_ns,
@@ -36,7 +36,7 @@ clocks AS (
 timed AS (
     SELECT
         p.match_id, p.match_rule, p.capture_id, p.event_id, p.device_id, p.set_id, p.source, p.labels, p.rank,
-        p.member, p.is_by_rank, p.collective, p.recorded_as, p.name, p.dtype, p.message_bytes, p.message_elements,
+        p.member, p.is_by_rank, p.collective, p.recorded_as, p.name, p.dtype, p.message_bytes, p.message_elements, p.sent_bytes, p.is_even,
         p.group_name, p.group_size, p.group_ranks, p.sequence, p.ranks_expected, p.step, p.step_index, p.duration_ns,
         p.residual_median_ns, k.is_aligned,
         CASE
@@ -55,7 +55,7 @@ timed AS (
 judged AS (
     SELECT
         match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
         group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
         residual_median_ns, is_aligned, slack_ns, start_ns,
         coalesce(start_ns + duration_ns < max(start_ns) OVER (PARTITION BY match_id) - slack_ns, false) AS is_early
@@ -64,7 +64,7 @@ judged AS (
 chained AS (
     SELECT
         match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
         group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
         residual_median_ns, is_aligned, start_ns, is_early,
         is_early AND start_ns > slack_ns + max(start_ns + duration_ns) OVER (
@@ -76,7 +76,7 @@ chained AS (
 split AS (
     SELECT
         match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
         group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
         residual_median_ns, is_aligned, start_ns, is_early,
         sum(coalesce(begins_another, false)::INTEGER) OVER (
@@ -91,7 +91,7 @@ SELECT
         ELSE match_rule
     END AS match_rule,
     capture_id, event_id, device_id, set_id, source, labels, rank,
-    member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+    member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
     group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
     residual_median_ns, is_aligned, start_ns
 FROM split

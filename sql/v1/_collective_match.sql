@@ -18,7 +18,7 @@ CREATE VIEW v1._collective_match AS
 WITH events AS (
     SELECT
         e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.members, e.is_by_rank,
-        e.has_duplicate, e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+        e.has_duplicate, e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
         e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.is_grouped, e.group_key, e.size_key,
         e.step, e.step_index, e.marked_step, e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
     FROM v1._collective_event AS e
@@ -210,7 +210,7 @@ matches AS (
 SELECT
     m.collective_id, m.match_rule,
     e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
-    e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements,
+    e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
     e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
     e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
 FROM matches AS m

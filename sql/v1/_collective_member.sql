@@ -7,7 +7,7 @@ CREATE VIEW v1._collective_member AS
 WITH parts AS (
     SELECT
         collective_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements,
+        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
         group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
         residual_median_ns, is_aligned, start_ns
     FROM v1._collective_instance
@@ -20,7 +20,14 @@ calls AS (
             AS clock_residual_ns,
         min(duration_ns) AS latency_ns,
         sum(duration_ns)::BIGINT AS match_collective_ns,
-        max(message_bytes) AS match_message_bytes
+        max(message_bytes) AS match_message_bytes,
+        CASE
+            WHEN count(is_even) = 0 THEN NULL
+            WHEN bool_and(is_even) AND min(message_bytes) = max(message_bytes)
+                THEN max(message_bytes) * (max(ranks_expected) - 1) // max(ranks_expected)
+            WHEN count(sent_bytes) = count(*) AND count(*) = max(ranks_expected) THEN max(sent_bytes)
+        END AS match_sent_bytes,
+        coalesce(min(message_bytes) < max(message_bytes) OR NOT bool_and(is_even), false) AS is_uneven
     FROM parts
     GROUP BY collective_id
 ),
@@ -31,6 +38,8 @@ common AS (
         p.group_name, p.group_size, p.group_ranks, p.sequence, p.ranks_expected, p.step, p.step_index, p.duration_ns,
         k.ranks, p.is_aligned, k.clock_residual_ns, k.latency_ns, k.match_collective_ns,
         k.match_message_bytes AS message_bytes,
+        k.match_sent_bytes AS sent_bytes,
+        k.is_uneven,
         p.duration_ns - k.latency_ns AS wait_ns,
         k.match_collective_ns - k.ranks * k.latency_ns AS match_wait_ns,
         p.start_ns
@@ -58,6 +67,7 @@ SELECT
     c.member, c.is_by_rank, c.collective, c.recorded_as, c.name, c.dtype, c.message_elements,
     c.group_name, c.group_size, c.group_ranks, c.sequence, c.ranks_expected, c.step, c.step_index, c.duration_ns,
     c.ranks, c.is_aligned, c.clock_residual_ns, c.latency_ns, c.match_collective_ns, c.message_bytes,
+    c.sent_bytes, c.is_uneven,
     c.wait_ns, c.match_wait_ns,
     c.start_ns,
     c.start_ns + c.duration_ns AS end_ns,

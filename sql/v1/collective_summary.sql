@@ -7,7 +7,7 @@ WITH matches AS (
     SELECT
         /* by whole */
         whole.set_id, whole.source AS profiler, whole.labels, whole.cycle, whole.collective, whole.message_bytes, whole.dtype,
-        whole.ranks_expected, whole.bus_factor,
+        whole.ranks_expected, whole.bus_factor, whole.algorithm_gbps AS call_gbps,
         whole.ranks > 1 OR whole.ranks_expected = 1 AND whole.match_rule <> 'unmatched' AS is_matched,
         whole.ranks, whole.latency_ns, whole.total_ns, whole.total_wait_ns, whole.skew_start_ns, whole.skew_end_ns
     FROM v1._collective AS whole
@@ -34,8 +34,13 @@ SELECT
     (max(skew_start_ns) FILTER (is_matched))::BIGINT AS skew_start_max_ns,
     median(skew_end_ns) FILTER (is_matched) AS skew_end_median_ns,
     (max(skew_end_ns) FILTER (is_matched))::BIGINT AS skew_end_max_ns,
-    calls * message_bytes / nullif(latency_total_ns, 0)::DOUBLE AS algorithm_gbps,
-    algorithm_gbps * any_value(bus_factor) AS bus_gbps
+    CASE WHEN count(call_gbps) FILTER (is_matched) = count(nullif(latency_ns, 0)) FILTER (is_matched) THEN
+        calls * message_bytes / nullif(latency_total_ns, 0)::DOUBLE
+    END AS algorithm_gbps,
+    algorithm_gbps * CASE
+        WHEN min(bus_factor) = max(bus_factor) THEN min(bus_factor)
+        ELSE avg(bus_factor) FILTER (is_matched)
+    END AS bus_gbps
 FROM matches
 GROUP BY /* by */ /* grain */ set_id, /* end grain */ collective, message_bytes, dtype, ranks_expected;
 
@@ -61,5 +66,5 @@ COMMENT ON COLUMN v1.collective_summary.skew_start_median_ns IS 'Median of last 
 COMMENT ON COLUMN v1.collective_summary.skew_start_max_ns IS 'Largest such skew, in ns.';
 COMMENT ON COLUMN v1.collective_summary.skew_end_median_ns IS 'Median of last end less first end, in ns.';
 COMMENT ON COLUMN v1.collective_summary.skew_end_max_ns IS 'Largest such skew, in ns.';
-COMMENT ON COLUMN v1.collective_summary.algorithm_gbps IS 'All bytes over the total latency, in GB/s (1e9 bytes per second).';
-COMMENT ON COLUMN v1.collective_summary.bus_gbps IS 'Algorithm bandwidth times the factor of nccl-tests, in GB/s.';
+COMMENT ON COLUMN v1.collective_summary.algorithm_gbps IS 'All bytes over the total latency; of an all-to-all with different sizes as in collectives, in GB/s (1e9 bytes per second).';
+COMMENT ON COLUMN v1.collective_summary.bus_gbps IS 'Algorithm bandwidth times the factor of nccl-tests; of an all-to-all with different sizes as in collectives, in GB/s.';

@@ -6,7 +6,7 @@ CREATE VIEW v1.collectives AS
 SELECT
     /* by whole */
     whole.collective_id, whole.source, whole.labels, whole.cycle, whole.step, whole.collective, whole.recorded_as,
-    whole.message_bytes, whole.dtype, whole.group_name,
+    whole.message_bytes, whole.sent_bytes, whole.dtype, whole.group_name,
     whole.group_size, whole.group_ranks, whole.sequence, whole.match_rule, whole.ranks, whole.latency_ns,
     whole.wait_ns, whole.total_wait_ns,
     whole.start_ns, whole.end_ns, whole.skew_start_ns, whole.skew_end_ns, whole.last_member AS last_rank,
@@ -25,6 +25,7 @@ COMMENT ON COLUMN v1.collectives.step IS 'Step number of its launch; NULL outsid
 COMMENT ON COLUMN v1.collectives.collective IS 'Which collective: allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter, sendrecv, barrier, or other.';
 COMMENT ON COLUMN v1.collectives.recorded_as IS 'The collective as recorded with the kernels; NULL if not recorded.';
 COMMENT ON COLUMN v1.collectives.message_bytes IS 'Size of the whole message: what an all-gather gives, what goes into the others; the largest of the ranks; NULL if not recorded, in bytes.';
+COMMENT ON COLUMN v1.collectives.sent_bytes IS 'Of an all-to-all, what the rank sends to others that sends most; NULL where sizes differ between ranks and split sizes were not recorded, in bytes.';
 COMMENT ON COLUMN v1.collectives.dtype IS 'Element type as recorded, else as the kernel name says.';
 COMMENT ON COLUMN v1.collectives.group_name IS 'Process group; NULL if not recorded.';
 COMMENT ON COLUMN v1.collectives.group_size IS 'Ranks in the process group as recorded; NULL if not recorded.';
@@ -41,5 +42,5 @@ COMMENT ON COLUMN v1.collectives.skew_start_ns IS 'Last start less first start o
 COMMENT ON COLUMN v1.collectives.skew_end_ns IS 'Last end less first end over ranks; NULL as skew_start_ns, in ns.';
 COMMENT ON COLUMN v1.collectives.last_rank IS 'The rank that starts last, for which the others wait; NULL where the last two are closer than the clocks'' residual, or start together.';
 COMMENT ON COLUMN v1.collectives.clock_residual_ns IS 'Median residual of the ranks'' clocks after alignment, the largest of the ranks; NULL if they are not aligned, in ns.';
-COMMENT ON COLUMN v1.collectives.algorithm_gbps IS 'Message over latency, in GB/s (1e9 bytes per second).';
-COMMENT ON COLUMN v1.collectives.bus_gbps IS 'Algorithm bandwidth times the factor of nccl-tests for this collective and number of ranks, in GB/s.';
+COMMENT ON COLUMN v1.collectives.algorithm_gbps IS 'Message over latency; of an all-to-all with different sizes the largest ranks message, NULL where split sizes were not recorded, in GB/s (1e9 bytes per second).';
+COMMENT ON COLUMN v1.collectives.bus_gbps IS 'Algorithm bandwidth times the factor of nccl-tests for this collective and number of ranks; of an all-to-all with different sizes sent_bytes over latency, in GB/s.';

@@ -18,12 +18,13 @@ SELECT
     100.0 * sum(union_3_ns) / nullif(sum(total_ns), 0) AS busy_percent,
     sum(total_ns - union_3_ns)::BIGINT AS idle_ns,
     100.0 * sum(total_ns - union_3_ns) / nullif(sum(total_ns), 0) AS idle_percent,
-    sum(total_ns)::BIGINT AS total_ns
+    sum(total_ns)::BIGINT AS total_ns,
+    count(*) AS gpus
 FROM v1._gpu_time AS u /* inline */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.gpu_timeline IS 'Computation, exposed collectives, exposed copies and idle time of each GPU. Grain: capture × device.';
+COMMENT ON VIEW v1.gpu_timeline IS 'Computation, exposed collectives, exposed copies and idle time of each GPU; a --by group sums its GPUs, and its percentages are of that sum. Grain: capture × device.';
 COMMENT ON COLUMN v1.gpu_timeline.capture_id IS 'Capture.';
 COMMENT ON COLUMN v1.gpu_timeline.rank IS 'Rank of the capture; NULL if unknown.';
 COMMENT ON COLUMN v1.gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
@@ -38,4 +39,5 @@ COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time in which anything runs, in ns
 COMMENT ON COLUMN v1.gpu_timeline.busy_percent IS 'Share of the total, in percent.';
 COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time in which nothing runs, in ns.';
 COMMENT ON COLUMN v1.gpu_timeline.idle_percent IS 'Share of the total, in percent.';
+COMMENT ON COLUMN v1.gpu_timeline.gpus IS 'Number of GPUs (devices of captures) whose times the row sums: 1, but in a --by group as many as it holds.';
 COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events (summed over captures and devices in a --by group), in ns.';

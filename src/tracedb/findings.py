@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import doubts, membership, ranks, views
+from tracedb import doubts, membership, pooling, ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -163,9 +163,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said += _graphs(connection) + _own_rules(connection, scope)
     if report.spans_ranks:
         said += ranks.warnings(connection, scope)
-    is_apart = "labels" in columns  # then a row is of one configuration
-    if "capture_id" not in columns and not is_apart:
-        said += _pooled_sources(connection, scope) + _pooled_labels(connection, scope) + _pooled_repeats(connection)
+    said += pooling.warnings(connection, report, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if scope.rule:
         said += _without_rule(connection, scope) + membership.warnings(connection, scope.rule)
@@ -213,44 +211,6 @@ def _own_rules(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]
             WHERE n.rule_source = 'user' AND n.class <> n.shipped_class""",
     )[0]
     return [f"rules in kernel_rule changed the class of {_many(names, 'kernel name')}"] if names else []
-
-
-def _pooled_sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    if "source" in scope.filters.by:
-        return []
-    sources = _row(
-        connection,
-        """SELECT list(DISTINCT source ORDER BY source) FROM (
-               SELECT s.source, min(s.source) OVER ranks <> max(s.source) OVER ranks AS is_mixed
-               FROM temp.selected_capture AS s WHERE s.status <> 'no_gpu_activity'
-               WINDOW ranks AS (PARTITION BY s.rank)) WHERE is_mixed""",
-    )[0]
-    if not sources:
-        return []
-    return [f"captures of one rank by several profilers are pooled ({', '.join(sources)}); choose one with --source"]
-
-
-def _pooled_labels(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    keys = [key for key in scope.varying if key not in scope.filters.by]
-    if not keys:
-        return []
-    count = _row(connection, "SELECT count(DISTINCT s.labels) FROM temp.selected_capture AS s")[0]
-    hint = " ".join(f"--by {key}" for key in keys)
-    return [f"{_many(count, 'configuration')} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"]
-
-
-def _pooled_repeats(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = connection.execute(
-        """SELECT list(s.path ORDER BY s.capture_id) FROM temp.selected_capture AS s
-           GROUP BY s.source, s.rank, s.labels HAVING count(DISTINCT s.path) > 1 ORDER BY min(s.capture_id)"""
-    ).fetchall()
-    if not rows:
-        return []
-    paths = [path for (group,) in rows for path in group]
-    return [
-        f"{_many(len(paths), 'capture')} with the same source, rank and labels pooled ({_named(paths)}); "
-        "ingest them with --label to tell them apart"
-    ]
 
 
 def _clipped(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:

@@ -1,18 +1,55 @@
-"""What a reader should know to compare the rows of an answer."""
+"""What to ask first, and what a reader should know to compare the rows of an answer."""
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.reports import Report
-from tracedb.selection import Scope
+from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
     import duckdb
 
+    from tracedb.reports import Report
+    from tracedb.selection import Scope
+
 
 OVER_KERNELS = ("kernels", "gpu", "ranges", "launches")
 """What reports need whose numbers depend on which events are kernels."""
+
+
+_FIRST = """
+SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM main.operator_sample) THEN 'operator-samples'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind = 'kernel' AND e.is_counted IS NOT TRUE)
+        THEN 'top-kernels'
+    WHEN EXISTS (SELECT 1 FROM main.counter) THEN 'counter-summary'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind = 'graph') THEN 'gpu-timeline'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind <> 'kernel') THEN 'cuda-gpu-mem-time-sum'
+    WHEN EXISTS (SELECT 1 FROM main.annotation AS a WHERE a.style NOT IN ('mark', 'gpu_projection', 'python_function'))
+        THEN 'range-time'
+    WHEN EXISTS (SELECT 1 FROM main.launch) THEN 'cuda-api-sum'
+END
+"""
+
+
+def first(path: Path) -> str | None:
+    """Return the command that answers the first question about a database; None where it cannot be asked now."""
+    import duckdb
+
+    from tracedb import database
+
+    try:
+        with database.open_read_only(path) as connection:
+            ((report,),) = connection.execute(_FIRST).fetchall()
+            ((ops,),) = connection.execute("SELECT EXISTS (SELECT 1 FROM main.op)").fetchall()
+    except (TracedbError, duckdb.Error):  # another process may be at it
+        return None
+    if report is not None:
+        return f"tracedb report {report} --db {shlex.quote(str(path))}"
+    query = "SELECT name, count(*) AS calls, sum(duration_ns) AS total_ns FROM op GROUP BY name ORDER BY total_ns DESC"
+    return f'tracedb sql "{query}" --db {shlex.quote(str(path))}' if ops else None
 
 
 def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:

@@ -59,7 +59,11 @@ def warnings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
                 count(*) FILTER (x.ranks > 1 AND x.start_ns IS NULL) AS incomparable,
                 format('{{:.1f}}', median(x.clock_residual_ns) / 1e3) AS residual_us,
                 format('{{:.1f}}', median(x.skew_start_ns) / 1e3) AS skew_us,
-                median(x.clock_residual_ns) > median(x.skew_start_ns) AS is_worse
+                median(x.clock_residual_ns) > median(x.skew_start_ns) AS is_worse,
+                count(*) FILTER (x.collective = 'alltoall' AND x.is_uneven AND x.sent_bytes IS NOT NULL) AS uneven,
+                count(*) FILTER (
+                    x.collective = 'alltoall' AND x.ranks > 1 AND x.is_uneven AND x.message_bytes IS NOT NULL
+                    AND x.sent_bytes IS NULL) AS unknown
             FROM {scope.version}._collective AS x
             WHERE x.set_id IN (
                 SELECT s.set_id FROM {scope.version}._capture_set AS s
@@ -82,6 +86,8 @@ def _said(
     residual_us: Any,
     skew_us: Any,
     is_worse: bool | None,
+    uneven: int,
+    unknown: int,
 ) -> list[str]:
     said = []
     if unmatched:
@@ -106,5 +112,15 @@ def _said(
         said.append(
             f"clocks of the ranks agree to {residual_us} µs (median residual), which is more than the starts differ "
             f"({skew_us} µs): nobody is said to be last where it is closer"
+        )
+    if uneven:
+        said.append(
+            f"{uneven:,} all-to-all calls move different sizes between ranks: algorithm bandwidth is of the largest "
+            "rank's message, bus bandwidth of what the rank that sends most sends to others (sent_bytes)"
+        )
+    if unknown:
+        said.append(
+            f"{unknown:,} all-to-all calls move different sizes between ranks and their split sizes were not recorded "
+            "on every rank: their bandwidth is not known"
         )
     return said

@@ -15,7 +15,7 @@ from tracedb.database import identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.faults import engine_words
 from tracedb.output import Answer, Show, from_sql
-from tracedb.report_entry import CONFIGURATION, CYCLE, PLACE, Report
+from tracedb.report_entry import CONFIGURATION, CYCLE, GPUS, PLACE, Report
 from tracedb.selection import Filters, Scope
 
 _BY_NUMBERS = ("rank", "device", "step")
@@ -206,6 +206,8 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     answer.shows = _shows(query)
     if CYCLE in answer.shows and not _has_cycles(connection, query):
         answer.shows.remove(CYCLE)
+    if GPUS in answer.shows and not query.by:
+        answer.shows.remove(GPUS)
     found = Found(answer)
     if report.summary and set(report.summary_needs) <= set(query.columns):
         found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]

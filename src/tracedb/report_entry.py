@@ -10,6 +10,8 @@ PLACE = Show(("labels", "rank"), kind="place")
 """Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
 CONFIGURATION = Show(("labels",), kind="place")
 """Stands for the columns that say which configuration a row is about, where a row is about several ranks."""
+GPUS = Show(("gpus",), "GPUs", "raw")
+"""Shown where rows may sum several GPUs."""
 CYCLE = Show(("cycle",), kind="raw")
 """Shown where ranks recorded more than once."""
 

@@ -7,7 +7,7 @@ import difflib
 from tracedb import counter_reports, nsys_reports, peer_reports, range_reports, rank_reports, sample_reports
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
-from tracedb.report_entry import PLACE, Report
+from tracedb.report_entry import GPUS, PLACE, Report
 from tracedb.views import CURRENT
 
 __all__ = ["PLACE", "REPORTS", "Report", "find", "listing"]
@@ -211,6 +211,7 @@ REPORTS = (
         shows=(
             PLACE,
             Show(("device_id",), "dev", "raw"),
+            GPUS,
             Show(("total_ns",), "total"),
             Show(("busy_ns",), "busy", drop=1),
             Show(("busy_percent",), "busy"),

@@ -279,6 +279,7 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     if strict and faulty:
         raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")
     if loaded:
-        is_sampled = any(item.samples for outcome in outcomes for item in outcome.loaded)
-        first = "operator-samples" if is_sampled else "gemm-variance"
-        note(f"next: tracedb report {first} --db {db}, or tracedb report --list")
+        from tracedb import hints
+
+        command = hints.first(db)
+        note(f"next: {command}, or tracedb report --list" if command else "next: tracedb report --list")

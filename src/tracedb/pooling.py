@@ -1,0 +1,155 @@
+"""What a row of an answer pools that may differ: profilers, configurations, recordings, ranks, GPUs. Counted by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from tracedb import hooks, views
+from tracedb.report_entry import Report
+from tracedb.selection import Scope
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_PATHS = 3
+
+
+def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
+    """Return what each row pools, and the option that keeps it apart. ``columns``: those of the answer."""
+    said = []
+    if not {"capture_id", "labels"} & set(columns):  # with labels, a row is of one configuration
+        said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
+    said += _gpus(connection, report, scope, columns)
+    if scope.filters.by:
+        said += _devices(connection, scope) + _numbers_of_steps(connection, report, scope)
+    return said
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in connection.execute(query).fetchall()]
+
+
+def _sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    if "source" in scope.filters.by:
+        return []
+    ((sources,),) = _rows(
+        connection,
+        """SELECT list(DISTINCT source ORDER BY source) FROM (
+               SELECT s.source, min(s.source) OVER ranks <> max(s.source) OVER ranks AS is_mixed
+               FROM temp.selected_capture AS s WHERE s.status <> 'no_gpu_activity'
+               WINDOW ranks AS (PARTITION BY s.rank)) WHERE is_mixed""",
+    )
+    if not sources:
+        return []
+    return [f"captures of one rank by several profilers are pooled ({', '.join(sources)}); choose one with --source"]
+
+
+def _configurations(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    keys = [key for key in scope.varying if key not in scope.filters.by]
+    if not keys:
+        return []
+    ((count,),) = _rows(connection, "SELECT count(DISTINCT s.labels) FROM temp.selected_capture AS s")
+    hint = " ".join(f"--by {key}" for key in keys)
+    noun = "configuration" if count == 1 else "configurations"
+    return [f"{count} {noun} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"]
+
+
+def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = _rows(
+        connection,
+        """SELECT list(s.path ORDER BY s.capture_id) FROM temp.selected_capture AS s
+           GROUP BY s.source, s.rank, s.labels HAVING count(DISTINCT s.path) > 1 ORDER BY min(s.capture_id)""",
+    )
+    if not rows:
+        return []
+    paths = [path for (group,) in rows for path in group]
+    return [
+        f"{len(paths)} captures with the same source, rank and labels pooled ({_named(paths)}); --capture chooses one, "
+        "and --by run keeps them apart in a new file into which each is loaded with its own --label run=NAME"
+    ]
+
+
+def _named(paths: Sequence[str | None]) -> str:
+    """Return paths by their last two parts, the first few of them."""
+    short = ["/".join(PurePath(path).parts[-2:]) if path else "?" for path in paths[:MOST_PATHS]]
+    return ", ".join(short) + (f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else "")
+
+
+def _gpus(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
+    """Say how many ranks of a configuration, and GPUs of a capture, a row sums."""
+    has = {*columns, *scope.filters.by}
+    if report.spans_ranks or "ranks" in has:
+        return []
+    text = report.text or views.find(report.view, scope.version).select
+    grouped = hooks.bases(text, "by")
+    ranks = 0 if {"capture_id", "rank"} & has or hooks.COLLECTIVES in grouped else _most_ranks(connection, scope)
+    is_apart = {"device_id", "device", "DevId"} & has or grouped & {hooks.RANGES, hooks.CALLS}
+    gpus = 0 if is_apart else _most_gpus(connection)
+    said = [f"{ranks} ranks of a configuration"] if ranks > 1 else []
+    said += [f"{gpus} GPUs of a capture"] if gpus > 1 else []
+    if not said:
+        return []
+    options = (["--by rank"] if ranks > 1 else []) + (["--by device"] if gpus > 1 else [])
+    mean = ", gpu-timeline-average has their mean" if report.view == "gpu_timeline" else ""
+    return [f"each row pools up to {' and '.join(said)}; {' '.join(options)} keeps them apart{mean}"]
+
+
+def _most_ranks(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
+    ((count,),) = _rows(
+        connection,
+        f"""SELECT coalesce(max(ranks), 0) FROM (
+                SELECT count(DISTINCT c.rank) AS ranks FROM {scope.version}._capture_configuration AS c
+                SEMI JOIN temp.selected_capture AS s ON s.capture_id = c.capture_id
+                GROUP BY c.configuration_id)""",
+    )
+    return int(count)
+
+
+def _most_gpus(connection: duckdb.DuckDBPyConnection) -> int:
+    ((count,),) = _rows(
+        connection,
+        """SELECT coalesce(max(devices), 0) FROM (
+               SELECT count(DISTINCT e.device_id) AS devices FROM main.kernel_event AS e
+               SEMI JOIN (
+                   SELECT d.capture_id FROM main.device AS d
+                   SEMI JOIN temp.selected_capture AS s ON s.capture_id = d.capture_id
+                   GROUP BY d.capture_id HAVING count(*) > 1
+               ) AS m ON m.capture_id = e.capture_id
+               GROUP BY e.capture_id)""",
+    )
+    return int(count)
+
+
+def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """Say where one device number stands for several GPUs: each process counts its own."""
+    if "device" not in scope.filters.by or "rank" in scope.filters.by:
+        return []
+    rows = _rows(
+        connection,
+        """SELECT d.device_id, count(DISTINCT d.uuid) AS gpus FROM main.device AS d
+           SEMI JOIN temp.selected_capture AS s ON s.capture_id = d.capture_id
+           GROUP BY d.device_id HAVING gpus > 1 ORDER BY gpus DESC, d.device_id LIMIT 1""",
+    )
+    return [
+        f"device {device} of different captures is {gpus} different GPUs, pooled here; --by rank keeps ranks apart, "
+        "--capture chooses captures"
+        for device, gpus in rows
+    ]
+
+
+def _numbers_of_steps(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
+    """Say where groups are sums over different numbers of steps."""
+    if "step" in scope.filters.by or report.spans_ranks or scope.filters.range is not None:
+        return []
+    ((least, most),) = _rows(
+        connection,
+        f"""SELECT min(steps), max(steps) FROM (
+                SELECT count(DISTINCT t.step) AS steps FROM {scope.version}._step AS t
+                SEMI JOIN temp.selected_capture AS s ON s.capture_id = t.capture_id
+                GROUP BY t.capture_id)""",
+    )
+    if least == most:
+        return []
+    return [f"captures hold {least} to {most} steps, and sums are over all of theirs; --by step keeps steps apart"]
