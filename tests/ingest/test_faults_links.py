@@ -26,6 +26,16 @@ MESSAGE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("recorded", "stored"), [("[1000, 3000]", "[1000, 3000]"), ([1000, 3000], "[1000,3000]"), ("[]", None), ([], None)]
+)
+def test_split_sizes_of_an_all_to_all(tmp_path: Path, recorded: object, stored: str | None) -> None:
+    args = {**MESSAGE, "Collective name": "all_to_allv", "In split size": recorded}
+    found = read(write(tmp_path / "x.json", [call(1, 5, 9), kernel(10, 20, NCCL, correlation=9, **args)], "compact"))
+    ((splits, elements),) = found.kernels("message_in_splits", "message_in_elements")
+    assert (splits and splits.replace(" ", ""), elements) == (stored and stored.replace(" ", ""), 4096)
+
+
 class TestCorrelation:
     def test_b043_one_graph_launch_many_kernels(self, tmp_path: Path) -> None:
         nodes = [kernel(100 + i, 1, f"n{i}", correlation=9, graph_id=3, graph_node_id=i) for i in range(24)]

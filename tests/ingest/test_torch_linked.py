@@ -27,6 +27,7 @@ COLLECTIVE = {
     "Collective name": "allreduce",
     "In msg nelems": 10,
     "Out msg nelems": 1 << 40,
+    "In split size": "[3, 7]",
     "dtype": "Float",
     "Process Group Name": "0",
     "Group size": 8,
