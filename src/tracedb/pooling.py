@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracedb import hooks, views
 from tracedb.report_entry import Report
-from tracedb.selection import Scope
+from tracedb.selection import BY_BUILT_IN, Scope, label
 
 if TYPE_CHECKING:
     import duckdb
@@ -124,18 +124,20 @@ def _most_gpus(connection: duckdb.DuckDBPyConnection) -> int:
 
 def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     """Say where one device number stands for several GPUs: each process counts its own."""
-    if "device" not in scope.filters.by or "rank" in scope.filters.by:
+    by = scope.filters.by
+    if "device" not in by:
         return []
+    groups = [f"s.{name}" for name in ("rank", "source") if name in by]
+    groups += [label("s", name) for name in by if name not in BY_BUILT_IN]
     rows = _rows(
         connection,
-        """SELECT d.device_id, count(DISTINCT d.uuid) AS gpus FROM main.device AS d
-           SEMI JOIN temp.selected_capture AS s ON s.capture_id = d.capture_id
-           GROUP BY d.device_id HAVING gpus > 1 ORDER BY gpus DESC, d.device_id LIMIT 1""",
+        f"""SELECT d.device_id, count(DISTINCT d.uuid) AS gpus FROM main.device AS d
+            INNER JOIN temp.selected_capture AS s ON s.capture_id = d.capture_id
+            GROUP BY {", ".join(["d.device_id", *groups])} HAVING gpus > 1 ORDER BY gpus DESC, d.device_id LIMIT 1""",
     )
+    hint = "--capture chooses captures" if "rank" in by else "--by rank keeps ranks apart, --capture chooses captures"
     return [
-        f"device {device} of different captures is {gpus} different GPUs, pooled here; --by rank keeps ranks apart, "
-        "--capture chooses captures"
-        for device, gpus in rows
+        f"device {device} is {gpus} different GPUs in different captures, pooled here; {hint}" for device, gpus in rows
     ]
 
 
