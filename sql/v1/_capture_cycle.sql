@@ -25,6 +25,7 @@ spans AS (
     SELECT e.capture_id, min(e.start_ns) AS first_ns, max(e.start_ns + e.duration_ns) AS last_ns
     FROM main.kernel_event AS e
     SEMI JOIN repeated AS r ON r.capture_id = e.capture_id
+    WHERE e.time_fault IS NULL
     GROUP BY e.capture_id
 ),
 steps AS (
@@ -35,6 +36,7 @@ steps AS (
     FROM main.annotation AS a
     SEMI JOIN repeated AS r ON r.capture_id = a.capture_id
     WHERE a.name LIKE 'ProfilerStep#%' AND a.style NOT IN ('mark', 'gpu_projection')
+        AND a.time_fault IS NULL
     GROUP BY a.capture_id
 ),
 facts AS (

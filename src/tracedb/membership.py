@@ -27,7 +27,8 @@ WITH other AS (
 )
 SELECT o.capture_id, o.annotation_id, l.thread_id, count(*) AS events, sum(e.duration_ns) AS total_ns
 FROM other AS o
-INNER JOIN main.kernel_event AS e ON e.capture_id = o.capture_id AND e.event_id = o.event_id
+INNER JOIN main.kernel_event AS e
+    ON e.capture_id = o.capture_id AND e.event_id = o.event_id AND e.time_fault IS NULL
 LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 GROUP BY o.capture_id, o.annotation_id, l.thread_id
 """
@@ -39,7 +40,7 @@ WITH own AS (
     FROM main.annotation_kernel AS m
     SEMI JOIN temp.launched_beside AS b ON b.capture_id = m.capture_id
     INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
-    WHERE m.rule = 'thread'
+    WHERE m.rule = 'thread' AND e.time_fault IS NULL
     GROUP BY m.capture_id, m.annotation_id
 ),
 lanes AS (
@@ -145,7 +146,8 @@ def _unlaunched(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
                   format('{:.1f}', 100.0 * sum(e.duration_ns) FILTER (u.event_id IS NOT NULL) / sum(e.duration_ns))
            FROM main.kernel_event AS e
            SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
-           LEFT JOIN unlaunched AS u ON u.capture_id = e.capture_id AND u.event_id = e.event_id"""
+           LEFT JOIN unlaunched AS u ON u.capture_id = e.capture_id AND u.event_id = e.event_id
+           WHERE e.time_fault IS NULL"""
     ).fetchall()
     if not count:
         return []
