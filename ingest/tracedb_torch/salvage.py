@@ -189,7 +189,8 @@ def _is_foreign(text: bytes, source: str) -> bool:
 TEXT_FIELDS = frozenset(
     (
         *("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
-        *("In msg nelems", "Out msg nelems", "In split size", "Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
+        *("In msg nelems", "Out msg nelems", "In split size"),
+        *("Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
     )
 )
 SIZE_FIELDS = frozenset(("grid", "block"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ MESSAGE = {
     ("recorded", "stored"), [("[1000, 3000]", "[1000, 3000]"), ([1000, 3000], "[1000,3000]"), ("[]", None), ([], None)]
 )
 def test_split_sizes_of_an_all_to_all(tmp_path: Path, recorded: object, stored: str | None) -> None:
-    args = {**MESSAGE, "Collective name": "all_to_allv", "In split size": recorded}
+    args: dict[str, Any] = {**MESSAGE, "Collective name": "all_to_allv", "In split size": recorded}
     found = read(write(tmp_path / "x.json", [call(1, 5, 9), kernel(10, 20, NCCL, correlation=9, **args)], "compact"))
     ((splits, elements),) = found.kernels("message_in_splits", "message_in_elements")
     assert (splits and splits.replace(" ", ""), elements) == (stored and stored.replace(" ", ""), 4096)
