@@ -4,16 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tracedb import ingester
+from tracedb import archives, ingester
 from tracedb.errors import UsageError
 from tracedb.faults import is_interrupt, one_line
 from tracedb.ingester import Capture, Ingester
 from tracedb.tasks import Found, Task, state_of
 
 NO_BYTES = "0 bytes"
+
+
+@contextmanager
+def found_in(paths: Sequence[Path], beside: Path, only: str | None = None) -> Iterator[Found]:
+    """Give what is found at and below ``paths``; members of archives lie in a folder beside ``beside`` meanwhile.
+
+    Raises ``UsageError`` as ``discover`` and ``detect`` do.
+    """
+    files = discover(paths)
+    packed = [path for path in files if archives.is_archive(path)]
+    with archives.unpacked(packed, beside) as members:
+        found = detect([*(path for path in files if path not in set(packed)), *members.files], only)
+        yield _told(found, members, packed) if packed else found
+
+
+def _told(found: Found, members: archives.Unpacked, packed: list[Path]) -> Found:
+    """Return what was found with the paths that users know members of archives by."""
+
+    def known(path: Path) -> Path:
+        return members.told.get(path, path)
+
+    tasks = [replace(task, told=members.told.get(task.capture.files[0])) for task in found.tasks]
+    tasks.sort(key=lambda task: str(task.path))
+    return Found(
+        [replace(task, number=number) for number, task in enumerate(tasks)],
+        [*((known(path), reason) for path, reason in found.unrecognised), *members.left],
+        [*((known(path), reason) for path, reason in found.failed), *members.failed],
+        packed,
+    )
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:

@@ -29,7 +29,7 @@ class Job:
     """Loads a capture; a fault of it is put into the outcome, and leaves the database as it was."""
 
     def __init__(self, task: Task, request: Request, progress: Progress, begun: Begun | None = None) -> None:
-        self.outcome = Outcome(task.capture.files[0], task.size_bytes)
+        self.outcome = Outcome(task.path, task.size_bytes)
         self.request = request
         self.is_to_repeat = False
         """Whether it is to be loaded once more, with what is the request then."""

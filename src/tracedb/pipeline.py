@@ -10,7 +10,7 @@ from pathlib import Path
 from tracedb import clocks, timefaults, views
 from tracedb.database import attached, open_read_only, transaction, workbench
 from tracedb.database_file import check_writable
-from tracedb.discovery import detect, discover
+from tracedb.discovery import found_in
 from tracedb.errors import DatabaseBusy
 from tracedb.loading import load, prepare, together
 from tracedb.tasks import Outcome, Request
@@ -23,11 +23,11 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
     file that cannot be loaded has ``error`` in its outcome.
     """
     request = Request(tuple(Path(path) for path in paths), Path(db), labels=label or {})
-    found = detect(discover(request.paths))
-    known, free = known_captures(request.database)
-    request = replace(request, first_capture_id=free)
-    outcomes = found.failures()
-    outcomes += [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
+    with found_in(request.paths, request.database) as found:
+        known, free = known_captures(request.database)
+        request = replace(request, first_capture_id=free)
+        outcomes = found.failures()
+        outcomes += [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
     finish(request, outcomes)
     return outcomes
 

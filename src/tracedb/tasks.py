@@ -55,6 +55,13 @@ class Task:
     """How many tasks there are."""
     changed_ns: int = 0
     """When the latest of its files was changed; 0 where nobody looked."""
+    told: Path | None = None
+    """The path that users know its first file by, where that is a member of an archive."""
+
+    @property
+    def path(self) -> Path:
+        """The path that is stored and told of."""
+        return self.told or self.capture.files[0]
 
 
 def state_of(paths: Sequence[Path]) -> tuple[int, int]:
@@ -71,6 +78,7 @@ class Found:
     unrecognised: list[tuple[Path, str]]
     failed: list[tuple[Path, str]] = field(default_factory=list)
     """Files that are not loaded for a fault, and the fault: a reader failed on one, or two claim it."""
+    archives: list[Path] = field(default_factory=list)
 
     def failures(self) -> list[Outcome]:
         """Return what became of the files that failed."""

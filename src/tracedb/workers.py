@@ -183,7 +183,7 @@ class _Pool:
 
 
 def _failed(task: Task, reason: str) -> Outcome:
-    return Outcome(task.capture.files[0], task.size_bytes, error=reason)
+    return Outcome(task.path, task.size_bytes, error=reason)
 
 
 def _send(stream: IO[str] | None, line: str) -> None:
@@ -212,16 +212,18 @@ def _task_to_json(task: Task) -> dict[str, Any]:
         "number": task.number,
         "total": task.total,
         "changed": task.changed_ns,
+        "told": None if task.told is None else str(task.told),
     }
 
 
 def _task_from_json(fields: dict[str, Any]) -> Task:
     files = tuple(Path(path) for path in fields["files"])
     duplicates = tuple(Path(path) for path in fields["duplicates"])
-    return Task(
+    task = Task(
         Capture(files, fields["rank"], duplicates),
         *(fields[name] for name in ("source", "size", "number", "total", "changed")),
     )
+    return task if fields["told"] is None else dataclasses.replace(task, told=Path(fields["told"]))
 
 
 def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:

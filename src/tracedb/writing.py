@@ -191,7 +191,7 @@ class Writer:
 
     def _named(self) -> tuple[dict[str, str], int | None]:
         """Return the labels of the capture, and the rank that the path spells."""
-        path = self._task.capture.files[0]
+        path = self._task.path
         found = labels.from_path(path)
         regex_rank = None
         if self._request.labels_from is not None:
@@ -208,7 +208,7 @@ class Writer:
 
     def _own(self, part: _Part, digest: str, rank: int | None, named: dict[str, str]) -> dict[str, pa.Array]:
         """Return the columns of a capture that no ingester gives."""
-        path = labels.readable(self._task.capture.files[0])
+        path = labels.readable(self._task.path)
         return {
             "capture_id": pa.array([part.capture_id], pa.int32()),
             "source": pa.array([self._task.source], pa.string()),

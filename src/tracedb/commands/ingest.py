@@ -67,8 +67,9 @@ def ingest(
 ) -> None:
     """Load traces into the database: files, or folders with everything below them.
 
-    Files are recognised by content. Each capture is one transaction: a file that cannot be read is named and the
-    others go on; the same bytes again change nothing. The account on stdout says what every capture gave.
+    Files are recognised by content; archives (zip, tar, tar.gz, tar.zst) are read in place. Each capture is one
+    transaction: a file that cannot be read is named and the others go on; the same bytes again change nothing. The
+    account on stdout says what every capture gave.
     """
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"
@@ -85,7 +86,7 @@ def ingest(
     if labels_from is not None:
         labels.compile_regex(labels_from)
     cores = os.cpu_count() or 1
-    found = discovery.detect(discovery.discover(paths), ingester)
+    found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
     workers = min(jobs or cores, max(len(found.tasks), 1))
     request = tasks.Request(
         paths=paths,
@@ -98,7 +99,8 @@ def ingest(
         memory_events=memory_events,
         cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores,
     )
-    refuse(out, db, [path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates)])
+    read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
+    refuse(out, db, [*read, *found.archives])
     _list_unrecognised(found)
     if dry_run:
         from tracedb.output import write
@@ -187,10 +189,10 @@ def _plan(found: Found, db: Path) -> Answer:
 
     rows = [
         (
-            labels.readable(task.capture.files[0]),
+            labels.readable(task.path),
             task.source,
-            labels.rank_from_path(task.capture.files[0]),
-            labels.from_path(task.capture.files[0]),
+            labels.rank_from_path(task.path),
+            labels.from_path(task.path),
             task.size_bytes,
         )
         for task in found.tasks
