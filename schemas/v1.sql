@@ -435,6 +435,13 @@ COMMENT ON TABLE meta.schema_version IS 'Which schema this file has; one row.';
 COMMENT ON COLUMN meta.schema_version.version IS 'Number of the schema version.';
 COMMENT ON COLUMN meta.schema_version.tracedb_version IS 'tracedb that created the file.';
 COMMENT ON COLUMN meta.schema_version.applied_at IS 'When, UTC.';
+CREATE TABLE meta.owed (
+    fact VARCHAR NOT NULL,
+    capture_id INTEGER NOT NULL
+);
+COMMENT ON TABLE meta.owed IS 'Derived facts that are still to be worked out, as after an ingest that was killed; empty when all is done. The next tracedb ingest does it.';
+COMMENT ON COLUMN meta.owed.fact IS 'Which: clock_alignment.';
+COMMENT ON COLUMN meta.owed.capture_id IS 'Capture that was loaded since it was worked out.';
 CREATE TABLE meta.view_version (
     version VARCHAR NOT NULL,
     name VARCHAR NOT NULL,

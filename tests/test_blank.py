@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from ingest.loading import broken, ingest, trace
-from tracedb import blank, catalogue, database, loading
+from tracedb import blank, catalogue, database, errors, loading
 
 
 @pytest.fixture
@@ -49,7 +49,8 @@ def test_a_file_that_is_there_stays(cache: Path, tmp_path: Path) -> None:
     there.write_bytes(b"mine")
     assert not blank.place(there)
     assert there.read_bytes() == b"mine"
-    assert not blank.place(tmp_path / "no such folder" / "x.duckdb")
+    with pytest.raises(errors.TracedbError, match="there is no folder"):
+        blank.place(tmp_path / "no such folder" / "x.duckdb")
 
 
 def test_older_copies_go(cache: Path, tmp_path: Path) -> None:
@@ -62,7 +63,6 @@ def test_older_copies_go(cache: Path, tmp_path: Path) -> None:
 def test_without_a_cache_databases_are_made_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     db = tmp_path / "run.duckdb"
-    assert not blank.place(db)
     assert ingest(trace(tmp_path / "t.json"), db=db, new=True).exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.duckdb", "t.json"]
 

@@ -9,28 +9,98 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 
 from tracedb import schema, views
-from tracedb.database import ALIAS, STORAGE_VERSION, attached, in_memory, transaction
+from tracedb.database import ALIAS, STORAGE, STORAGE_VERSION, in_memory, quoted, transaction
+from tracedb.database_file import check_writable, held, is_unwritten, log_of
+from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.faults import engine_words
 from tracedb.spill import spill_folder
+from tracedb.waiting import until_free
 
 
 def place(database: Path) -> bool:
-    """Put an empty database where there is no file yet; False where that was not possible."""
-    folder = _folder()
-    if folder is None or database.exists() or not database.parent.is_dir():
+    """Put an empty database where there is no file yet, or one that nothing was written into; whether it did.
+
+    Another process sees no file or the whole one, whichever of several places it. Raises ``TracedbError`` where there
+    is no room or no such folder, ``DatabaseBusy`` while another process makes the file.
+    """
+    where = Path(os.path.realpath(database))  # a link may point to where it is to be
+    if where.exists() and not is_unwritten(where):
         return False
+    check_writable(database)
     try:
-        return _copy(_kept(folder), database)
-    except (OSError, duckdb.Error):  # no room, no rights, no hard links, a damaged copy: make it the long way
-        return False
+        return _placed(where)
+    except (OSError, duckdb.Error) as error:
+        cause = error.strerror if isinstance(error, OSError) else engine_words(error).rpartition('": ')[2]
+        raise TracedbError(f"{database}: cannot be created ({cause}); make room and run it again") from error
+
+
+def _placed(where: Path) -> bool:
+    with spill_folder(where) as beside:
+        whole = Path(beside) / "empty.duckdb"
+        _fill(whole)
+        if where.exists():
+            return until_free(lambda: _replace(whole, where))
+        try:
+            _link(whole, where)
+        except FileExistsError:
+            return False
+    return True
+
+
+def remove_if_empty(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Remove the attached database, which this process placed, unless anything was loaded into it.
+
+    It is locked meanwhile; a process that opens it at this moment finds it gone when it has it (``attached``).
+    """
+    if connection.execute("FROM main.capture LIMIT 1").fetchone() is None:
+        Path(os.path.realpath(database)).unlink(missing_ok=True)
+
+
+def _fill(path: Path) -> None:
+    """Write an empty database: a copy of the kept one, or one made the long way where none can be kept."""
+    folder = _folder()
+    kept: Path | None = None
+    if folder is not None:
+        with suppress(OSError, duckdb.Error):  # no room there, no rights
+            kept = _kept(folder)
+    if kept is not None:
+        shutil.copyfile(kept, path)
+    else:
+        _make(path)
+
+
+def _link(whole: Path, where: Path) -> None:
+    """Give the file its name. Raises FileExistsError where another has it by now."""
+    try:
+        os.link(whole, where)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        with where.open("xb") as new, whole.open("rb") as content:
+            shutil.copyfileobj(content, new)
+
+
+def _replace(whole: Path, where: Path) -> bool:
+    """Take the place of a file that nothing was written into, and of the log of a run that failed to begin it."""
+    before = where.stat()
+    with held(where) as is_held:
+        if not is_held:
+            raise DatabaseBusy(f"{where}: another process is making it; try again")
+        if not is_unwritten(where) or not os.path.samestat(before, where.stat()):
+            return False
+        log_of(where).unlink(missing_ok=True)
+        whole.replace(where)
+    return True
 
 
 def mark_new(connection: duckdb.DuckDBPyConnection) -> None:
-    """Say in a copy when it was made. Inside a transaction."""
+    """Say in a database that holds nothing yet when it was made. Inside a transaction."""
     connection.execute("UPDATE meta.schema_version SET applied_at = current_timestamp::TIMESTAMP")
 
 
@@ -60,23 +130,15 @@ def _kept(folder: Path) -> Path:
 def _make(path: Path) -> None:
     from tracedb import __version__
 
-    with in_memory({"threads": 1}) as connection, attached(connection, path):
+    with in_memory({"threads": 1}) as connection:
+        connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
+        connection.execute(f"USE {ALIAS}")
         with transaction(connection):
             schema.apply(connection, __version__)
             views.install(connection)
         connection.execute(f"CHECKPOINT {ALIAS}")
-
-
-def _copy(kept: Path, database: Path) -> bool:
-    """Copy in one step: another process sees no file, or the whole one; a file that is there by now stays."""
-    with spill_folder(database) as made_in:
-        whole = Path(made_in) / "empty.duckdb"
-        shutil.copyfile(kept, whole)
-        try:
-            os.link(whole, database)
-        except FileExistsError:
-            return False
-    return True
+        connection.execute("USE memory")
+        connection.execute(f"DETACH {ALIAS}")
 
 
 def _key() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import rooms
+from tracedb import owed, rooms
 from tracedb.database import attached, transaction, workbench
 from tracedb.errors import TracedbError
 
@@ -19,8 +19,8 @@ MEMORY_LIMIT = "2GB"
 """Collectives alone are matched: 48 captures take 0.15 GB. The limit of a load is for one capture at a time."""
 
 
-def align_file(database: Path, memory_limit: str = MEMORY_LIMIT) -> None:
-    """Fill the table of a database.
+def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool = False) -> None:
+    """Fill the table of a database; ``if_owed``: unless that was done, maybe by another process, since the last load.
 
     Raises ``DatabaseBusy`` while another process holds it, ``TracedbError`` where the memory does not suffice; the
     table is then as it was.
@@ -32,7 +32,8 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT) -> None:
             attached(connection, database),
             transaction(connection),
         ):
-            align(connection)
+            if not if_owed or owed.CLOCK_ALIGNMENT in owed.owed(connection):
+                align(connection)
     except duckdb.OutOfMemoryException as error:
         raise TracedbError(
             f"{database}: the captures are loaded, but matching their collectives to align clocks takes more than "
@@ -41,7 +42,8 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT) -> None:
 
 
 def align(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the table of the current catalog anew. Call inside a transaction."""
+    """Fill the table of the current catalog anew, and settle that. Call inside a transaction."""
+    owed.settle(connection, owed.CLOCK_ALIGNMENT)
     connection.execute("DELETE FROM main.clock_alignment")
     ((sets,),) = connection.execute(
         """SELECT count(*) FROM (

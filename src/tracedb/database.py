@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,10 +10,22 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb.database_file import absolute, check, check_writable, fault, unwritable
-from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.database_file import (
+    absolute,
+    check,
+    check_writable,
+    fault,
+    identity,
+    is_unwritten,
+    log_of,
+    size_of,
+    unwritable,
+    withdraw,
+)
+from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
 from tracedb.faults import engine_words
 from tracedb.spill import spill_folder
+from tracedb.waiting import until_free
 
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
@@ -26,6 +37,10 @@ A thread writes one at a time, and the kernels of a usual trace would not fill t
 """
 STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
 """Options with which a database is attached for writing."""
+
+
+class NotMoved(TracedbError):
+    """What was committed cannot be moved from the log into the file (a full disk); it is taken back if possible."""
 
 
 def quoted(text: str) -> str:
@@ -88,19 +103,20 @@ def _spill(beside: Path) -> Iterator[str]:
 
 
 @contextmanager
-def attached(
-    connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float = 10.0
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach ``path`` read-write as the current catalog; its lock is held only inside the block.
 
-    Raises ``DatabaseBusy`` where another process keeps it locked, ``TracedbError`` where it is no DuckDB file or cannot
-    be written, or where what was committed cannot be moved into it (a full disk).
+    Another process that holds it is waited for, as ``waiting.PATIENCE`` says. Raises ``DatabaseBusy`` where it holds it
+    longer, ``TracedbError`` where it is no DuckDB file or cannot be written, ``NotMoved`` where what was committed
+    cannot be moved into it.
     """
     check_writable(path)
-    _attach(connection, path, time.monotonic() + wait_seconds)
+    until_free(lambda: _attach(connection, path))
+    before = size_of(log_of(path))
     try:
         connection.execute(f"USE {ALIAS}")
         yield connection
+        written = size_of(log_of(path))
     except BaseException:
         with suppress(duckdb.Error):  # a disk that is full says so a second time
             _detach(connection)
@@ -108,8 +124,9 @@ def attached(
     try:
         _detach(connection)
     except duckdb.Error as error:
+        withdraw(path, before, written)
         cause = engine_words(error).rpartition("Original error: ")[2]
-        raise TracedbError(f"{path}: cannot be written ({cause}); make room and run it again") from error
+        raise NotMoved(f"{path}: cannot be written ({cause}); make room and run it again") from error
 
 
 def _detach(connection: duckdb.DuckDBPyConnection) -> None:
@@ -117,15 +134,12 @@ def _detach(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"DETACH {ALIAS}")
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, deadline: float) -> None:
-    while True:
-        try:
-            attach(connection, path, ALIAS, STORAGE)
-            return
-        except DatabaseBusy:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    before = identity(path)
+    attach(connection, path, ALIAS, STORAGE)
+    if before is not None and identity(path) != before:  # removed or replaced between its opening and its locking
+        _detach(connection)
+        raise DatabaseBusy(f"{path}: another process is making it anew; try again")
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, options: str = "READ_ONLY") -> None:
@@ -163,8 +177,8 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a tracedb file for reading with external access off and the configuration locked.
 
-    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``DatabaseBusy`` while it is
-    written.
+    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``EmptyDatabase`` where nothing was
+    written into it yet, ``DatabaseBusy`` where it is written for longer than ``waiting.PATIENCE`` says.
     """
     with spill_folder(path, or_elsewhere=True) as spill:
         connection = _opened(path, spill, memory_limit)
@@ -189,12 +203,14 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
         raise TracedbError(
             f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
         )
+    if is_unwritten(path):
+        raise EmptyDatabase(f"{path}: {_NOTHING_YET}")
     settings: Settings = {"temp_directory": spill}
     if memory_limit:
         settings["memory_limit"] = memory_limit
     connection = in_memory(settings)
     try:
-        attach(connection, path, ALIAS)
+        until_free(lambda: attach(connection, path, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
         check_version(connection, path)
         connection.execute("SET enable_external_access = false")
@@ -205,11 +221,16 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
     return connection
 
 
+_NOTHING_YET = "nothing was written into it yet; run `tracedb ingest PATH` into it first"
+
+
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Raise ``TracedbError`` unless the current catalog has the schema that this tracedb knows."""
     try:
         ((version,),) = connection.execute("SELECT max(version) FROM meta.schema_version").fetchall()
     except duckdb.CatalogException as error:
+        if not is_ours(connection):
+            raise EmptyDatabase(f"{path}: a DuckDB file, but not one of tracedb's: {_NOTHING_YET}") from error
         raise TracedbError(
             f"{path}: a DuckDB file, but not one of tracedb's (it has no meta.schema_version)"
         ) from error
@@ -236,4 +257,7 @@ def _locked(error: duckdb.IOException) -> bool:
 def _busy(path: Path, error: duckdb.IOException) -> str:
     holder = re.search(r"PID (\d+)", str(error))
     who = f"process {holder[1]}" if holder else "another process"
-    return f"{path}: {who} has the database open; close it there (a DuckDB shell? an ingest?) and try again"
+    return (
+        f"{path}: {who} has the database open; close it there (a DuckDB shell? an ingest?) and try again, "
+        "or wait longer (--wait SECONDS)"
+    )

@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
 from tracedb.errors import TracedbError
 
+if sys.platform != "win32":
+    import fcntl
+
+HEADER_BYTES = 3 * 4096
+"""Of the main header and the two that a DuckDB file is written with in turn."""
+CHECKPOINT_MARK = 256
+"""Bytes, generously, that a checkpoint writes into the log before it moves it; no capture is as short."""
 HEAD_BYTES = 512
 DUCKDB_MAGIC = b"DUCK"
 VERSION_AT = slice(12, 20)
@@ -68,6 +78,66 @@ def check(path: Path) -> None:
         raise TracedbError(f"{path}: cannot be read: {error.strerror or error}") from error
     if head[8:12] != DUCKDB_MAGIC:
         raise TracedbError(f"{path}: cannot be opened as a DuckDB database: {_kind(head)}")
+
+
+def is_unwritten(path: Path) -> bool:
+    """Whether a file is shorter than what DuckDB writes first into a new one, and holds nothing else."""
+    try:
+        if not path.is_file() or path.stat().st_size >= HEADER_BYTES:
+            return False
+        begin = path.read_bytes()
+    except OSError:
+        return False
+    return begin[8:12] == DUCKDB_MAGIC or not any(begin)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return which file a path names now, by device and number; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def log_of(path: Path) -> Path:
+    """Return where DuckDB keeps what was committed to a file until it is moved into it."""
+    return path.with_name(path.name + ".wal")
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Lock a file as DuckDB does, which must not be attached here; gives whether nobody else has it. Raises OSError."""
+    with path.open("r+b") as file:
+        if sys.platform != "win32":
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+        yield True
+
+
+def withdraw(path: Path, before: int, written: int) -> None:
+    """Cut the log of a file, ``written`` bytes long, back to ``before``, unless another process has written to it.
+
+    What is told as failed must not appear once there is room.
+    """
+    log = log_of(path)
+    with suppress(OSError), held(path) as is_held:
+        if is_held and written <= size_of(log) <= written + CHECKPOINT_MARK:
+            if before:
+                os.truncate(log, before)
+            else:
+                log.unlink()
 
 
 def check_writable(path: Path) -> None:

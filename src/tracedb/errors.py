@@ -30,5 +30,14 @@ class OutputFault(TracedbError):
     """Standard output cannot be written; what is still buffered for it is lost."""
 
 
+class EmptyDatabase(TracedbError):
+    """A database file that nothing was written into yet: a first ingest ended before, or has just begun."""
+
+
 class DatabaseBusy(TracedbError):
     """Another process holds the database file."""
+
+    @property
+    def holder(self) -> str:
+        """Which file is held, and by whom."""
+        return str(self).partition(";")[0]

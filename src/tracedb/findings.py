@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import doubts, membership, pooling, ranks, views
+from tracedb import doubts, membership, owed, pooling, ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -159,7 +159,8 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
-    said = _outdated(connection) + _damaged(connection) + doubts.warnings(connection, report.view, report.needs)
+    said = _outdated(connection) + _owed(connection) + _damaged(connection)
+    said += doubts.warnings(connection, report.view, report.needs)
     said += _graphs(connection) + _own_rules(connection, scope)
     if report.spans_ranks:
         said += ranks.warnings(connection, scope)
@@ -179,6 +180,14 @@ def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [
         f"not the views of this tracedb: {len(names)} in this file ({', '.join(names[:3])} …); "
         "the next `tracedb ingest` into it brings them up to date"
+    ]
+
+
+def _owed(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    return [
+        f"{fact.replace('_', ' ')} is not worked out yet for {_many(len(captures), 'capture')} (an ingest goes on, or "
+        "was cut off): answers over several captures may change; the next `tracedb ingest` of any file does it"
+        for fact, captures in owed.owed(connection).items()
     ]
 
 

@@ -50,6 +50,11 @@ class Job:
         return self._is_written and not self._is_committed
 
     @property
+    def is_done(self) -> bool:
+        """Whether it is known what became of it."""
+        return self._is_committed or self.outcome.is_known or self.outcome.error is not None
+
+    @property
     def is_ready(self) -> bool:
         """Whether there is something to write."""
         return bool(self._ready)
@@ -62,6 +67,10 @@ class Job:
                 self.outcome.is_known = True
                 self._progress(size)
         return self.outcome.is_known or self.outcome.error is not None
+
+    def is_held(self, digests: set[str]) -> bool:
+        """Whether its files are among what a database holds."""
+        return self._hashing.result() in digests
 
     def repeat(self) -> None:
         """Begin anew."""
@@ -141,7 +150,8 @@ class Job:
     def fail(self, error: BaseException) -> None:
         """Note that nothing was loaded, and why."""
         self.outcome.error = faults.one_line(error, self._task.source)
-        self.outcome.loaded = []
+        self.outcome.is_busy = isinstance(error, DatabaseBusy)
+        self.outcome.loaded, self.outcome.is_known = [], False
         self.broke_engine = isinstance(error, duckdb.FatalException | duckdb.InternalException)
 
     @contextmanager

@@ -16,6 +16,16 @@ class Known:
         self._digests = {digest for _, digest in rows if digest is not None}
         self._highest = max(self._numbers, default=0)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no capture."""
+        return not self._numbers
+
+    @property
+    def digests(self) -> set[str]:
+        """The digests of all files that captures are of."""
+        return self._digests
+
     def holds(self, digest: str) -> bool:
         """Whether a capture of files with this digest is there."""
         return digest in self._digests

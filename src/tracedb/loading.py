@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import duckdb
 
-from tracedb import blank, ingester, schema, timefaults, views
-from tracedb.database import ALIAS, attach, attached, check_version, in_memory, is_ours, workbench
+from tracedb import blank, ingester, owed, schema, timefaults, views
+from tracedb.database import NotMoved, attached, check_version, is_ours, open_read_only, workbench
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
 from tracedb.job import Job, Progress
@@ -52,18 +52,24 @@ def load(
 
     Opening and closing it takes longer than loading a small capture, so that is done once for as many as are read in
     ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: what reads the
-    first capture already. A fault of a file is in its outcome, and leaves the database as it was. Raises
-    ``DatabaseBusy``, ``KeyboardInterrupt`` and errors of our own.
+    first capture already. A fault of a file is in its outcome, and leaves the database as it was; so is that another
+    process held the database for too long, of all that were not loaded by then. Raises ``KeyboardInterrupt`` and errors
+    of our own.
     """
     jobs = [Job(task, request, progress, begun if place == 0 else None) for place, task in enumerate(tasks)]
     waiting = deque(job for job in jobs if not job.is_settled(known))
-    source = next(pair for pair in ingester.load(tasks[0].source))
-    while waiting:
-        _load_some(waiting, source, turn)
-    for job in jobs:
-        if job.is_to_repeat:
-            job.repeat()
-            _load_some(deque([job]), source, turn)
+    source = ingester.load(tasks[0].source)[0]
+    try:
+        while waiting:
+            _load_some(waiting, source, turn)
+        for job in jobs:
+            if job.is_to_repeat:
+                job.repeat()
+                _load_some(deque([job]), source, turn)
+    except DatabaseBusy as error:
+        for job in jobs:
+            if not job.is_done:
+                job.fail(error)
     return [job.outcome for job in jobs]
 
 
@@ -96,33 +102,58 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
 
 
 def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path) -> None:
-    existed = database.exists()
     try:
-        is_copy = not existed and blank.place(database)
-        with attached(bench, database):
-            _write_attached(jobs, database, is_copy)
+        with opened(bench, database) as is_placed:
+            _write_attached(jobs, database)
+            if is_placed and not any(job.outcome.loaded for job in jobs):
+                blank.remove_if_empty(bench, database)
     except DatabaseBusy:
         raise
+    except NotMoved as error:
+        held = _digests(database)
+        for job in jobs:
+            if job.outcome.error is None and not job.is_held(held):
+                job.fail(error)
+            elif job.outcome.loaded:
+                job.outcome.unfinished = str(error)
     except (TracedbError, OSError, duckdb.Error) as error:
         for job in jobs:
-            if job.outcome.error is None:
+            if not job.is_done:
                 job.fail(error)
-    finally:
-        if not existed and not any(job.outcome.loaded for job in jobs):
-            _remove_if_empty(database)
 
 
-def _write_attached(jobs: Sequence[Job], database: Path, is_copy: bool) -> None:
-    """Write; the tables and views come with the first capture that is written."""
+@contextmanager
+def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bool]:
+    """Attach a database for writing, which is placed where there is none; gives whether this did so.
+
+    Raises what ``blank.place`` and ``attached`` do.
+    """
+    is_placed = blank.place(database)
+    with attached(connection, database):
+        yield is_placed
+
+
+def _digests(database: Path) -> set[str]:
+    """Return the digests of what is committed; nothing where that cannot be told."""
+    try:
+        with open_read_only(database) as connection:
+            return Known(connection).digests
+    except (TracedbError, duckdb.Error):
+        return set()
+
+
+def _write_attached(jobs: Sequence[Job], database: Path) -> None:
+    """Write; the tables and views are brought up to date with the first capture that is written."""
     known: Known | None = None
 
     def make_ready(connection: duckdb.DuckDBPyConnection) -> Known:
         if known is not None:
             return known
         prepare(connection, database)
-        if is_copy:
+        found = Known(connection)
+        if found.is_empty:
             blank.mark_new(connection)
-        return Known(connection)
+        return found
 
     for place, job in enumerate(jobs):
         known = job.write(make_ready) or known
@@ -142,21 +173,6 @@ def _repeat(jobs: Sequence[Job]) -> None:
         job.is_to_repeat = job.outcome.error is None
 
 
-def _remove_if_empty(database: Path) -> None:
-    """Remove a file that this run created and that nothing was committed to."""
-    if not database.exists():
-        return
-    try:
-        with in_memory() as connection:
-            attach(connection, database, ALIAS)
-            connection.execute(f"USE {ALIAS}")
-            empty = not is_ours(connection) or connection.execute("FROM main.capture LIMIT 1").fetchone() is None
-    except (TracedbError, duckdb.Error):
-        return
-    if empty:
-        database.unlink(missing_ok=True)
-
-
 def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Give the attached database its tables and views, where it is new or its views are older than ours.
 
@@ -169,7 +185,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         views.install(connection)
         return
     check_version(connection, database)
-    if views.outdated(connection):
+    if views.outdated(connection) or not owed.is_noted(connection):
         added = schema.complete(connection)
         views.install(connection)
         timefaults.renew(connection, even_if_unchanged="main.time_bound" in added)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tracedb import clocks, timefaults, views
-from tracedb.database import attached, open_read_only, transaction, workbench
+from tracedb import completion
+from tracedb.database import open_read_only
 from tracedb.database_file import check_writable
 from tracedb.discovery import found_in
-from tracedb.errors import DatabaseBusy
-from tracedb.loading import load, prepare, together
+from tracedb.errors import EmptyDatabase
+from tracedb.loading import load, together
 from tracedb.tasks import Outcome, Request
 
 
@@ -33,7 +32,7 @@ def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = No
 
 
 def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
-    """Work out what concerns several captures, once all are loaded; where none was, only bring the views up to date.
+    """Work out what concerns several captures, once all are loaded; where none was, what an earlier ingest left undone.
 
     Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
     """
@@ -41,23 +40,9 @@ def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
     if loaded == [1] and request.first_capture_id == 1:
         return  # alone in its file, a capture has no clock to be put beside
     if loaded:
-        clocks.align_file(request.database)
-    elif any(outcome.is_known for outcome in outcomes):
-        with suppress(DatabaseBusy):  # nothing was to be written, so nobody need be asked to leave
-            _renew_views(request)
-
-
-def _renew_views(request: Request) -> None:
-    """Install the views of this tracedb where the file has another's, and judge times anew by changed bounds."""
-    with open_read_only(request.database) as connection:
-        if not views.outdated(connection) and not timefaults.are_changed(connection):
-            return
-    with (
-        workbench(clocks.MEMORY_LIMIT, 1, request.database) as connection,
-        attached(connection, request.database, wait_seconds=0),
-        transaction(connection),
-    ):
-        prepare(connection, request.database)
+        completion.complete(request.database)
+    elif request.database.exists():
+        completion.repair(request.database)
 
 
 def known_captures(database: Path) -> tuple[dict[int, set[str]], int]:
@@ -68,9 +53,12 @@ def known_captures(database: Path) -> tuple[dict[int, set[str]], int]:
     if not database.exists():
         check_writable(database)
         return {}, 1
-    with open_read_only(database) as connection:
-        rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()
-        free = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
+    try:
+        with open_read_only(database) as connection:
+            rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()
+            free = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
+    except EmptyDatabase:
+        return {}, 1
     known: dict[int, set[str]] = {}
     for size, digest in rows:
         known.setdefault(size, set()).add(digest)

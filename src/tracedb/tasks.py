@@ -112,6 +112,10 @@ class Outcome:
     loaded: list[Loaded] = field(default_factory=list)
     error: str | None = None
     is_known: bool = False
+    is_busy: bool = False
+    """Whether it failed because another process held the database for too long."""
+    unfinished: str | None = None
+    """What is still to be done for what was loaded, and why it was not."""
 
     @property
     def is_faulty(self) -> bool:

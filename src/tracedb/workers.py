@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from tracedb import faults
-from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.errors import TracedbError
 from tracedb.ingester import Begun, Capture
 from tracedb.loading import load, together
 from tracedb.tasks import Loaded, Outcome, Request, Task
+from tracedb.waiting import PATIENCE, Patience
 
 QUIET_START = (
     "__file__ = 'tracedb'; import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
@@ -33,6 +34,9 @@ QUIET_START = (
 A program without ``__file__`` is a notebook or a prompt to DuckDB, which then draws a progress bar on standard output
 beside a query of more than two seconds.
 """
+
+INTERRUPTED = (130, -signal.SIGINT)
+"""Exit codes of a worker that Ctrl-C ended."""
 
 
 def load_all(
@@ -47,13 +51,20 @@ def load_all(
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
     ``begun``: what reads the largest capture already, in this process; it is loaded first. A
-    worker that dies costs the file that it was reading, named in the outcome. Raises ``DatabaseBusy``.
+    worker that dies costs the file that it was reading, named in the outcome. Once another process has held the
+    database for too long, nothing more is begun.
     """
     groups = together(tasks, max(jobs, 1))
     if jobs <= 1 or len(tasks) <= 1:
         largest = max(tasks, key=lambda task: task.size_bytes)
+        busy: str | None = None
         for group in groups:
-            for outcome in load(group, request, known, progress, begun=begun if group[0] is largest else None):
+            if busy is None:
+                outcomes = load(group, request, known, progress, begun=begun if group[0] is largest else None)
+            else:
+                outcomes = [_failed(task, busy) for task in group]
+            busy = busy or _busy(outcomes)
+            for outcome in outcomes:
                 report(outcome)
         return
     _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))
@@ -71,7 +82,14 @@ class _Pool:
         report: Callable[[Outcome], None],
     ) -> None:
         self._groups = list(groups)  # the longest first, so that none comes last
-        self._setup = json.dumps({"request": _to_json(request), "known": {k: sorted(v) for k, v in known.items()}})
+        self._patience = PATIENCE.get()
+        self._setup = json.dumps(
+            {
+                "request": _to_json(request),
+                "known": {k: sorted(v) for k, v in known.items()},
+                "wait": self._patience.seconds,
+            }
+        )
         self._progress = progress
         self._report = report
         self._database = threading.Lock()
@@ -99,8 +117,8 @@ class _Pool:
             raise
         if self._failure:
             raise self._failure
-        if self._busy:
-            raise DatabaseBusy(self._busy)
+        for task in (task for group in self._groups for task in group):  # not begun any more
+            self._report(_failed(task, self._busy or "no worker process was left to read it; try --jobs 1"))
 
     def _next(self) -> list[Task] | None:
         with self._state:
@@ -125,6 +143,7 @@ class _Pool:
                 reason = f"no worker process could be started to read it ({error}); try --jobs 1"
                 outcomes = [_failed(task, reason) for task in group]
             with self._state:
+                self._busy = self._busy or _busy(outcomes)
                 for outcome in outcomes:
                     self._report(outcome)
         if process is not None and process.stdin is not None and process.poll() is None:
@@ -162,9 +181,8 @@ class _Pool:
                 elif "left" in message:
                     self._database.release()
                     holds = False
-                elif "busy" in message:
-                    self._busy = message["busy"]
-                    return [_failed(task, message["busy"]) for task in group]
+                elif "waiting" in message:
+                    self._patience.say(message["waiting"])
                 else:
                     return [_outcome_from_json(outcome) for outcome in message["outcomes"]]
         except (BrokenPipeError, json.JSONDecodeError):  # it died, maybe within a line
@@ -173,6 +191,8 @@ class _Pool:
             if holds:
                 self._database.release()
         code = process.wait()
+        if code in INTERRUPTED:  # maybe before this process has noticed it: nothing more is to be begun
+            raise KeyboardInterrupt
         if len(group) > 1:
             with self._state:
                 self._groups += [[task] for task in group]
@@ -180,6 +200,11 @@ class _Pool:
         return [
             _failed(group[0], f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1")
         ]
+
+
+def _busy(outcomes: Sequence[Outcome]) -> str | None:
+    """Return what is said of a database that another process holds, if that is why one was not loaded."""
+    return next((outcome.error for outcome in outcomes if outcome.is_busy), None)
 
 
 def _failed(task: Task, reason: str) -> Outcome:
@@ -290,13 +315,11 @@ def _serve_parent() -> None:
     setup = json.loads(begin)
     request = _request_from_json(setup["request"])
     known = {int(size): set(digests) for size, digests in setup["known"].items()}
+    PATIENCE.set(Patience(setup["wait"], lambda text: say({"waiting": text})))
     while line := sys.stdin.readline():
         group = [_task_from_json(fields) for fields in json.loads(line)]
         try:
             outcomes = load(group, request, known, lambda done: say({"progress": done}), turn)
-        except DatabaseBusy as error:
-            say({"busy": str(error)})
-            continue
         except Exception as error:  # the parent goes on with other files
             if isinstance(error, BrokenPipeError) or faults.is_interrupt(error):
                 raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from tracedb import derive, labels, schema
+from tracedb import derive, labels, owed, schema
 from tracedb.annotations import Annotations
 from tracedb.arrow_rows import column
 from tracedb.errors import ReadError
@@ -168,6 +168,8 @@ class Writer:
         self._connection.execute("INSERT INTO main.capture BY NAME SELECT * FROM row")
         if recorded is not None and path_rank is not None and recorded != path_rank:
             self._note_ranks(part, recorded, path_rank)
+        if not self._known.is_empty or self._loaded:  # alone in its file, a capture has no clock to be put beside
+            owed.owe(self._connection, owed.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
             self._connection, part.capture_id, part.annotations, part.events, part.is_amd, part.passing
         )

@@ -61,7 +61,7 @@ class TestDatabaseFile:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "open\n"
-            done = ingest(trace(tmp_path / "b.json", 4), db=db)
+            done = ingest(trace(tmp_path / "b.json", 4), db=db, flags=["--wait", "0"])
             assert done.exit_code == 1
             expected = f"tracedb: error: {db}: process {holder.pid} has the database open; close it there"
             assert [line.startswith(expected) for line in done.stderr.splitlines()] == [True]

@@ -265,6 +265,7 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     loaded = sum(len(outcome.loaded) for outcome in outcomes)
     known = sum(outcome.is_known for outcome in outcomes)
     failed = [outcome for outcome in outcomes if outcome.error]
+    unfinished = unfinished or next((TracedbError(o.unfinished) for o in outcomes if o.unfinished), None)
     size = db.stat().st_size if db.exists() else 0
     read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
     note(

@@ -12,10 +12,14 @@ from typing import Any, TypeVar
 
 import click
 
+from tracedb.waiting import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
+
 FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"
+WRITERS = ("ingest", "sample", "sample-collectives")
+"""Commands that write into the database."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,8 +50,22 @@ def _database(ctx: click.Context, parameter: click.Parameter, value: Path | None
     return said
 
 
+def _wait(ctx: click.Context, parameter: click.Parameter, value: float | None) -> None:
+    default = WRITER_SECONDS if ctx.command.name in WRITERS else READER_SECONDS
+    PATIENCE.set(Patience(default if value is None else value, note))
+
+
 def database_option(command: F) -> F:
-    """Add ``--db``, ``-q`` and ``-v``; the command gets ``db``, said before or after its name."""
+    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, said before or after its name."""
+    command = click.option(
+        "--wait",
+        type=click.FloatRange(min=0),
+        expose_value=False,
+        callback=_wait,
+        metavar="SECONDS",
+        help="How long to wait while another process has the database open; 0 does not wait. "
+        f"[default: {READER_SECONDS:g}; {WRITER_SECONDS:g} for commands that write]",
+    )(command)
     command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
     command = click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
     return click.option(

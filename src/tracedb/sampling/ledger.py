@@ -9,7 +9,8 @@ from pathlib import Path
 import duckdb
 
 from tracedb import loading
-from tracedb.database import attached, open_read_only, transaction, workbench
+from tracedb.database import open_read_only, transaction, workbench
+from tracedb.errors import EmptyDatabase
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.sweep import Shape
 from tracedb.tasks import MEMORY_LIMIT
@@ -28,12 +29,15 @@ def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], s
     """Return shape → latest status of what the database holds of a series."""
     if not database.exists():
         return {}
-    with open_read_only(database) as connection:
-        rows = connection.execute(
-            """SELECT s.shape, arg_max(s.status, s.sampled_at) FROM main.sample_status AS s
-            WHERE s.operator = ? AND s.dtype = ? AND s.device = ? GROUP BY s.shape""",
-            [series.operator, series.dtype, series.device],
-        ).fetchall()
+    try:
+        with open_read_only(database) as connection:
+            rows = connection.execute(
+                """SELECT s.shape, arg_max(s.status, s.sampled_at) FROM main.sample_status AS s
+                WHERE s.operator = ? AND s.dtype = ? AND s.device = ? GROUP BY s.shape""",
+                [series.operator, series.dtype, series.device],
+            ).fetchall()
+    except EmptyDatabase:
+        return {}
     return {key(shape): status for shape, status in rows}
 
 
@@ -44,7 +48,11 @@ def key(shape: Shape) -> tuple[tuple[str, int], ...]:
 
 def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_id: int | None) -> None:
     """Add a row for each shape; the database is made where there is none."""
-    with workbench(MEMORY_LIMIT, 1, database) as connection, attached(connection, database), transaction(connection):
+    with (
+        workbench(MEMORY_LIMIT, 1, database) as connection,
+        loading.opened(connection, database),
+        transaction(connection),
+    ):
         loading.prepare(connection, database)
         for outcome in outcomes:
             _insert(connection, series, outcome, capture_id if outcome.status == "sampled" else None)

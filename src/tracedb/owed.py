@@ -1,0 +1,44 @@
+"""What is still owed to a database: derived facts to be worked out once its captures are committed.
+
+A capture is committed together with what it owes, so that a process that ends in between, however it ends, leaves a
+file that says what is missing. Whoever works a fact out settles it in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import duckdb
+
+CLOCK_ALIGNMENT = "clock_alignment"
+
+
+def owe(connection: duckdb.DuckDBPyConnection, fact: str, captures: Iterable[int]) -> None:
+    """Note that a fact is to be worked out (anew) for captures. Call inside a transaction."""
+    for capture in captures:
+        connection.execute("INSERT INTO meta.owed VALUES (?, ?)", [fact, capture])
+
+
+def owed(connection: duckdb.DuckDBPyConnection) -> dict[str, list[int]]:
+    """Return fact → captures of the current catalog that it is owed for; nothing where all is done."""
+    try:
+        rows = connection.execute(
+            "SELECT fact, list(DISTINCT capture_id ORDER BY capture_id) FROM meta.owed GROUP BY fact ORDER BY fact"
+        ).fetchall()
+    except duckdb.CatalogException:  # made by a tracedb that did not note it
+        return {}
+    return dict(rows)
+
+
+def is_noted(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the current catalog has the table; files of earlier versions do not."""
+    ((count,),) = connection.execute(
+        """SELECT count(*) FROM duckdb_tables()
+           WHERE database_name = current_database() AND schema_name = 'meta' AND table_name = 'owed'"""
+    ).fetchall()
+    return bool(count)
+
+
+def settle(connection: duckdb.DuckDBPyConnection, fact: str) -> None:
+    """Note that a fact is worked out for all captures. Call inside the transaction that does so."""
+    connection.execute("DELETE FROM meta.owed WHERE fact = ?", [fact])
