@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tracedb.errors import UsageError
@@ -21,7 +22,28 @@ SWEEP = re.compile(r"(?i)^sweep(?:$|[-_.\d])")
 ITERATION = re.compile(r"(?i)(?:^|[._-])(?:iteration|iter|step)[-_]?(\d+)(?=$|[._-])")
 PASS = re.compile(r"(?i)^pass[_-]?(\d+)$")
 KEY_VALUE = re.compile(r"(?:^|[,;&]|__)([A-Za-z_][\w.-]{0,63}?)=([^=,;&/]{1,200}?)(?=$|[,;&]|__)")
-RANK = re.compile(r"(?i)(?<!local[_-])(?<!local)(?<!node[_-])(?<!node)(?<![a-z])rank[\s_\-=.]*[\[(]?(\d{1,7})(?!\d)")
+PARALLEL = ("tp", "dp", "pp", "ep", "cp", "sp", "mp", "dcp", "pcp", "edp", "etp", "vpp")
+"""Kinds of parallelism whose place launchers write into names, as in dp0_pp0_tp1_rank1 or ID-TP-0-DP-1."""
+PLACE = re.compile(rf"(?i)(?<![a-z0-9])({'|'.join(PARALLEL)})(?:[-_]?rank)?[-_]?(\d{{1,5}})(?![a-z0-9])")
+PLAIN_PLACES = ("tp", "dp", "pp")
+"""Kinds that are told from other words where they stand alone: ep3 may be an epoch, cp1 a checkpoint."""
+NOT_GLOBAL = (
+    *PARALLEL,
+    *("local", "node", "group", "tensor", "pipeline", "data", "expert", "context", "sequence", "model", "parallel"),
+    *("lora", "qlora", "low", "svd", "matrix"),
+)
+"""Words before ``rank`` that make it another number than the rank of the process."""
+RANK = re.compile(
+    "(?i)"
+    + "".join(rf"(?<!{word})(?<!{word}[_-])" for word in NOT_GLOBAL)
+    + r"(?<![a-z])rank[\s_\-=.]*[\[(]?(\d{1,7})(?!\d)"
+)
+NUMBER = re.compile(r"\d{1,7}")
+COUNTED = (
+    *("run", "part", "step", "epoch", "cycle", "batch", "sample", "test", "trial", "try", "attempt", "repeat", "chunk"),
+    *("segment", "window", "phase", "job", "exp", "experiment", "version"),
+)
+"""Words that say what the number after them counts: not ranks."""
 ENDINGS = re.compile(r"(?i)(?:\.(?:json|gz|zst|zstd|trace|pt|sqlite|csv|db|parquet|nsys-rep))+$")
 
 
@@ -42,7 +64,13 @@ def from_path(path: Path) -> dict[str, str]:
             labels["pass"] = found[1]
         if found := ITERATION.search(part):
             labels["iteration"] = found[1]
+        labels.update(_places(part))
     return labels
+
+
+def _places(part: str) -> dict[str, str]:
+    found = {key.lower(): str(int(number)) for key, number in PLACE.findall(part)}
+    return found if len(found) > 1 or set(found) <= {*PLAIN_PLACES} else {}
 
 
 def rank_from_path(path: Path) -> int | None:
@@ -52,6 +80,48 @@ def rank_from_path(path: Path) -> int | None:
         if found:
             return int(found[-1])
     return None
+
+
+def placed(
+    path: Path, labels_from: str | None, given: Mapping[str, str], known_rank: int | None
+) -> tuple[dict[str, str], int | None]:
+    """Return the labels of a capture and its rank, as far as they are known without reading it.
+
+    ``labels_from``: a regex with named groups, of which ``rank`` is the rank; ``given``: labels that override all
+    others; ``known_rank``: what the ingester takes the rank for, which overrides the path's.
+    """
+    found = from_path(path)
+    rank = None
+    if labels_from is not None:
+        match = compile_regex(labels_from).search(readable(path.as_posix()))
+        named = {key: value for key, value in (match.groupdict() if match else {}).items() if value is not None}
+        rank_text = named.pop("rank", None)
+        rank = int(rank_text) if rank_text and re.fullmatch(r"\d{1,7}", rank_text) else None
+        found.update(named)
+    found.update(given)
+    if rank is None:
+        rank = known_rank if known_rank is not None else rank_from_path(path)
+    return dict(sorted(found.items())), rank
+
+
+def counting(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
+    """Return files of one folder whose names differ in a number only, which counts from 0 without a gap.
+
+    With each group, a regex for ``--labels-from``: it takes the number for the rank, or, where the word before it says
+    what it counts (``run_0``), for a label of that name.
+    """
+    groups: dict[tuple[Path, str, str], dict[int, Path]] = {}
+    for path in paths:
+        for number in NUMBER.finditer(path.name):
+            key = (path.parent, path.name[: number.start()], path.name[number.end() :])
+            groups.setdefault(key, {})[int(number[0])] = path
+    found = []
+    for (_, before, _), members in groups.items():
+        if len(members) > 1 and sorted(members) == list(range(len(members))):
+            word = re.search(r"([A-Za-z]+)[^A-Za-z]*$", before)
+            name = word[1].lower() if word and word[1].lower() in COUNTED else "rank"
+            found.append((f"{re.escape(before)}(?P<{name}>[0-9]+)[^/]*$", [members[at] for at in sorted(members)]))
+    return found
 
 
 def compile_regex(pattern: str) -> re.Pattern[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -193,20 +192,7 @@ class Writer:
 
     def _named(self) -> tuple[dict[str, str], int | None]:
         """Return the labels of the capture, and the rank that the path spells."""
-        path = self._task.path
-        found = labels.from_path(path)
-        regex_rank = None
-        if self._request.labels_from is not None:
-            match = labels.compile_regex(self._request.labels_from).search(labels.readable(path.as_posix()))
-            named = {key: value for key, value in (match.groupdict() if match else {}).items() if value is not None}
-            rank_text = named.pop("rank", None)
-            regex_rank = int(rank_text) if rank_text and re.fullmatch(r"\d{1,7}", rank_text) else None
-            found.update(named)
-        found.update(self._request.labels)
-        rank = regex_rank if regex_rank is not None else labels.rank_from_path(path)
-        if self._task.capture.rank is not None:
-            rank = self._task.capture.rank
-        return dict(sorted(found.items())), rank
+        return labels.placed(self._task.path, self._request.labels_from, self._request.labels, self._task.capture.rank)
 
     def _own(self, part: _Part, digest: str, rank: int | None, named: dict[str, str]) -> dict[str, pa.Array]:
         """Return the columns of a capture that no ingester gives."""

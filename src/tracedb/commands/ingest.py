@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +106,7 @@ def ingest(
     if dry_run:
         from tracedb.output import write
 
-        write(_plan(found, db), form, out)
+        write(_plan(found, request), form, out)
         if found.failed:
             _tell_failures(found.failures())
             raise TracedbError(f"{len(found.failed)} files could not be looked at; the others would be read")
@@ -175,30 +176,24 @@ def _list_unrecognised(found: Found) -> None:
         note(f"left aside: {len(found.unrecognised) - len(shown)} more files; -v names all")
 
 
-def _plan(found: Found, db: Path) -> Answer:
+def _plan(found: Found, request: Request) -> Answer:
+    from tracedb import labels
     from tracedb.output.answer import Column, from_rows
 
     columns = [
         Column("path", "VARCHAR", description="First file of the capture."),
         Column("source", "VARCHAR", description="Ingester that would read it."),
-        Column("rank", "INTEGER", description="Rank that the path spells."),
-        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels that the path spells."),
+        Column("rank", "INTEGER", description="Rank, as far as names tell it; what the trace itself says goes before."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
         Column("bytes", "BIGINT", "bytes", "Size of its files."),
     ]
-    from tracedb import labels
-
-    rows = [
-        (
-            labels.readable(task.path),
-            task.source,
-            labels.rank_from_path(task.path),
-            labels.from_path(task.path),
-            task.size_bytes,
-        )
-        for task in found.tasks
-    ]
+    rows = []
+    for task in found.tasks:
+        path = task.path
+        named, rank = labels.placed(path, request.labels_from, request.labels, task.capture.rank)
+        rows.append((labels.readable(path), task.source, rank, named, task.size_bytes))
     answer = from_rows(columns, rows)
-    answer.report, answer.database = "ingest plan", str(db)
+    answer.report, answer.database = "ingest plan", str(request.database)
     return answer
 
 
@@ -249,6 +244,23 @@ def _tell_failures(outcomes: Sequence[Outcome]) -> None:
             fault(f"{outcome.path}: {outcome.error}", 1)
 
 
+def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
+    """Say how captures that nothing tells apart get the numbers in their names for rank or label."""
+    from tracedb import labels
+
+    alike: dict[object, list[Path]] = {}
+    for outcome in outcomes:
+        if len(outcome.loaded) == 1 and outcome.loaded[0].rank is None and not outcome.loaded[0].samples:
+            alike.setdefault(tuple(outcome.loaded[0].labels.items()), []).append(outcome.path)
+    for paths in alike.values():
+        for regex, found in labels.counting(paths):
+            note(
+                f"{len(found)} captures without a rank, whose names count: {labels.readable(found[0])} … "
+                f"{labels.readable(found[-1].name)}; to take the number, ingest them into a new database with "
+                f"--labels-from {shlex.quote(regex)}"
+            )
+
+
 def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
     """Say in words what happened; raise where the exit code must not be 0."""
     for outcome in outcomes:
@@ -272,6 +284,7 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
         f"{loaded} captures loaded, {known} known before, {len(failed)} failed; "
         f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
     )
+    _tell_without_rank(outcomes)
     if failed:
         others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
         also = f"; {unfinished}" if unfinished else ""
