@@ -74,6 +74,7 @@ def _given(filters: Filters) -> list[str]:
         ("--rank", filters.ranks),
         ("--source", filters.sources),
         ("--where", filters.where),
+        ("--capture", filters.captures),
         ("--device", filters.devices),
         ("--class", filters.classes),
         ("--skip-warmup", filters.skip_warmup),
@@ -90,6 +91,7 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
         "--rank": [] if "rank" in lacks else capture_conditions(Filters(ranks=filters.ranks), base),
         "--source": capture_conditions(Filters(sources=filters.sources), base),
         "--where": capture_conditions(Filters(where=filters.where), base),
+        "--capture": _of_captures(filters, base),
     }
     if filters.devices and "device" not in lacks:
         found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
@@ -100,6 +102,13 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
     if filters.range is not None and "range" not in lacks:
         found["--range"] = [_inside_range(scope, base)]
     return {option: conditions for option, conditions in found.items() if conditions}
+
+
+def _of_captures(filters: Filters, base: str) -> list[str]:
+    """Return the condition that a row is of the captures; collectives are matched among these only."""
+    if base != COLLECTIVES:
+        return capture_conditions(Filters(captures=filters.captures), base)
+    return [one_of(f"{base}.set_id", [int(number) for number in filters.captures])] if filters.captures else []
 
 
 def _steps(base: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import conditions, findings, hints, hooks, ranks, schema, selection, step_ranges, views
+from tracedb import captures, conditions, findings, hints, hooks, ranks, schema, selection, step_ranges, views
 from tracedb.database import identifier, quoted
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.faults import engine_words
@@ -66,6 +66,8 @@ class Query:
         """Return the whole statement, runnable on the file, after the one that chooses the steps, if any."""
         steps = self.scope.filters.step_range
         chosen = "" if steps is None else step_ranges.statement(steps) + ";\n"
+        if self.report.spans_ranks and self.scope.filters.captures:
+            chosen += captures.statement(self.scope.filters.captures) + ";\n"
         return chosen + self.select(self.source, self.where, top)
 
     def rows_and_shown(self, source: str, where: str, top: int) -> str:
@@ -284,6 +286,7 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "rank": list(filters.ranks),
         "device": list(filters.devices),
         "source": list(filters.sources),
+        "capture": [int(number) for number in filters.captures],
         "class": list(filters.classes),
         "where": {key: list(values) for key, values in filters.where.items()},
         "range": filters.range,
@@ -308,6 +311,10 @@ def _shows(query: Query) -> list[Show]:
             shows += [Show((name,), name, "raw" if name in _BY_NUMBERS else "text") for name in query.by]
         elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
             shows.append(replace(show, keys=query.scope.varying))
+            names = query.scope.names
+            if show is PLACE and names and "capture_id" in query.columns:
+                words = {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
+                shows.append(Show(("capture_id",), "capture", "text", words=words))
     by = set(query.by)
     return [
         show

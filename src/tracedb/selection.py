@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tracedb import membership, step_ranges
+from tracedb import captures, membership, step_ranges
 from tracedb.database import quoted
 from tracedb.errors import NotCaptured, UsageError
 
@@ -23,6 +23,8 @@ class Filters:
     ranks: tuple[int, ...] = ()
     devices: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
+    captures: tuple[str, ...] = ()
+    """Captures by number, part of their path or pattern; of a ``Scope``, their numbers."""
     classes: tuple[str, ...] = ()
     """Classes of kernels; one that begins with ``!`` is left out."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Filters:
     @property
     def on_captures(self) -> bool:
         """Whether some captures may be left out."""
-        return bool(self.ranks or self.sources or self.where)
+        return bool(self.ranks or self.sources or self.where or self.captures)
 
     @property
     def on_events(self) -> bool:
@@ -68,6 +70,8 @@ class Scope:
     varying: tuple[str, ...]
     """Label keys that have more than one value among the selected captures."""
     captures: int
+    names: Mapping[int, str]
+    """What tells captures apart, by number, where rank and labels do not; else empty."""
 
 
 def label(alias: str, key: str) -> str:
@@ -89,6 +93,8 @@ def capture_conditions(filters: Filters, alias: str) -> list[str]:
     if filters.sources:
         conditions.append(one_of(f"{alias}.source", filters.sources))
     conditions += [one_of(label(alias, key), values) for key, values in filters.where.items()]
+    if filters.captures:
+        conditions.append(one_of(f"{alias}.capture_id", [int(number) for number in filters.captures]))
     return conditions
 
 
@@ -100,6 +106,8 @@ def select(
     ``default_rule``: the rule of range membership where none is asked for; None: what the captures call for.
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
+    filters = replace(filters, captures=tuple(map(str, captures.numbers(connection, filters.captures))))
+    connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
         _check_one(connection, text, condition, listing)
@@ -107,8 +115,8 @@ def select(
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
     )
-    captures = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
-    if not captures and filters.on_captures:
+    count = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
+    if not count and filters.on_captures:
         raise NotCaptured(f"no capture matches all of {described(filters)}")
     _check_devices(connection, filters)
     _check_classes(connection, filters, version)
@@ -121,14 +129,25 @@ def select(
         chosen = "true" if filters.range is None else named("r.name", "r.domain", filters.range)
         membership.compare(connection, version, chosen)
         rule = filters.rule or membership.default(connection, default_rule)
-    return Scope(filters, version, rule, _varying(connection), captures)
+    return Scope(filters, version, rule, _varying(connection), count, _names(connection))
 
 
 def described(filters: Filters) -> str:
     """Return the capture filters in words, as they were typed."""
     said = [f"--rank {rank}" for rank in filters.ranks] + [f"--source {source}" for source in filters.sources]
     said += [f"--where {key}={value}" for key, values in filters.where.items() for value in values]
+    said += [f"--capture {number}" for number in filters.captures]
     return ", ".join(said)
+
+
+def _names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, str]:
+    """Return what tells captures apart where some that are selected have the same rank and labels."""
+    alike = _scalar(
+        connection,
+        """SELECT count(*) FROM (SELECT 1 FROM temp.selected_capture AS s GROUP BY s.rank, s.labels
+           HAVING count(*) > 1)""",
+    )
+    return captures.told_apart(captures.paths(connection)) if alike else {}
 
 
 def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.commands.options import database_option, note, output_option
+from tracedb.commands.options import capture_option, database_option, note, output_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -38,6 +38,7 @@ def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str
 )
 @click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
 @click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
+@capture_option
 @click.option("--families", is_flag=True, help="Match every template of a kernel, not only the one that ran.")
 @click.option(
     "--counters",
@@ -61,6 +62,7 @@ def rocprof_yaml(
     top: int,
     ranks: tuple[int, ...],
     sources: tuple[str, ...],
+    captures: tuple[str, ...],
     families: bool,
     counters: tuple[str, ...],
     formats: tuple[str, ...],
@@ -79,7 +81,7 @@ def rocprof_yaml(
 
     found = reports.find(report_name)
     with database.open_read_only(db) as connection, engine.explained(connection, db):
-        query = engine.plan(connection, found, Filters(ranks=ranks, sources=sources), "v1")
+        query = engine.plan(connection, found, Filters(ranks=ranks, sources=sources, captures=captures), "v1")
         names = engine.kernel_names(connection, query, top)
     if not names:
         raise NotCaptured(f"report {found.name} names no kernel here")

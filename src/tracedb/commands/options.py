@@ -113,6 +113,17 @@ def output_options(command: F) -> F:
     )(command)
 
 
+def capture_option(command: F) -> F:
+    """Add ``--capture``; the command gets ``captures`` (see ``tracedb.captures.chosen``)."""
+    return click.option(
+        "--capture",
+        "captures",
+        multiple=True,
+        metavar="ID|PATHPART",
+        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated.",
+    )(command)
+
+
 def top_option(command: F) -> F:
     """Add ``--top``; the command gets ``top``, None where it was not said."""
     return click.option(

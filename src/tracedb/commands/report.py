@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracedb.commands.options import (
+    capture_option,
     database_option,
     detail,
     note,
@@ -42,6 +43,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
 @click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
 @click.option("--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated.")
 @click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
+@capture_option
 @click.option(
     "--where",
     multiple=True,

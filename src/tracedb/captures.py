@@ -1,0 +1,101 @@
+"""Captures by number and by the part of their path that tells them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tracedb.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+SHOWN = 8
+"""So many captures are named where a choice is none."""
+
+
+def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int, str]:
+    """Return the path of every capture by its number; ``catalog``: of an attached database, with its dot."""
+    rows = connection.execute(f"SELECT capture_id, coalesce(path, '') FROM {catalog}main.capture ORDER BY capture_id")
+    return {int(number): str(path) for number, path in rows.fetchall()}
+
+
+def told_apart(found: Mapping[int, str]) -> dict[int, str]:
+    """Return for every capture the shortest run of folders and file name that no other path has, the last such one.
+
+    Empty where there is none: several captures come from one file, or one path was loaded twice.
+    """
+    parts = {number: _parts(path) for number, path in found.items()}
+    named: dict[int, str] = {}
+    for length in range(1, max(map(len, parts.values()), default=0) + 1):
+        left = [number for number in parts if number not in named]
+        if not left:
+            break
+        held = Counter(run for each in parts.values() for run in set(_runs(each, length)))
+        for number in left:
+            own = [run for run in _runs(parts[number], length) if held[run] == 1]
+            if own:
+                named[number] = "/".join(own[-1])
+    return {number: named.get(number, "") for number in found}
+
+
+def chosen(found: Mapping[int, str], text: str) -> list[int]:
+    """Return the numbers of the captures that a word means: a number, a part of one path, or a pattern of paths.
+
+    Whole names of folders and files are tried first, then a pattern, then any piece of a path. Raises ``UsageError``
+    where no capture is meant, or several by other than a pattern.
+    """
+    if text.isdecimal():
+        if int(text) in found:
+            return [int(text)]
+        raise UsageError(f"--capture {text}: no capture has this number; there are: {_listed(found, found)}")
+    wanted = _parts(text)
+    matching = [number for number, path in found.items() if wanted and wanted in _runs(_parts(path), len(wanted))]
+    if not matching and any(sign in text for sign in "*?["):
+        matching = [number for number, path in found.items() if _matches(path, text)]
+        if matching:
+            return matching
+    matching = matching or [number for number, path in found.items() if text and text in path]
+    if not matching:
+        raise UsageError(f"--capture {text}: no capture has this in its path; there are: {_listed(found, found)}")
+    if len(matching) > 1:
+        raise UsageError(f"--capture {text}: {len(matching)} captures are meant: {_listed(found, matching)}")
+    return matching
+
+
+def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the captures that any of the words means. Raises ``UsageError``."""
+    if not texts:
+        return ()
+    found = paths(connection)
+    return tuple(sorted({number for text in texts for number in chosen(found, text)}))
+
+
+def statement(those: Sequence[object]) -> str:
+    """Return the statement that makes ranks be matched among these captures only (``v1._capture_set``)."""
+    return f"SET VARIABLE captures = [{', '.join(map(str, those))}]"
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in PurePath(path).parts if part != "/")
+
+
+def _runs(parts: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
+    return (parts[at : at + length] for at in range(len(parts) - length + 1))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Return whether a pattern matches the path from some folder on, to its end or that of a folder."""
+    parts = _parts(path)
+    length = len(_parts(pattern))
+    return any(fnmatchcase("/".join(run), pattern.strip("/")) for run in _runs(parts, length))
+
+
+def _listed(found: Mapping[int, str], those: Sequence[int] | Mapping[int, str]) -> str:
+    names = told_apart(found)
+    shown = [f"{number} {names[number]}".rstrip() for number in list(those)[:SHOWN]]
+    more = f" and {len(those) - SHOWN} more" if len(those) > SHOWN else ""
+    return (", ".join(shown) + more) or "none"
