@@ -103,7 +103,6 @@ def test_choosing_captures(db: Path, words: list[str], mean_ns: int) -> None:
 
 @pytest.mark.parametrize("name", ["collectives", "stragglers", "collective-summary"])
 def test_ranks_of_a_chosen_run_are_matched_with_each_other(db: Path, name: str) -> None:
-    assert run("report", name, "--db", db).exit_code == 1  # each rank is there twice
     (first, *_) = report(db, name, "--capture", "after/*")
     assert first["calls"] == 1 if "calls" in first else first["ranks"] == 2
     if name == "collectives":
