@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+FIELD_UNREADABLE = "values that cannot be what they stand for; the rows are kept without them"
+MOST_PARTS = 8  # parts of an issue that are named
+
 
 @dataclass
 class Issue:
-    """One line of ``ingest_issue``: how many events, how many of them gave no row, and where it was first met."""
+    """One line of ``ingest_issue``: how many events, how many of them gave no row, and what happened."""
 
     severity: str
     count: int = 0
     skipped: int = 0
     detail: str = ""
+    parts: dict[str, int] = field(default_factory=dict)
+    """The count by category or field, where those differ: so the text does not depend on which was met first."""
+
+    @property
+    def text(self) -> str:
+        """The detail, with the parts."""
+        if not self.parts:
+            return self.detail
+        named = [f"{count} {part}" for part, count in sorted(self.parts.items(), key=lambda item: (-item[1], item[0]))]
+        more = [f"{len(named) - MOST_PARTS} more kinds"] if len(named) > MOST_PARTS else []
+        return f"{self.detail}: {', '.join(named[:MOST_PARTS] + more)}"
 
 
 @dataclass
@@ -28,15 +42,23 @@ class Account:
         """Count events that by design give no row."""
         self._add("note", code, count, count, detail)
 
-    def lost(self, code: str, count: int, detail: str) -> None:
-        """Count events that give no row because the file is at fault."""
-        self.is_repaired = True
+    def not_read(self, code: str, count: int, detail: str) -> None:
+        """Count events that give no row because tracedb does not read them, though they may matter to the user."""
         self._add("warning", code, count, count, detail)
 
-    def mended(self, code: str, count: int, detail: str) -> None:
+    def lost(self, code: str, count: int, detail: str, part: str = "") -> None:
+        """Count events that give no row because the file is at fault."""
+        self.is_repaired = self.is_repaired or count > 0
+        self._add("warning", code, count, count, detail, part)
+
+    def mended(self, code: str, count: int, detail: str, part: str = "") -> None:
         """Count events that give a row, though not exactly what the file says."""
-        self.is_repaired = True
-        self._add("warning", code, count, 0, detail)
+        self.is_repaired = self.is_repaired or count > 0
+        self._add("warning", code, count, 0, detail, part)
+
+    def unreadable(self, name: str, count: int = 1) -> None:
+        """Count values of a field that rows are kept without."""
+        self.mended("field_unreadable", count, FIELD_UNREADABLE, name)
 
     def noted(self, code: str, count: int, detail: str) -> None:
         """Note something that no event is lost by."""
@@ -54,13 +76,17 @@ class Account:
             mine = self.issues.setdefault(code, Issue(issue.severity, detail=issue.detail))
             mine.count += issue.count
             mine.skipped += issue.skipped
+            for part, count in issue.parts.items():
+                mine.parts[part] = mine.parts.get(part, 0) + count
 
-    def _add(self, severity: str, code: str, count: int, skipped: int, detail: str) -> None:
+    def _add(self, severity: str, code: str, count: int, skipped: int, detail: str, part: str = "") -> None:
         if not count:
             return
         issue = self.issues.setdefault(code, Issue(severity, detail=detail))
         issue.count += count
         issue.skipped += skipped
+        if part:
+            issue.parts[part] = issue.parts.get(part, 0) + count
 
     @property
     def skipped(self) -> int:

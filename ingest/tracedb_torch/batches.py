@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,12 @@ from tracedb.ingester import Options
 from tracedb_torch import events as ev
 from tracedb_torch.account import Account
 from tracedb_torch.columns import (
+    LARGEST,
     Mask,
     Texts,
     Times,
+    bounded,
+    ids,
     integers,
     nanoseconds,
     number,
@@ -24,13 +27,16 @@ from tracedb_torch.columns import (
     process_number,
     text_of,
 )
-from tracedb_torch.narrow import word
+from tracedb_torch.narrow import UNUSABLE, word
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
 NO_CORRELATION = frozenset((0, -1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF))
-LATEST_NS = (1 << 63) - 1
+LEAST = -LARGEST - 1
+LATEST_END = LARGEST - 10**15  # ns; what is added to a time later still is one
+MOST_SMALL = (1 << 31) - 1
 STEP = "ProfilerStep#"
+NO_START = "events without a usable ts"
 MEMORY_EVENTS = "allocator events; --memory-events stores them"
 PYTHON_FUNCTIONS = "Python frames; --python-stacks stores them"
 
@@ -46,32 +52,22 @@ class Batches:
         self._texts = Texts(first_text)
         self.processes: dict[int | str | None, int] = {}
         self._ready: list[tuple[str, pa.RecordBatch]] = []
-        self._counts: list[tuple[bool, str, int, str]] = []
+        self._account = Account()
         self.has_fractions = False
 
     def left_aside(self, code: str, count: int, detail: str) -> None:
         """Count events that give no row by design."""
-        self._counts.append((False, code, count, detail))
-
-    @property
-    def has_faults(self) -> bool:
-        """Whether an event of the current block gave no row for a fault."""
-        return any(is_fault for is_fault, _, _, _ in self._counts)
-
-    def has_count(self, code: str) -> bool:
-        """Whether events of the current block were counted under ``code``."""
-        return any(counted == code for _, counted, _, _ in self._counts)
+        self._account.left_aside(code, count, detail)
 
     def discard(self) -> None:
         """Forget the current block."""
         self._ready.clear()
-        self._counts.clear()
+        self._account = Account()
 
     def commit(self, account: Account) -> list[tuple[str, pa.RecordBatch]]:
         """Return the batches of the current block, and put its counts into the account."""
-        for is_fault, code, count, detail in self._counts:
-            (account.lost if is_fault else account.left_aside)(code, count, detail)
-        self._counts.clear()
+        account.merge(self._account)
+        self._account = Account()
         ready, self._ready = self._ready, []
         if self._texts.new:
             numbers, values = zip(*self._texts.new, strict=True)
@@ -91,9 +87,10 @@ class Batches:
         self.has_fractions = self.has_fractions or fractional
         if shape.kind == ev.MEMORY:
             duration = np.zeros(len(members), np.int64)
+            self._account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
         else:
             duration, measured, _ = nanoseconds([member.dur for member in members], True, exact)
-            measured &= start <= LATEST_NS - np.maximum(duration, 0)  # the end must be a time, too
+            measured &= start <= LATEST_END - np.maximum(duration, 0)  # the end must be a time, too
             good = self._judge(shape, members, good, measured, duration)
         if not good.all():
             keep = np.flatnonzero(good)
@@ -104,19 +101,15 @@ class Batches:
 
     def _judge(self, shape: ev.Shape, members: list[Any], good: Mask, measured: Mask, duration: Times) -> Mask:
         """Take out events without usable times, each with its reason."""
-        what = f"{shape.category} events"
-        self._fault("timestamp_unusable", int((~good).sum()), f"{what} without a usable ts")
+        lost, category = self._account.lost, shape.category
+        lost("timestamp_unusable", int((~good).sum()), NO_START, category)
         if shape.kind in (ev.USER, ev.PYTHON):
             still_open = np.array([member.dur is None for member in members], np.bool_)
             measured = measured | still_open
         negative = good & measured & (duration < 0)
-        self._fault("duration_missing", int((good & ~measured).sum()), f"{what} without a usable dur")
-        self._fault("duration_negative", int(negative.sum()), f"{what} that end before they start")
+        lost("duration_missing", int((good & ~measured).sum()), "events without a usable dur", category)
+        lost("duration_negative", int(negative.sum()), "events that end before they start", category)
         return good & measured & ~negative
-
-    def _fault(self, code: str, count: int, detail: str) -> None:
-        if count:
-            self._counts.append((True, code, count, detail))
 
     def _make(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times) -> None:
         # A comprehension per attribute: several times faster than one call for all of them.
@@ -130,12 +123,13 @@ class Batches:
         tids = [member.tid for member in members]
         common = {
             "pid": self._process_numbers(pids),
-            "tid": numbers(tids),
+            "tid": self._counted("tid", *numbers(tids)),
             "name": self._texts.numbers(names),
             "start_ns": pa.array(start),
             "duration_ns": pa.array(duration),
         }
         if shape.kind == ev.GPU:
+            self._check_places(pids, tids, args)
             self._gpu(KINDS.get(shape.category, "kernel"), ordinals, common, args)
         elif shape.kind == ev.LAUNCH:
             self._launch(ordinals, common, args)
@@ -146,14 +140,66 @@ class Batches:
         else:
             self._annotation(shape.kind, ordinals, common, members)
 
+    def _counted(self, name: str, values: pa.Array, lost: int) -> pa.Array:
+        """Return the values of a field, and count those that were lost."""
+        self._account.unreadable(name, lost)
+        return values
+
+    def _whole(self, name: str, values: Sequence[int | None], least: int = 0, most: int = LARGEST) -> pa.Array:
+        """Return the values of a field, NULL for those that cannot be one."""
+        return self._counted(name, *bounded(values, least, most))
+
+    def _place(self, name: str, values: Sequence[int | None], most: int = LARGEST) -> pa.Array:
+        """Return devices or streams, ``UNUSABLE`` for what cannot be one."""
+        return self._counted(name, *bounded(values, 0, most, UNUSABLE))
+
+    def _correlation(self, values: Sequence[int | None]) -> pa.Array:
+        """Return correlation ids; the profilers' several words for none become NULL, so that no join meets them.
+
+        One that is negative, or read as signed would be, still joins, but is in no row.
+        """
+        if not NO_CORRELATION.isdisjoint(values):
+            values = [None if value in NO_CORRELATION else value for value in values]
+        self._account.unreadable("correlation", bounded(values)[1])
+        return ids(values)
+
+    def _sizes(self, what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
+        """Return three columns of sizes, all of them NULL where one cannot be a size."""
+        if values.count(None) == len(values):
+            return {f"{what}_{axis}": integers(values) for axis in "xyz"}
+        if {*map(type, values)} == {tuple}:
+            columns = [bounded(column) for column in zip(*values, strict=True)]
+            if not any(lost for _, lost in columns):
+                return {f"{what}_{axis}": column for axis, (column, _) in zip("xyz", columns, strict=True)}
+        sizes = [_size(value) for value in values]
+        good = [None if size is None or not 0 <= min(size) <= max(size) <= LARGEST else size for size in sizes]
+        self._account.unreadable(what, good.count(None) - values.count(None))
+        rows = [size or (None, None, None) for size in good]
+        return {f"{what}_{axis}": integers([row[place] for row in rows]) for place, axis in enumerate("xyz")}
+
     def _process_numbers(self, pids: Sequence[int | str | None]) -> pa.Array:
         different = set(pids)
         for pid in different:
             if pid not in self.processes:
                 self.processes[pid] = process_number(pid)
+        impossible = {pid for pid in different if type(pid) is int and not 0 <= pid <= LARGEST}
+        if impossible:
+            self._account.unreadable("pid", sum(pid in impossible for pid in pids))
         if len(different) == 1:
             return pa.array(np.full(len(pids), self.processes[pids[0]], np.int64))
         return integers([self.processes[pid] for pid in pids])
+
+    def _check_places(
+        self, pids: Sequence[int | str | None], tids: Sequence[int | str | None], args: Sequence[Any]
+    ) -> None:
+        """Count processes and threads that stand for a device and a stream that an event does not name, but cannot."""
+        self._check_devices(pid for pid, found in zip(pids, args, strict=True) if found.device is None)
+        streams = (number(tid) or 0 for tid, found in zip(tids, args, strict=True) if found.stream is None)
+        self._account.unreadable("tid", sum(stream < 0 for stream in streams))
+
+    def _check_devices(self, pids: Iterable[int | str | None]) -> None:
+        """Count processes that stand for a device and have too many bits for one."""
+        self._account.unreadable("pid", sum(self.processes[pid] > MOST_SMALL for pid in pids))
 
     def _gpu(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = _batch(
@@ -165,18 +211,18 @@ class Batches:
             start_ns=common["start_ns"],
             duration_ns=common["duration_ns"],
             external_id=_external([a.external_id for a in args], [a.external_id_2021 for a in args]),
-            device_id=integers([a.device for a in args]),
-            context_id=integers([a.context for a in args]),
-            stream_id=integers([a.stream for a in args]),
-            correlation_id=_correlation([a.correlation for a in args]),
-            registers=integers([a.registers for a in args]),
-            shared_bytes=integers([a.shared for a in args]),
-            **_sizes("grid", [a.grid for a in args]),
-            **_sizes("block", [a.block for a in args]),
+            device_id=self._place("device", [a.device for a in args], MOST_SMALL),
+            context_id=self._whole("context", [a.context for a in args]),
+            stream_id=self._place("stream", [a.stream for a in args]),
+            correlation_id=self._correlation([a.correlation for a in args]),
+            registers=self._whole("registers per thread", [a.registers for a in args], most=MOST_SMALL),
+            shared_bytes=self._whole("shared memory", [a.shared for a in args]),
+            **self._sizes("grid", [a.grid for a in args]),
+            **self._sizes("block", [a.block for a in args]),
             occupancy=pa.array([a.occupancy for a in args], pa.float64()),
-            bytes=integers([a.bytes for a in args]),
-            graph_id=integers([a.graph_id for a in args]),
-            graph_node_id=integers([a.graph_node_id for a in args]),
+            bytes=self._whole("bytes", [a.bytes for a in args]),
+            graph_id=self._whole("graph id", [a.graph_id for a in args]),
+            graph_node_id=self._whole("graph node id", [a.graph_node_id for a in args]),
         )
         self._ready.append(("gpu", batch))
         self._messages(ordinals, args)
@@ -186,7 +232,7 @@ class Batches:
             launch_id=pa.array(ordinals),
             **common,
             external_id=_external([a.external_id for a in args], [a.external_id_2021 for a in args]),
-            correlation_id=_correlation([a.correlation for a in args]),
+            correlation_id=self._correlation([a.correlation for a in args]),
         )
         self._ready.append(("launch", batch))
 
@@ -203,8 +249,8 @@ class Batches:
             op_id=pa.array(ordinals),
             **common,
             external_id=_external([a.external_id for a in args], None),
-            sequence_number=integers([a.sequence_number for a in args]),
-            forward_thread_id=integers([a.forward_thread for a in args]),
+            sequence_number=self._whole("Sequence number", [a.sequence_number for a in args], LEAST),
+            forward_thread_id=self._whole("Fwd thread id", [a.forward_thread for a in args], LEAST),
             input_dims=self._texts.numbers_of_raw(dims),
             input_types=self._texts.numbers_of_raw([a.input_types for a in args]),
             input_strides=self._texts.numbers_of_raw([a.input_strides for a in args]),
@@ -223,6 +269,8 @@ class Batches:
         style = {ev.USER: "user", ev.PROJECTION: "gpu_projection", ev.PYTHON: "python_function"}[kind]
         projected = kind == ev.PROJECTION
         duration = common["duration_ns"]
+        if projected:
+            self._check_devices(member.pid for member in members)
         durs = [member.dur for member in members]
         if None in durs:
             is_open = np.array([dur is None for dur in durs])
@@ -236,7 +284,7 @@ class Batches:
             start_ns=common["start_ns"],
             duration_ns=duration,
             device_id=integers([number(member.pid) if projected else None for member in members]),
-            stream_id=integers([number(member.tid) if projected else None for member in members]),
+            stream_id=numbers([member.tid if projected else None for member in members])[0],
         )
         self._ready.append(("annotation", batch))
 
@@ -246,12 +294,12 @@ class Batches:
             pid=common["pid"],
             tid=common["tid"],
             start_ns=common["start_ns"],
-            device_type=integers([a.device_type for a in args]),
-            device_id=integers([a.device for a in args]),
-            address=integers([a.address for a in args]),
-            bytes=integers([a.bytes for a in args]),
-            allocated=integers([a.allocated for a in args]),
-            reserved=integers([a.reserved for a in args]),
+            device_type=self._whole("Device Type", [a.device_type for a in args], -1, MOST_SMALL),
+            device_id=self._whole("Device Id", [a.device for a in args], -1, MOST_SMALL),
+            address=self._whole("Addr", [a.address for a in args]),
+            bytes=self._whole("Bytes", [a.bytes for a in args], LEAST),
+            allocated=self._whole("Total Allocated", [a.allocated for a in args], LEAST),
+            reserved=self._whole("Total Reserved", [a.reserved for a in args], LEAST),
         )
         self._ready.append(("memory", batch))
 
@@ -264,14 +312,14 @@ class Batches:
         batch = _batch(
             event_id=pa.array(ordinals[places]),
             collective=pa.array([text_of(a.collective) for a in args], pa.string()),
-            message_in=integers([number_of(a.message_in) for a in args]),
-            message_out=integers([number_of(a.message_out) for a in args]),
+            message_in=self._whole("In msg nelems", [number_of(a.message_in) for a in args]),
+            message_out=self._whole("Out msg nelems", [number_of(a.message_out) for a in args]),
             in_splits=pa.array([_splits(a.in_splits) for a in args], pa.string()),
             dtype=pa.array([text_of(a.dtype) for a in args], pa.string()),
             group_name=pa.array([text_of(a.group_name) for a in args], pa.string()),
-            group_size=integers([number_of(a.group_size) for a in args]),
+            group_size=self._whole("Group size", [number_of(a.group_size) for a in args], most=MOST_SMALL),
             group_ranks=pa.array([text_of(a.group_ranks) for a in args], pa.string()),
-            sequence=integers([number_of(a.sequence) for a in args]),
+            sequence=self._whole("Seq", [number_of(a.sequence) for a in args]),
         )
         self._ready.append(("message", batch))
 
@@ -292,34 +340,16 @@ def _external(newer: Sequence[int | None], older: Sequence[int | None] | None) -
         newer = [new if new is not None else old for new, old in zip(newer, older, strict=True)]
     if 0 in newer:
         newer = [value or None for value in newer]
-    return integers(newer)
+    return ids(newer)
 
 
-def _correlation(values: Sequence[int | None]) -> pa.Array:
-    """Correlation ids; the profilers' several words for none become NULL, so that no join meets them."""
-    if not NO_CORRELATION.isdisjoint(values):
-        values = [None if value in NO_CORRELATION else value for value in values]
-    return integers(values)
-
-
-def _sizes(what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
-    if values.count(None) == len(values):
-        return {f"{what}_{axis}": integers(values) for axis in "xyz"}
-    try:
-        columns: Sequence[Any] = tuple(zip(*values, strict=True))
-        if len(columns) != 3:
-            raise TypeError("sizes as text")
-    except (TypeError, ValueError):
-        sizes = [_size(value) if type(value) is str else value for value in values]
-        columns = [[size[place] if size else None for size in sizes] for place in range(3)]
-    return {f"{what}_{axis}": integers(column) for axis, column in zip("xyz", columns, strict=True)}
-
-
-def _size(text: str) -> tuple[int, int, int] | None:
-    parts = [part.strip() for part in text.strip("()[] ").split(",")]
-    if 1 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
-        sizes = [int(part) for part in parts] + [1, 1]
-        return sizes[0], sizes[1], sizes[2]
+def _size(value: tuple[int, ...] | str | None) -> tuple[int, ...] | None:
+    """Return three sizes, also of a text such as ``[8, 1, 1]``; None for what is none."""
+    if not isinstance(value, str):
+        return value
+    parts = [part.strip() for part in value.strip("()[] ").split(",")]
+    if 1 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+        return (*map(int, parts), *[1] * (3 - len(parts)))
     return None
 
 

@@ -14,11 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Raw
 
+from tracedb_torch.narrow import values_of
 from tracedb_torch.repair import clean
 
 EXACT_BELOW = float(1 << 43)  # microseconds that a double holds to the nanosecond with room for rounding
 LATEST = 9.0e15  # microseconds beyond which nanoseconds leave 64 bits
+LARGEST = (1 << 63) - 1
 NO_TEXT = -1
+NO_NUMBER = 1 << 64  # is out of the bounds of every column
 TEXTS_LIMIT = 48 << 20  # bytes of text remembered before the dictionary starts anew
 
 Times = npt.NDArray[np.int64]
@@ -66,7 +69,7 @@ def _nanoseconds_one_by_one(values: Sequence[Any], trust_large: bool) -> tuple[T
             micros = value if isinstance(value, Decimal) else Decimal(str(value).strip())
         except ArithmeticError:
             continue
-        if not micros.is_finite() or abs(micros) > LATEST:
+        if not micros.is_finite() or not -LATEST <= micros <= LATEST:
             continue
         nanos = (micros * 1000).to_integral_value(ROUND_HALF_EVEN)
         times[place] = int(nanos)
@@ -76,7 +79,7 @@ def _nanoseconds_one_by_one(values: Sequence[Any], trust_large: bool) -> tuple[T
 
 
 def integers(values: Sequence[int | None]) -> pa.Array:
-    """Return int64 values. Unsigned 64-bit ids keep their bits, so that equal ones stay equal; larger ones are NULL."""
+    """Return int64 values; NULL for those that have more bits."""
     try:
         return _int64(values)
     except struct.error:
@@ -86,21 +89,41 @@ def integers(values: Sequence[int | None]) -> pa.Array:
     try:
         return pa.array(values, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        return pa.array(list(map(_signed, values)), pa.int64())
+        fitting = [value if value is not None and -(1 << 63) <= value < 1 << 63 else None for value in values]
+        return pa.array(fitting, pa.int64())
 
 
-def _signed(value: int | None) -> int | None:
-    if value is None or not -(1 << 63) <= value < 1 << 64:
-        return None
-    return value if value < 1 << 63 else value - (1 << 64)
+def bounded(
+    values: Sequence[int | None], least: int = 0, most: int = LARGEST, instead: int | None = None
+) -> tuple[pa.Array, int]:
+    """Return int64 values and how many were out of bounds; for those stands ``instead``."""
+    found = integers(values)
+    is_whole = found.null_count == values.count(None)
+    if is_whole and (found.null_count == len(found) or _is_within(values_of(found), least, most)):
+        return found, 0
+    kept = [value if value is None or least <= value <= most else instead for value in values]
+    return integers(kept), sum(value is not None and not least <= value <= most for value in values)
 
 
-def numbers(values: Sequence[int | str | None]) -> pa.Array:
-    """Return process, thread or stream numbers; see ``number``."""
+def _is_within(values: npt.NDArray[np.signedinteger], least: int, most: int) -> bool:
+    """Whether all values are, and the zeros where a value is NULL."""
+    return bool(values.min() >= least and values.max() <= most)
+
+
+def ids(values: Sequence[int | None]) -> pa.Array:
+    """Return ids to join by. Unsigned 64-bit ones keep their bits, so that equal ones stay equal."""
     try:
         return _int64(values)
     except struct.error:
-        return integers([number(value) for value in values])
+        return integers([value if value is None or value < 1 << 63 else value - (1 << 64) for value in values])
+
+
+def numbers(values: Sequence[int | str | None]) -> tuple[pa.Array, int]:
+    """Return process, thread or stream numbers, see ``number``, and how many have too many bits to be one."""
+    try:
+        return _int64(values), 0
+    except struct.error:
+        return bounded([number(value) for value in values], -LARGEST - 1)
 
 
 def _int64(values: Sequence[Any]) -> pa.Array:
@@ -139,14 +162,14 @@ def text_of(raw: Raw) -> str | None:
 
 
 def number_of(raw: Raw) -> int | None:
-    """Return a raw JSON value as an integer where it is one, also in quotes."""
+    """Return a raw JSON value as an integer, also in quotes; ``NO_NUMBER`` for what is none."""
     text = text_of(raw)
     if text is None:
         return None
     try:
         return int(text)
     except ValueError:
-        return None
+        return NO_NUMBER
 
 
 class Texts:

@@ -114,9 +114,7 @@ class BlockReader:
             self._sort(events, np.array([odd.ordinal for odd in typed + bare], np.int64))
         except (*ev.NOT_SOUND, NeedsExactTimes):
             return False
-        # Which of several details a fault is told with depends on all events of the block.
-        counted = scan.counts[native.MEMORY_EVENTS] > 0
-        return not self._batches.has_faults and not (counted and self._batches.has_count("memory_events"))
+        return True
 
     def _completed(self, block: scanned.Block) -> Decoded:
         batches = list(block.batches)
@@ -211,7 +209,7 @@ class BlockReader:
         """Leave events without a category aside: marks, metadata, and the memory events of 2021."""
         for member in members:
             if member.ph == "i" and member.name == "[memory]":
-                self._batches.left_aside("memory_events", 1, "allocator events without a category")
+                self._batches.left_aside("memory_events", 1, MEMORY_EVENTS)
             elif member.ph in PHASES:
                 self._batches.left_aside(*PHASES[member.ph][:1], 1, PHASES[member.ph][1])
             elif member.pid in LEGACY:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,7 @@ DISTRIBUTED = ("backend", "world_size", "pg_count", "pg_config", "nccl_version")
 RANK = re.compile(rb'(?<!\\)"distributedInfo"\s*:\s*\{[^{}\[\]]*?(?<!\\)"rank"\s*:\s*"?(\d+)')
 EVENT_START = re.compile(rb'\{\s*"ph"\s*:\s*"[A-Za-z]"\s*,\s*"(?:cat|name|pid|tid|ts|s|id)"\s*:')
 DEVICE_NUMBERS = ("id", "numSms", "computeMajor", "computeMinor", "warpSize")
+LATEST_BASE = 1 << 62  # ns since 1970, in the year 2116: later ones and a time within the trace leave 64 bits
 AMD_KEYS = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
 
 
@@ -49,7 +51,8 @@ class Header:
     @property
     def base_ns(self) -> int | None:
         """Unix time of the trace's zero, in ns."""
-        return _int(self.fields.get("baseTimeNanoseconds"))
+        found = _int(self.fields.get("baseTimeNanoseconds"))
+        return found if found is not None and 0 <= found < LATEST_BASE else None
 
     @property
     def distributed(self) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class Header:
                 ("cuda_runtime_version", "CUDA"),
                 ("hip_runtime_version", "HIP"),
             )
-            if isinstance(self.fields.get(key), int | float | str)
+            if _is_plain(self.fields.get(key))
         ]
         return clean(", ".join(parts)) or None
 
@@ -116,9 +119,24 @@ class Header:
         """JSON text of the kept fields."""
         kept: dict[str, Any] = {key: self.fields[key] for key in KEPT if _is_plain(self.fields.get(key))}
         for key in DISTRIBUTED:
-            if key in self.distributed and key != "world_size":
+            if key in self.distributed and key != "world_size" and _is_json(self.distributed[key]):
                 kept[key] = self.distributed[key]
         return clean(json.dumps(kept, ensure_ascii=False))
+
+    def unusable(self) -> Iterator[str]:
+        """Yield the names of fields that are there, but cannot be what they stand for."""
+        fields, distributed, devices = self.fields, self.distributed, self.fields.get("deviceProperties")
+        found = {
+            "baseTimeNanoseconds": (fields.get("baseTimeNanoseconds"), self.base_ns),
+            "distributedInfo": (fields.get("distributedInfo"), fields.get("distributedInfo") == distributed or None),
+            "rank": (distributed.get("rank"), self.rank),
+            "world_size": (distributed.get("world_size"), self.world_size),
+            "deviceProperties": (devices, isinstance(devices, list) or None),
+        }
+        yield from (name for name, (given, used) in found.items() if given is not None and used is None)
+        items = devices if isinstance(devices, list) else []
+        if len(self.devices) != len(items) or any(item["id"] is None for item in self.devices):
+            yield "deviceProperties"
 
 
 def header_of(trace: Trace, account: Account) -> Header:
@@ -139,14 +157,21 @@ def header_of(trace: Trace, account: Account) -> Header:
     text = (head + b'"traceEvents": []' + (tail if trace.ended else b"}")).decode("utf-8", errors="replace")
     try:
         fields = json.loads(text, strict=False)
-        return Header({key: fields[key] for key in READ if key in fields})
+        return _checked({key: fields[key] for key in READ if key in fields}, account)
     except (ValueError, RecursionError):
         pass
     if trace.ended:
         account.mended(
             "header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for"
         )
-    return Header(_searched(head.decode("utf-8", errors="replace") + tail.decode("utf-8", errors="replace")))
+    return _checked(_searched((head + tail).decode("utf-8", errors="replace")), account)
+
+
+def _checked(fields: dict[str, Any], account: Account) -> Header:
+    header = Header(fields)
+    for name in header.unusable():
+        account.unreadable(name)
+    return header
 
 
 def _check_ranks(head: bytes, tail: bytes) -> None:
@@ -187,4 +212,13 @@ def _int(value: Any) -> int | None:
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, int | float | str) and len(str(value)) < 200
+    return isinstance(value, int | float | str) and len(str(value)) < 200 and _is_json(value)
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value that was read can be written: no NaN, not nested too deep."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True

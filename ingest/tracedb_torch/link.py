@@ -11,6 +11,7 @@ from tracedb.ingester import Rows
 from tracedb.schema import ROW_GROUP
 from tracedb_torch import enclosing
 from tracedb_torch.account import Account
+from tracedb_torch.narrow import UNUSABLE
 from tracedb_torch.rules import (
     BY_WORK_ITEMS,
     COLLECTIVES,
@@ -55,7 +56,7 @@ class Linker:
             """SELECT count(*), min(start_ns), list(DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END))
             FROM part_gpu"""
         ).fetchall()
-        return Seen(rows, first_ns, sorted(device for device in devices or () if device is not None))
+        return Seen(rows, first_ns, sorted(device for device in devices or () if device is not None and device >= 0))
 
     def rows(self, part: int) -> Iterator[Rows]:
         """Yield the event rows of the current process."""
@@ -188,8 +189,12 @@ class Linker:
             CREATE OR REPLACE TEMP TABLE link_sorted AS
             SELECT
                 g.event_id, g.kind, g.name, g.start_ns, g.duration_ns,
-                TRY_CAST(coalesce(g.device_id, CASE WHEN g.pid >= 0 THEN g.pid END) AS INTEGER) AS device_id,
-                coalesce(g.stream_id, g.tid) AS stream_id, g.context_id, g.correlation_id, link.launch_id, op.op_id,
+                TRY_CAST(nullif(
+                    coalesce(g.device_id, CASE WHEN g.pid >= 0 THEN g.pid END), {UNUSABLE}
+                ) AS INTEGER) AS device_id,
+                CASE WHEN coalesce(g.stream_id, g.tid) >= 0 THEN coalesce(g.stream_id, g.tid) END AS stream_id,
+                g.context_id, CASE WHEN g.correlation_id >= 0 THEN g.correlation_id END AS correlation_id,
+                link.launch_id, op.op_id,
                 g.graph_id, g.graph_node_id, {self._grid()},
                 TRY_CAST(g.registers AS INTEGER) AS registers_per_thread, g.shared_bytes, g.occupancy, g.bytes,
                 lm.message_id
@@ -243,7 +248,8 @@ LEFT JOIN staged_text AS name ON g.name = name.id
 LEFT JOIN staged_message AS m ON g.message_id = m.event_id
 """
 LAUNCH_SQL = """
-SELECT l.launch_id, l.correlation_id, name.value AS name, CASE WHEN l.pid >= 0 THEN l.pid END AS process_id,
+SELECT l.launch_id, CASE WHEN l.correlation_id >= 0 THEN l.correlation_id END AS correlation_id,
+    name.value AS name, CASE WHEN l.pid >= 0 THEN l.pid END AS process_id,
     l.tid AS thread_id, l.start_ns, l.duration_ns
 FROM part_launch AS l
 INNER JOIN staged_text AS name ON l.name = name.id

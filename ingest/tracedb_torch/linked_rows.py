@@ -26,7 +26,7 @@ Named = tuple[str, Column]
 ALL = slice(None)
 MEMCPY = WORDS["kind"].to_pylist().index("memcpy")
 PROJECTION = WORDS["style"].to_pylist().index("gpu_projection")
-AS_RECORDED = ("context_id", "correlation_id", "graph_id", "graph_node_id", "shared_bytes", "bytes")
+AS_RECORDED = ("context_id", "graph_id", "graph_node_id", "shared_bytes", "bytes")
 
 
 class HeldLinker:
@@ -91,7 +91,8 @@ class HeldLinker:
         yield "name", names
         yield "copy_kind", extracted(names.only(gpu("kind").values == MEMCPY), rules.copy_kind)
         yield "device_id", _device(self._held)
-        yield "stream_id", gpu("stream_id").or_else(gpu("tid"))
+        yield "stream_id", _natural(gpu("stream_id").or_else(gpu("tid")))
+        yield "correlation_id", _natural(gpu("correlation_id"))
         yield "launch_id", self._held.column("launch", "launch_id").at(self._links.call)
         yield "op_id", self._held.column("op", "op_id").at(self._links.op)
         yield "registers_per_thread", gpu("registers").integer()
@@ -143,8 +144,9 @@ class HeldLinker:
         yield "sequence", self._held.column("message", "sequence").at(places)
 
     def _launches(self) -> Iterator[Named]:
-        for name in ("launch_id", "correlation_id", "start_ns", "duration_ns"):
+        for name in ("launch_id", "start_ns", "duration_ns"):
             yield name, self._held.column("launch", name)
+        yield "correlation_id", _natural(self._held.column("launch", "correlation_id"))
         yield from self._lanes_and_name("launch")
 
     def _operators(self) -> Iterator[Named]:
@@ -211,7 +213,12 @@ def _seen(held: Held) -> Seen:
 
 def _known_device(held: Held) -> Column:
     process = held.column("gpu", "pid")
-    return held.column("gpu", "device_id").or_else(process.only(process.values >= 0))
+    return _natural(held.column("gpu", "device_id").or_else(_natural(process)))
+
+
+def _natural(numbers: Column) -> Column:
+    """Return the column with NULL for negative values: no number that a row may have is."""
+    return numbers.only(numbers.values >= 0)
 
 
 def _device(held: Held) -> Column:

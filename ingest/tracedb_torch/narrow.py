@@ -13,6 +13,8 @@ WORDS = {
 }
 """Columns that hold one of few words, and the words by their codes in the compiled reader."""
 TIMES = ("start_ns", "duration_ns")
+UNUSABLE = -1
+"""Stands for a device or a stream that cannot be one: nothing else in the event may be taken for it."""
 
 
 def word(column: str, value: str, rows: int) -> pa.Array:

@@ -90,7 +90,7 @@ def _without_control(found: re.Match[str]) -> str:
 def _load(source: str) -> dict[str, Any] | None:
     try:
         value = json.loads(source, strict=False, parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ArithmeticError):  # the last: an exponent beyond all bounds
         return None
     return value if isinstance(value, dict) else None
 

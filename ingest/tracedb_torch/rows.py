@@ -140,7 +140,7 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage
 
 
 def _devices(seen: Seen, header: Header, account: Account) -> pa.Table:
-    used = [device for device in seen.devices if abs(device) < 1 << 31]
+    used = [device for device in seen.devices if device < 1 << 31]
     listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
         # ROCm rows carry the number of the physical device, the list that of the visible one.
@@ -235,7 +235,7 @@ def _issues(account: Account) -> pa.Table:
             "severity": pa.array([issue.severity for _, issue in issues], pa.string()),
             "count": pa.array([issue.count for _, issue in issues], pa.int64()),
             "skipped": pa.array([issue.skipped for _, issue in issues], pa.int64()),
-            "detail": pa.array([issue.detail for _, issue in issues], pa.string()),
+            "detail": pa.array([issue.text for _, issue in issues], pa.string()),
         }
     )
 

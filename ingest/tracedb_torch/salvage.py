@@ -16,6 +16,7 @@ from tracedb.errors import ReadError
 from tracedb_torch.account import Account
 from tracedb_torch.blocks import BOUNDARY, Trace
 from tracedb_torch.events import NOT_SOUND, Decoders
+from tracedb_torch.narrow import UNUSABLE
 from tracedb_torch.repair import clean, mend
 
 HEADER_KEY = re.compile(rb'(?<!\\)"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
@@ -28,6 +29,8 @@ BAD_SHARE = 0.25  # … share of all events, from which on the file is not one t
 CARRY_LIMIT = 16 << 20  # bytes that an event may take over block ends before it counts as malformed
 INT_LIMIT = 1 << 64
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+NO_VALUE = (ValueError, RecursionError, ArithmeticError)  # what json.loads raises, also for a number it cannot hold
 
 _raw = json.JSONDecoder(strict=False)
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -96,11 +99,27 @@ class Salvage:
         source = text.decode("utf-8", errors="replace")
         try:
             value = json.loads(source, strict=False, parse_float=Decimal)
-        except (ValueError, RecursionError):  # a number of thousands of digits
+        except NO_VALUE:  # a number of thousands of digits
             value = None
         if _is_foreign(text, source):
             return self._coerced(value, offset, "event_repaired", "characters that are not allowed were replaced")
+        if isinstance(value, dict) and (event := self._with_times(value, offset)) is not None:
+            return event
         return self._coerced(value, offset, "event_coerced", "values of an unexpected type were converted")
+
+    def _with_times(self, value: dict[str, Any], offset: int) -> Any:
+        """Read an event in which nothing but a time is odd: whether times are decoded as decimals is no matter then."""
+        return self._encoded({**value, **{key: _time(value[key]) for key in ("ts", "dur") if key in value}}, offset)
+
+    def _encoded(self, fields: dict[str, Any], offset: int) -> Any:
+        try:
+            return self._sound(_encoder.encode(fields), offset)
+        except (
+            OverflowError,
+            RecursionError,
+            ValueError,
+        ):  # an integer of more than 64 bits, halves of surrogate pairs
+            return None
 
     def _cut(self, offset: int) -> None:
         self._account.is_cut = True
@@ -125,17 +144,17 @@ class Salvage:
             )
 
     def _coerced(self, value: Any, offset: int, code: str, what: str) -> Any:
-        fields, lost = _coerce(value) if isinstance(value, dict) else (None, [])
         try:
-            event = self._sound(_encoder.encode(fields), offset) if fields is not None else None
-        except (OverflowError, RecursionError):  # an integer of more than 64 bits, in a text
-            event = None
+            fields, lost = _coerce(value) if isinstance(value, dict) else (None, [])
+        except RecursionError:
+            fields, lost = None, []
+        event = self._encoded(fields, offset) if fields is not None else None
         if event is None:
             self._lose(offset)
             return None
         self._account.mended(code, 1, f"{what}, first at byte {offset}")
-        if lost:
-            self._account.mended("field_unreadable", 1, f"{', '.join(lost)}, first at byte {offset}")
+        for name in lost:
+            self._account.unreadable(name)
         return event
 
     def _lose(self, offset: int) -> None:
@@ -181,7 +200,7 @@ def _is_foreign(text: bytes, source: str) -> bool:
     """Whether the text holds raw control characters, bytes that are not UTF-8, or halves of surrogate pairs."""
     try:
         json.loads(source)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return source.encode() != text or SURROGATE.search(text) is not None
 
@@ -194,6 +213,7 @@ TEXT_FIELDS = frozenset(
     )
 )
 SIZE_FIELDS = frozenset(("grid", "block"))
+PLACES = frozenset(("device", "stream"))
 INT_FIELDS = frozenset(
     (
         *("External id", "external id", "device", "context", "stream", "correlation", "registers per thread"),
@@ -216,11 +236,11 @@ def _coerce(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             event[key] = number
         elif isinstance(value.get(key), str):
             event[key] = clean(value[key])
-    for key in ("ts", "dur"):
-        if (time := _decimal(value.get(key))) is not None:
-            event[key] = time
         elif value.get(key) is not None:
             lost.append(key)
+    for key in ("ts", "dur"):
+        if value.get(key) is not None:
+            event[key] = _time(value[key])
     args = value.get("args")
     if isinstance(args, dict):
         event["args"] = _coerce_args(args, lost)
@@ -238,15 +258,17 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
         elif key in SIZE_FIELDS:
             found = _size(value)
         elif key == "est. achieved occupancy %":
-            found = float(value) if isinstance(value, int | float | Decimal) and math.isfinite(value) else None
+            found = _finite(value)
         elif key in TEXT_FIELDS:
             found = value
         else:
             continue
-        if found is None:
-            lost.append(key)
-        else:
+        if found is not None:
             out[key] = found
+        elif key in PLACES:
+            out[key] = UNUSABLE  # is counted where columns are made
+        else:
+            lost.append(key)
     return out
 
 
@@ -261,6 +283,16 @@ def _integer(value: Any) -> int | None:
     return number if number is not None and -INT_LIMIT < number < INT_LIMIT else None
 
 
+def _finite(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _size(value: Any) -> list[int] | str | None:
     if isinstance(value, str):
         return value
@@ -271,12 +303,12 @@ def _size(value: Any) -> list[int] | str | None:
     return None
 
 
-def _decimal(value: Any) -> str | None:
-    """Return a time as decimal text, exact whatever its size."""
-    if isinstance(value, bool) or value is None:
+def _time(value: Any) -> str | None:
+    """Return a time as decimal text, exact whatever its size; NaN for what is none, None for null."""
+    if value is None:
         return None
     try:
-        number = Decimal(str(value).strip())
-    except ArithmeticError:
-        return None
-    return str(number) if number.is_finite() else None
+        number = Decimal("NaN" if isinstance(value, bool) else str(value).strip())
+    except (ArithmeticError, RecursionError, ValueError):
+        return "NaN"
+    return str(number) if number.is_finite() else "NaN"

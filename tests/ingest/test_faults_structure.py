@@ -208,3 +208,72 @@ class TestOddStructure:
         assert found.capture["events_skipped"] == 4
         assert found.issues['category_not_stored:it\'s "new"'] == 1
         assert found.issues["category_missing"] == 1
+
+
+class TestImpossibleNumbers:
+    """A number that cannot be what it stands for is NULL and told of; it is never wrapped, and the row is kept."""
+
+    WHOLE = ("9223372036854775808", "18446744073709551610", "-9223372036854775809", "-5", "1180591620717411303424")
+    NO_NUMBER = ("1.5", '"x"', "[1]", "true", "{}", "1e400")
+
+    @pytest.mark.parametrize("text", [*WHOLE, *NO_NUMBER])
+    @pytest.mark.parametrize(
+        ("name", "columns"),
+        [
+            ("device", ["device_id"]),
+            ("stream", ["stream_id"]),
+            ("context", ["context_id"]),
+            ("correlation", ["correlation_id"]),
+            ("registers per thread", ["registers_per_thread"]),
+            ("shared memory", ["shared_bytes"]),
+            ("bytes", ["bytes"]),
+            ("graph id", ["graph_id"]),
+            ("graph node id", ["graph_node_id"]),
+            ("Group size", ["group_size"]),
+            ("In msg nelems", ["message_in_elements"]),
+        ],
+    )
+    def test_of_a_kernel(self, tmp_path: Path, name: str, columns: list[str], text: str) -> None:
+        args = {"Collective name": "allreduce", name: Raw(text)}
+        found = read(write(tmp_path / "x.json", [kernel(1, 1, args=args), kernel(3)]))
+        assert found.kernels(*columns)[0] in (None, (None,))
+        assert found.issues["field_unreadable"] == 1
+        (issue,) = [row for row in found.tables["ingest_issue"] if row["code"] == "field_unreadable"]
+        assert (issue["severity"], issue["skipped"]) == ("warning", 0)
+        assert issue["detail"].endswith(f": 1 {name}")
+
+    @pytest.mark.parametrize(
+        "sizes", ["[-1,2,3]", "[9223372036854775808,1,1]", '"NaN"', '"a,b"', "[1.5,2,3]", "7", "{}"]
+    )
+    @pytest.mark.parametrize("name", ["grid", "block"])
+    def test_sizes(self, tmp_path: Path, name: str, sizes: str) -> None:
+        events = [kernel(1, 1, args={name: Raw(sizes)}), kernel(3, 1, grid=[4, 5, 6], block=[7, 8, 9])]
+        found = read(write(tmp_path / "x.json", events))
+        assert found.kernels(*(f"{name}_{axis}" for axis in "xyz"))[0] == (None, None, None)
+        assert found.kernels("grid_y", "block_z")[1] == (5, 9)
+        assert found.issues["field_unreadable"] == 1
+
+    @pytest.mark.parametrize("text", WHOLE)
+    def test_process_and_thread(self, tmp_path: Path, text: str) -> None:
+        number = Raw(text)
+        found = read(
+            write(tmp_path / "x.json", [call(1, 1, 7, pid=number), op(1, 5, tid=number), kernel(2, correlation=7)])
+        )
+        assert found.rows("launch", "process_id") == [None]
+        assert found.kernels("launch_id") == [0]
+        is_thread = text == "-5"
+        assert found.rows("op", "thread_id") == [-5 if is_thread else None]
+        assert found.issues["field_unreadable"] == (1 if is_thread else 2)
+
+    @pytest.mark.parametrize("without", ["device", "stream"])
+    def test_process_that_stands_for_a_device(self, tmp_path: Path, without: str) -> None:
+        event = kernel(1)
+        del event["args"][without]
+        found = read(write(tmp_path / "x.json", [{**event, "pid": 2**31, "tid": -7}, kernel(3)]))
+        assert found.kernels(f"{without}_id")[0] is None
+        assert found.faults == {"field_unreadable": 1}
+
+    def test_device_of_more_than_32_bits(self, tmp_path: Path) -> None:
+        found = read(write(tmp_path / "x.json", [kernel(1, args={"device": 2**31}), kernel(3)]))
+        assert found.kernels("device_id") == [None, 0]
+        assert found.faults == {"field_unreadable": 1}

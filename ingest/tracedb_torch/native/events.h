@@ -52,7 +52,9 @@ static const category CATEGORIES[] = {
 static const category NO_CATEGORY = {"", 0, UNKNOWN, 0};
 enum { CATEGORY_COUNT = sizeof CATEGORIES / sizeof CATEGORIES[0] };
 
-typedef enum { INTEGER, SIZES, DECIMAL, RAW, ODD } argument_type;
+/* Of whole numbers: any; none below 0; those of a column of 32 bits; and ids, of which -1 is a word for none. One out
+ * of these bounds makes the event odd. */
+typedef enum { INTEGER, NATURAL, SMALL, ID, SIZES, DECIMAL, RAW, ODD } argument_type;
 
 typedef struct {
     const char *name;
@@ -66,24 +68,24 @@ enum { OLD_EXTERNAL = MOST_COLUMNS, OLD_DIMS, CHECKED_ONLY, ODD_ARGUMENT, ARGUME
 /* In the order in which the profiler writes them. */
 static const argument GPU_ARGUMENTS[] = {
     {NAMED("External id"), INTEGER, GPU_EXTERNAL},
-    {NAMED("device"), INTEGER, GPU_DEVICE},
-    {NAMED("context"), INTEGER, GPU_CONTEXT},
-    {NAMED("stream"), INTEGER, GPU_STREAM},
-    {NAMED("correlation"), INTEGER, GPU_CORRELATION},
+    {NAMED("device"), SMALL, GPU_DEVICE},
+    {NAMED("context"), NATURAL, GPU_CONTEXT},
+    {NAMED("stream"), NATURAL, GPU_STREAM},
+    {NAMED("correlation"), ID, GPU_CORRELATION},
     {NAMED("external id"), INTEGER, OLD_EXTERNAL},
-    {NAMED("registers per thread"), INTEGER, GPU_REGISTERS},
-    {NAMED("shared memory"), INTEGER, GPU_SHARED},
+    {NAMED("registers per thread"), SMALL, GPU_REGISTERS},
+    {NAMED("shared memory"), NATURAL, GPU_SHARED},
     {NAMED("grid"), SIZES, GPU_GRID},
     {NAMED("block"), SIZES, GPU_BLOCK},
     {NAMED("est. achieved occupancy %"), DECIMAL, GPU_OCCUPANCY},
-    {NAMED("bytes"), INTEGER, GPU_BYTES},
-    {NAMED("graph id"), INTEGER, GPU_GRAPH},
-    {NAMED("graph node id"), INTEGER, GPU_NODE},
+    {NAMED("bytes"), NATURAL, GPU_BYTES},
+    {NAMED("graph id"), NATURAL, GPU_GRAPH},
+    {NAMED("graph node id"), NATURAL, GPU_NODE},
     {NAMED("Collective name"), ODD, ODD_ARGUMENT},
 };
 static const argument LAUNCH_ARGUMENTS[] = {
     {NAMED("External id"), INTEGER, LAUNCH_EXTERNAL},
-    {NAMED("correlation"), INTEGER, LAUNCH_CORRELATION},
+    {NAMED("correlation"), ID, LAUNCH_CORRELATION},
     {NAMED("external id"), INTEGER, OLD_EXTERNAL},
 };
 static const argument OP_ARGUMENTS[] = {

@@ -108,6 +108,13 @@ static bool is_left(scanner *s, const event *e) {
     }
 }
 
+/* Whether process and thread can be a device and a stream, where they stand for one. */
+static bool has_place(const event *e) {
+    event_kind kind = e->found->kind;
+    if (e->process > INT32_MAX && (kind == PROJECTION || (kind == GPU && e->row[GPU_DEVICE] == NOTHING))) return false;
+    return !(kind == GPU && e->row[GPU_STREAM] == NOTHING && e->thread < 0);
+}
+
 static bool is_plain(const scanner *s, const event *e) {
     event_kind kind = e->found->kind;
     if (kind == UNKNOWN || !e->has_phase) return false;
@@ -115,7 +122,7 @@ static bool is_plain(const scanner *s, const event *e) {
     if (e->has_odd_numbers || !e->has_name || !e->has_process || !e->has_thread || !e->start.is_plain) return false;
     if (kind == MEMORY)
         return is_phase(e, 'i') && !(s->flags & WITH_MEMORY_EVENTS) && (!e->duration.is_there || e->duration.is_plain);
-    if (!is_phase(e, 'X') || !e->duration.is_plain) return false;
+    if (!is_phase(e, 'X') || !e->duration.is_plain || !has_place(e)) return false;
     return !(kind == OP && e->found->code == 1 && starts_step(e->name));
 }
 

@@ -121,10 +121,22 @@ static bool read_decimal(cursor *c, int64_t *bits) {
     return true;
 }
 
+/* Reads an integer; one out of bounds makes the event odd. */
+static bool read_bounded(cursor *c, int64_t least, int64_t most, int64_t *found) {
+    int64_t number = NOTHING;
+    if (!read_integer(c, &number)) return false;
+    if (number < least || number > most) c->odd = true;
+    *found = number;
+    return true;
+}
+
 static bool read_argument(cursor *c, const argument *known, event *e) {
     const uint8_t *start = c->at;
     switch (known->type) {
         case INTEGER: return read_integer(c, &e->row[known->column]);
+        case NATURAL: return read_bounded(c, 0, INT64_MAX, &e->row[known->column]);
+        case SMALL: return read_bounded(c, 0, INT32_MAX, &e->row[known->column]);
+        case ID: return read_bounded(c, -1, INT64_MAX, &e->row[known->column]);
         case SIZES: return read_sizes(c, &e->row[known->column]);
         case DECIMAL: return read_decimal(c, &e->row[known->column]);
         case ODD: c->odd = true; return skip_value(c, 0);
