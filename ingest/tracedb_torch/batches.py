@@ -28,6 +28,7 @@ from tracedb_torch.columns import (
     text_of,
 )
 from tracedb_torch.narrow import UNUSABLE, word
+from tracedb_torch.pairs import Edge
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
@@ -52,22 +53,22 @@ class Batches:
         self._texts = Texts(first_text)
         self.processes: dict[int | str | None, int] = {}
         self._ready: list[tuple[str, pa.RecordBatch]] = []
-        self._account = Account()
+        self.account = Account()
+        """What is counted of the current block."""
+        self.edges: list[Edge] = []
+        """Its events that begin or end."""
         self.has_fractions = False
-
-    def left_aside(self, code: str, count: int, detail: str) -> None:
-        """Count events that give no row by design."""
-        self._account.left_aside(code, count, detail)
 
     def discard(self) -> None:
         """Forget the current block."""
         self._ready.clear()
-        self._account = Account()
+        self.edges.clear()
+        self.account = Account()
 
     def commit(self, account: Account) -> list[tuple[str, pa.RecordBatch]]:
         """Return the batches of the current block, and put its counts into the account."""
-        account.merge(self._account)
-        self._account = Account()
+        account.merge(self.account)
+        self.account = Account()
         ready, self._ready = self._ready, []
         if self._texts.new:
             numbers, values = zip(*self._texts.new, strict=True)
@@ -78,16 +79,16 @@ class Batches:
     def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
         """Make the batches of events of one category; see ``nanoseconds`` for the flags."""
         if shape.kind == ev.MEMORY and not self._options.memory_events:
-            self.left_aside("memory_events", len(members), MEMORY_EVENTS)
+            self.account.left_aside("memory_events", len(members), MEMORY_EVENTS)
             return
         if shape.kind == ev.PYTHON and not self._options.python_stacks:
-            self.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
+            self.account.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
             return
         start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
         self.has_fractions = self.has_fractions or fractional
         if shape.kind == ev.MEMORY:
             duration = np.zeros(len(members), np.int64)
-            self._account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
+            self.account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
         else:
             duration, measured, _ = nanoseconds([member.dur for member in members], True, exact)
             measured &= start <= LATEST_END - np.maximum(duration, 0)  # the end must be a time, too
@@ -99,9 +100,34 @@ class Batches:
         if members:
             self._make(shape, ordinals, members, start, duration)
 
+    def take_edges(
+        self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool
+    ) -> None:
+        """Take events that begin or end; see ``nanoseconds`` for the flags."""
+        if shape.kind == ev.PYTHON and not self._options.python_stacks:
+            self.account.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
+            return
+        start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
+        self.has_fractions = self.has_fractions or fractional
+        self.account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
+        found = zip(members, start.tolist(), ordinals.tolist(), good.tolist(), strict=True)
+        self.edges += [
+            Edge(shape, member.ph == "B", member.name, member.pid, member.tid, time, member.args, ordinal)
+            for member, time, ordinal, is_good in found
+            if is_good
+        ]
+
+    def take_pairs(self, shape: ev.Shape, begins: list[Edge]) -> None:
+        """Make the rows of beginnings that have a duration, or of ranges that are still open."""
+        ordinals, start, duration = (
+            np.array([getattr(begin, name) or 0 for begin in begins], np.int64)
+            for name in ("ordinal", "start_ns", "dur")
+        )
+        self._make(shape, ordinals, begins, start, duration)
+
     def _judge(self, shape: ev.Shape, members: list[Any], good: Mask, measured: Mask, duration: Times) -> Mask:
         """Take out events without usable times, each with its reason."""
-        lost, category = self._account.lost, shape.category
+        lost, category = self.account.lost, shape.category
         lost("timestamp_unusable", int((~good).sum()), NO_START, category)
         if shape.kind in (ev.USER, ev.PYTHON):
             still_open = np.array([member.dur is None for member in members], np.bool_)
@@ -142,7 +168,7 @@ class Batches:
 
     def _counted(self, name: str, values: pa.Array, lost: int) -> pa.Array:
         """Return the values of a field, and count those that were lost."""
-        self._account.unreadable(name, lost)
+        self.account.unreadable(name, lost)
         return values
 
     def _whole(self, name: str, values: Sequence[int | None], least: int = 0, most: int = LARGEST) -> pa.Array:
@@ -160,7 +186,7 @@ class Batches:
         """
         if not NO_CORRELATION.isdisjoint(values):
             values = [None if value in NO_CORRELATION else value for value in values]
-        self._account.unreadable("correlation", bounded(values)[1])
+        self.account.unreadable("correlation", bounded(values)[1])
         return ids(values)
 
     def _sizes(self, what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
@@ -173,7 +199,7 @@ class Batches:
                 return {f"{what}_{axis}": column for axis, (column, _) in zip("xyz", columns, strict=True)}
         sizes = [_size(value) for value in values]
         good = [None if size is None or not 0 <= min(size) <= max(size) <= LARGEST else size for size in sizes]
-        self._account.unreadable(what, good.count(None) - values.count(None))
+        self.account.unreadable(what, good.count(None) - values.count(None))
         rows = [size or (None, None, None) for size in good]
         return {f"{what}_{axis}": integers([row[place] for row in rows]) for place, axis in enumerate("xyz")}
 
@@ -184,7 +210,7 @@ class Batches:
                 self.processes[pid] = process_number(pid)
         impossible = {pid for pid in different if type(pid) is int and not 0 <= pid <= LARGEST}
         if impossible:
-            self._account.unreadable("pid", sum(pid in impossible for pid in pids))
+            self.account.unreadable("pid", sum(pid in impossible for pid in pids))
         if len(different) == 1:
             return pa.array(np.full(len(pids), self.processes[pids[0]], np.int64))
         return integers([self.processes[pid] for pid in pids])
@@ -195,11 +221,11 @@ class Batches:
         """Count processes and threads that stand for a device and a stream that an event does not name, but cannot."""
         self._check_devices(pid for pid, found in zip(pids, args, strict=True) if found.device is None)
         streams = (number(tid) or 0 for tid, found in zip(tids, args, strict=True) if found.stream is None)
-        self._account.unreadable("tid", sum(stream < 0 for stream in streams))
+        self.account.unreadable("tid", sum(stream < 0 for stream in streams))
 
     def _check_devices(self, pids: Iterable[int | str | None]) -> None:
         """Count processes that stand for a device and have too many bits for one."""
-        self._account.unreadable("pid", sum(self.processes[pid] > MOST_SMALL for pid in pids))
+        self.account.unreadable("pid", sum(self.processes[pid] > MOST_SMALL for pid in pids))
 
     def _gpu(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = _batch(

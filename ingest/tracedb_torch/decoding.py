@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Raw
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
@@ -19,14 +20,17 @@ from tracedb_torch import native, scanned
 from tracedb_torch.account import Account
 from tracedb_torch.batches import MEMORY_EVENTS, PYTHON_FUNCTIONS, Batches, Ordinals
 from tracedb_torch.columns import NeedsExactTimes
+from tracedb_torch.pairs import Edge, Matched
 
 LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?(?:\d{13,}\.\d|\d+(?:\.\d+)?[eE]\+?\d\d)')
 FLOWS = "arrows between rows; correlation ids say the same"
+WAITS = "waits on streams and events; no GPU work"
 LEFT_ASIDE = {
     **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu"), ("flow_events", FLOWS)),
+    "external_correlation": ("flow_events", FLOWS),
     "Trace": ("profiler_spans", "spans of the profiler itself"),
     "overhead": ("overhead_events", "the profiler's own overhead"),
-    "cuda_sync": ("synchronization_events", "waits on streams and events; no GPU work"),
+    **dict.fromkeys(("cuda_sync", "xpu_sync", "cuda_event"), ("synchronization_events", WAITS)),
 }
 PHASES = {
     "s": ("flow_events", FLOWS),
@@ -37,11 +41,18 @@ PHASES = {
     "I": ("instant_events", "marks of the profiler"),
     "C": ("counter_events", "counter samples"),
 }
+MARKS = frozenset(("i", "I", "C"))  # in a category of rows they may be the user's
 DETAILS = {
     **dict([*LEFT_ASIDE.values(), *PHASES.values()]),
     "python_functions": PYTHON_FUNCTIONS,
     "memory_events": MEMORY_EVENTS,
 }
+EDGES = ("B", "E")
+NO_CATEGORY = "without a category"
+NULL = Raw(b"null")
+DEVICE_EVENTS = "device_events_not_read:"
+"""Begins the code of GPU work that is in a trace, but in no row."""
+DEVICE_CATEGORIES = frozenset(("mtia_ccp_events", "cuda_profiler_range", "collective_comm"))
 FIRST_OWN_TEXT = 3 << 29  # where the scanner of this process numbers texts from
 LEGACY = ("CUDA functions", "CPU functions")
 
@@ -55,6 +66,8 @@ class Decoded:
     account: Account
     has_fractions: bool
     processes: dict[int | str | None, int] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    """Events that begin or end; they are numbered as the others."""
 
 
 class BlockReader:
@@ -128,7 +141,8 @@ class BlockReader:
         processes, self._batches.processes = self._batches.processes, {}
         processes.update((number, number) for number in block.scan.processes)
         self._batches.has_fractions = self._batches.has_fractions or block.scan.has_fractions
-        return Decoded(block.scan.events, batches, account, self._batches.has_fractions, processes)
+        edges, self._batches.edges = self._batches.edges, []
+        return Decoded(block.scan.events, batches, account, self._batches.has_fractions, processes, edges)
 
     def _decode(self, text: bytes) -> Decoded | None:
         try:
@@ -156,10 +170,14 @@ class BlockReader:
                 self._sort(self.decoders.block(b"[" + text + b"]"))
             else:
                 self._sort(events, trust_large=True)
+        return self._decoded(len(events))
+
+    def _decoded(self, events: int) -> Decoded:
         account = Account()
         batches = self._batches.commit(account)
         processes, self._batches.processes = self._batches.processes, {}
-        return Decoded(len(events), batches, account, self._batches.has_fractions, processes)
+        edges, self._batches.edges = self._batches.edges, []
+        return Decoded(events, batches, account, self._batches.has_fractions, processes, edges)
 
     def _sort(self, events: Sequence[Any], ordinals: Ordinals | None = None, trust_large: bool = False) -> None:
         """Take events by category; ``ordinals`` are their numbers where they are not all of the block."""
@@ -171,15 +189,16 @@ class BlockReader:
             shape = self._shape(kind)
             if shape is None:
                 continue  # lost events, accounted for already
-            if shape.kind == ev.LEFT and shape.category:
+            if shape.category in LEFT_ASIDE:
                 self._leave(shape.category, int(np.count_nonzero(places == number)))
                 continue
             chosen = np.flatnonzero(places == number)
             members = [events[place] for place in chosen.tolist()]
+            own = chosen if ordinals is None else ordinals[chosen]
             if shape.kind == ev.LEFT:
-                self._leave_bare(members)
+                self._leave_other(shape, self._without_edges(shape, own, members, trust_large))
             else:
-                self._take(shape, chosen if ordinals is None else ordinals[chosen], members, trust_large)
+                self._take(shape, own, members, trust_large)
 
     def _shape(self, kind: type) -> ev.Shape | None:
         for decoders in self._decoders.values():
@@ -190,32 +209,84 @@ class BlockReader:
     def _take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
         phase = "i" if shape.kind == ev.MEMORY else "X"
         if not {member.ph for member in members} <= {phase, None}:
-            others = Counter(member.ph for member in members if member.ph not in (phase, None))
-            for other, count in others.items():
-                code, detail = PHASES.get(other, ("phase_not_stored", "events of another phase than X"))
-                self._batches.left_aside(code, count, detail)
-            kept = [member.ph in (phase, None) for member in members]
-            ordinals, members = ordinals[np.array(kept)], list(compress(members, kept))
+            kept = np.array([member.ph in (phase, None) for member in members])
+            others = list(compress(members, ~kept))
+            self._take_others(shape, ordinals[~kept], others, trust_large)
+            ordinals, members = ordinals[kept], list(compress(members, kept))
         if members:
             self._batches.take(shape, ordinals, members, trust_large, self._exact)
 
-    def _leave(self, category: str, count: int) -> None:
-        code, detail = LEFT_ASIDE.get(
-            category, (f"category_not_stored:{category[:60]}", "a category that tracedb does not store")
-        )
-        self._batches.left_aside(code, count, detail)
-
-    def _leave_bare(self, members: list[Any]) -> None:
-        """Leave events without a category aside: marks, metadata, and the memory events of 2021."""
+    def _take_others(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
+        """Take events of other phases than that of rows: beginnings and ends; the rest is counted."""
+        if shape.kind != ev.MEMORY:
+            members = self._without_edges(shape, ordinals, members, trust_large)
         for member in members:
-            if member.ph == "i" and member.name == "[memory]":
-                self._batches.left_aside("memory_events", 1, MEMORY_EVENTS)
+            if member.ph in PHASES and member.ph not in MARKS:
+                self._batches.account.left_aside(PHASES[member.ph][0], 1, PHASES[member.ph][1])
+            else:
+                self._batches.account.not_read("phase_not_stored", 1, "events of another phase than X, B and E")
+
+    def _without_edges(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> list[Any]:
+        """Take the beginnings and ends among events, and return the others."""
+        is_edge = np.array([member.ph in EDGES for member in members])
+        if not is_edge.any():
+            return members
+        self._batches.take_edges(shape, ordinals[is_edge], list(compress(members, is_edge)), trust_large, self._exact)
+        return list(compress(members, ~is_edge))
+
+    def _leave(self, category: str, count: int) -> None:
+        code, detail = LEFT_ASIDE[category]
+        self._batches.account.left_aside(code, count, detail)
+
+    def _leave_other(self, shape: ev.Shape, members: list[Any]) -> None:
+        """Count events of a category that is not read, or without one: those of a device apart."""
+        account = self._batches.account
+        for member in members:
+            if not shape.category and member.ph == "i" and member.name == "[memory]":  # of 2021
+                account.left_aside("memory_events", 1, MEMORY_EVENTS)
             elif member.ph in PHASES:
-                self._batches.left_aside(*PHASES[member.ph][:1], 1, PHASES[member.ph][1])
-            elif member.pid in LEGACY:
+                account.left_aside(PHASES[member.ph][0], 1, PHASES[member.ph][1])
+            elif not shape.category and member.pid in LEGACY:
                 raise ReadError(
                     "a trace of the old torch.autograd.profiler, which records neither categories nor streams; "
                     "record again with torch.profiler"
                 )
             else:
-                self._batches.left_aside("category_missing", 1, "events without a category")
+                _count_other(account, shape, member.args)
+
+    def paired(self, found: Matched) -> Decoded:
+        """Make batches of beginnings whose end was found, and of ranges still open; count everything else."""
+        account = self._batches.account
+        account.unreadable("args", found.bad_args)
+        rows = defaultdict(list)
+        for begin in (*found.closed, *found.opened):
+            if begin.shape.kind == ev.LEFT:
+                _count_other(account, begin.shape, begin.args, 1 if begin.dur is None else 2)
+            elif begin.dur is None and begin.shape.kind not in (ev.USER, ev.PYTHON):
+                account.lost("begin_without_end", 1, "beginnings of events without an end", begin.shape.category)
+            else:
+                rows[begin.shape].append(begin)
+        for shape, begins in rows.items():
+            self._batches.take_pairs(shape, begins)
+        ends = sum(begin.shape.kind != ev.LEFT for begin in found.closed)
+        account.left_aside("end_events", ends, "ends of events that are in the rows of their beginnings")
+        for end in found.strays:
+            account.lost(
+                "end_without_begin", 1, "ends of events without a beginning", end.shape.category or NO_CATEGORY
+            )
+        return self._decoded(0)
+
+
+def _count_other(account: Account, shape: ev.Shape, args: Any, count: int = 1) -> None:
+    """Count events of a category that is not read."""
+    category = shape.category[:60]
+    if not category:
+        account.not_read("category_missing", count, "events without a category")
+        return
+    is_of_device = isinstance(args, ev.OtherArgs) and any(
+        value not in (ev.NOTHING, NULL) for value in (args.device, args.stream)
+    )
+    if is_of_device or category in DEVICE_CATEGORIES:
+        account.not_read(DEVICE_EVENTS + category, count, "work of a device in a category that tracedb does not read")
+    else:
+        account.not_read(f"category_not_stored:{category}", count, "a category that tracedb does not read")

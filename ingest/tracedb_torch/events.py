@@ -143,6 +143,13 @@ class NoArgs(msgspec.Struct, gc=False):
     """Arguments that nobody reads."""
 
 
+class OtherArgs(msgspec.Struct, gc=False):
+    """Of arguments of a category that is not read: what tells work of a device."""
+
+    device: Raw = NOTHING
+    stream: Raw = NOTHING
+
+
 GPU, LAUNCH, OP, USER, PROJECTION, PYTHON, MEMORY, LEFT = (
     "gpu",
     "launch",
@@ -177,8 +184,9 @@ CATEGORIES: dict[str, str] = {
     **dict.fromkeys(
         ("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "Trace", "overhead", "cuda_sync"), LEFT
     ),
+    **dict.fromkeys(("xpu_sync", "cuda_event", "external_correlation"), LEFT),
 }
-"""What becomes of each category of event. Others are left aside and counted by name."""
+"""What becomes of each category of event. Others are not read, and counted by name."""
 
 ARGS: dict[str, type[msgspec.Struct]] = {
     GPU: GpuArgs,
@@ -220,7 +228,7 @@ class Decoders:
         self._by_category: dict[str, type] = {}
         for category in CATEGORIES:
             self._add(category)
-        self._bare = self._struct("Bare", MemoryArgs, None)
+        self._bare = self._struct("Bare", NoArgs, None)
         self.shapes[self._bare] = Shape("", LEFT)
         self._build()
 
@@ -242,14 +250,16 @@ class Decoders:
             ("args", args | None, None),
         ]
         if tag is None:
+            fields[-1] = ("args", Raw, NOTHING)
             return msgspec.defstruct(name, fields, gc=False)
-        if CATEGORIES.get(tag, LEFT) == LEFT:
+        if CATEGORIES.get(tag) == LEFT:
             fields = [("ph", text, None)]
         return msgspec.defstruct(name, fields, gc=False, tag_field="cat", tag=tag)
 
     def _add(self, category: str) -> None:
         kind = CATEGORIES.get(category, LEFT)
-        struct = self._struct(f"Event_{len(self.shapes)}", ARGS.get(kind, NoArgs), category)
+        args = ARGS.get(kind, NoArgs) if category in CATEGORIES else OtherArgs
+        struct = self._struct(f"Event_{len(self.shapes)}", args, category)
         self.shapes[struct] = Shape(category or "(empty)", kind)
         self._by_category[category] = struct
 

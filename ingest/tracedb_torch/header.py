@@ -34,11 +34,13 @@ KEPT = (
     "profile_memory",
 )
 READ = (*KEPT, "baseTimeNanoseconds", "distributedInfo", "deviceProperties", "host_name")
+COMMON = ("displayTimeUnit", "trace_id", "host_name")  # in Chrome traces of others, too
 DISTRIBUTED = ("backend", "world_size", "pg_count", "pg_config", "nccl_version")
 RANK = re.compile(rb'(?<!\\)"distributedInfo"\s*:\s*\{[^{}\[\]]*?(?<!\\)"rank"\s*:\s*"?(\d+)')
 EVENT_START = re.compile(rb'\{\s*"ph"\s*:\s*"[A-Za-z]"\s*,\s*"(?:cat|name|pid|tid|ts|s|id)"\s*:')
 DEVICE_NUMBERS = ("id", "numSms", "computeMajor", "computeMinor", "warpSize")
 LATEST_BASE = 1 << 62  # ns since 1970, in the year 2116: later ones and a time within the trace leave 64 bits
+CUDA_KEYS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version")
 AMD_KEYS = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
 
 
@@ -53,6 +55,11 @@ class Header:
         """Unix time of the trace's zero, in ns."""
         found = _int(self.fields.get("baseTimeNanoseconds"))
         return found if found is not None and 0 <= found < LATEST_BASE else None
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether any field is one that torch.profiler writes."""
+        return any(key in self.fields for key in READ if key not in COMMON)
 
     @property
     def distributed(self) -> dict[str, Any]:
@@ -96,6 +103,15 @@ class Header:
         return any(key in self.fields for key in AMD_KEYS) or any(
             item.get("warpSize") == 64 or "AMD" in str(item.get("name")) for item in self.devices
         )
+
+    @property
+    def vendor(self) -> str | None:
+        """Vendor of the devices by the libraries that recorded them; None where the trace names none."""
+        if self.is_amd:
+            return "AMD"
+        is_cuda = any(key in self.fields for key in CUDA_KEYS)
+        sized = any(item["numSms"] is not None and item["computeMajor"] is not None for item in self.devices)
+        return "NVIDIA" if is_cuda or sized else None
 
     @property
     def tool_version(self) -> str | None:

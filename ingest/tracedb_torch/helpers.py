@@ -146,15 +146,15 @@ def _packed(found: Decoded | None) -> Any:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         tables.append((table, sink.getvalue().to_pybytes()))
-    return found.events, tables, found.account, found.has_fractions, found.processes
+    return found.events, tables, found.account, found.has_fractions, found.processes, found.edges
 
 
 def _unpacked(frame: Any) -> Decoded | ReadError | None:
     if frame is None or isinstance(frame, ReadError):
         return frame
-    events, tables, account, has_fractions, processes = frame
+    events, tables, account, has_fractions, processes, edges = frame
     batches = [(table, pa.ipc.open_stream(data).read_next_batch()) for table, data in tables]
-    return Decoded(events, batches, account, has_fractions, processes)
+    return Decoded(events, batches, account, has_fractions, processes, edges)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from tracedb_torch.ahead import Ahead, Scanned, scanners_of
 from tracedb_torch.blocks import Trace, blocks
 from tracedb_torch.decoding import BlockReader, Decoded
 from tracedb_torch.helpers import Helper
+from tracedb_torch.pairs import Pairs
 from tracedb_torch.salvage import ARRAY_END, Salvage
 from tracedb_torch.stage import Stage
 
@@ -36,6 +37,7 @@ class Reader:
         self._own = BlockReader(options)
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
+        self._pairs = Pairs()
         self._carried: tuple[bytes, int] | None = None  # what a block ended in, and its place in the file
         self.has_fractions = False
 
@@ -54,6 +56,7 @@ class Reader:
             else:
                 for text, offset, last in blocks(source, self.trace):
                     self._finish(text, offset, last, None if self._carried else self._own.read(text))
+        self._match(is_last=True)
         if not self.trace.ended:
             self.account.is_cut = True
             self.account.warned("file_cut", 1, "the file ends before its event array is closed")
@@ -150,9 +153,22 @@ class Reader:
                     0, batch.schema.names[0], narrow.moved(batch.column(0), self.account.events_read)
                 )
             self._stage.add(table, batch)
+        self._pairs.add(found.edges, self.account.events_read)
         self.account.events_read += found.events
         self.account.merge(found.account)
         self.has_fractions = self.has_fractions or found.has_fractions
+        self._processes.update(found.processes)
+        if self._pairs.is_full:
+            self._match(is_last=False)
+
+    def _match(self, is_last: bool) -> None:
+        """Make rows of the events that begin and end, as far as they match."""
+        if self._pairs.is_empty:
+            return
+        found = self._own.paired(self._pairs.match(is_last))
+        for table, batch in found.batches:
+            self._stage.add(table, batch)
+        self.account.merge(found.account)
         self._processes.update(found.processes)
 
 

@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_torch import linked_rows, parts
+from tracedb_torch import kinds, linked_rows, parts, vendors
 from tracedb_torch.account import Account
 from tracedb_torch.ahead import Reading
+from tracedb_torch.decoding import DEVICE_EVENTS
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.held import Held
+from tracedb_torch.kinds import Claim
 from tracedb_torch.link import Linker
 from tracedb_torch.linked_rows import HeldLinker
 from tracedb_torch.reader import Reader
@@ -28,12 +30,17 @@ from tracedb_torch.stream import GZIP, ZSTD
 HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
 PACKING = 12  # how much smaller traces get by compression, about
 SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
+OWN_CODES = {"profiler_spans", "overhead_events", "synchronization_events", "python_functions", "memory_events"}
+"""Codes of events that give no row, but that only torch.profiler writes."""
 ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
 
 
 def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
     """Yield the rows of a trace; a merged trace of several processes gives a part for each."""
     path = capture.files[0]
+    claim, what = kinds.claim_of(path)
+    if claim is Claim.OTHER:
+        raise ReadError(what)
     reading = options.begun if isinstance(options.begun, Reading) else Reading(path, options)
     stream = reading.stream
     with closing(reading), Stage(scratch) as stage:
@@ -48,7 +55,10 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         account.warned("stream_damaged", 1, stream.fault)
     header = header_of(reader.trace, account)
     _check(account)
+    if not (header.is_torch or any(met.rows for met in stage.met.values()) or OWN_CODES & account.issues.keys()):
+        raise ReadError(kinds.other(_categories(account)))
     dropped = _drop_zero_times(scratch, account, stage)
+    vendor = header.vendor or vendors.of_rows(stage, scratch)
     pids = _processes(scratch, stage, dropped)
     _check_single(scratch, stage, header, account, len(pids))
     linker = _linked(stage, rules_of(header, reader.has_fractions), account, dropped or len(pids) > 1)
@@ -65,9 +75,13 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
             parts.use_all(scratch)
         yield from linker.rows(part)
         seen = linker.seen()
-        yield Rows("device", _devices(seen, header, account), part)
+        yield Rows("device", _devices(seen, header, account, vendor), part)
         is_last = part == max(len(pids), 1) - 1
         yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows, seen)
+
+
+def _categories(account: Account) -> set[str]:
+    return {code.partition(":")[2] for code in account.issues if ":" in code}
 
 
 def _processes(scratch: duckdb.DuckDBPyConnection, stage: Stage, dropped: bool) -> list[int]:
@@ -139,7 +153,7 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage
     return dropped
 
 
-def _devices(seen: Seen, header: Header, account: Account) -> pa.Table:
+def _devices(seen: Seen, header: Header, account: Account, vendor: str | None) -> pa.Table:
     used = [device for device in seen.devices if device < 1 << 31]
     listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
@@ -147,9 +161,7 @@ def _devices(seen: Seen, header: Header, account: Account) -> pa.Table:
         (listed_id,) = listed
         listed = {used[0]: listed.pop(listed_id)}
         account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
-    rows = [
-        _device(number, listed.get(number, {}), header.is_amd, number in used) for number in sorted({*used, *listed})
-    ]
+    rows = [_device(number, listed.get(number, {}), vendor, number in used) for number in sorted({*used, *listed})]
     names = ("device_id", "vendor", "name", "sm_count", "memory_bytes", "arch", "is_used")
     types = (pa.int32(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.bool_())
     return pa.table(
@@ -157,14 +169,15 @@ def _devices(seen: Seen, header: Header, account: Account) -> pa.Table:
     )
 
 
-def _device(number: int, properties: dict[str, Any], is_amd: bool, is_used: bool) -> dict[str, Any]:
+def _device(number: int, properties: dict[str, Any], vendor: str | None, is_used: bool) -> dict[str, Any]:
+    vendor = vendors.of_name(properties.get("name")) or vendor
     major, minor = properties.get("computeMajor"), properties.get("computeMinor")
     arch = None
     if major is not None and minor is not None:
-        arch = f"gfx{major}{minor}x" if is_amd else f"sm_{major}{minor}"
+        arch = {"AMD": f"gfx{major}{minor}x", "NVIDIA": f"sm_{major}{minor}"}.get(vendor or "")
     return {
         "device_id": number,
-        "vendor": "AMD" if is_amd else "NVIDIA",
+        "vendor": vendor,
         "name": properties.get("name") or None,
         "sm_count": properties.get("numSms"),
         "memory_bytes": properties.get("totalGlobalMem"),
@@ -195,7 +208,7 @@ def _closing(
     for other in capture.duplicates:
         account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
     if not seen.rows:
-        account.noted("no_gpu_activity", 1, _why_no_gpu(scratch))
+        account.noted("no_gpu_activity", 1, _why_no_gpu(scratch, account))
     skipped = account.skipped if is_last else 0
     status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
     if status == "complete" and not seen.rows:
@@ -254,7 +267,11 @@ def _clock_zero(header: Header, first_ns: int | None, scratch: duckdb.DuckDBPyCo
     return 0 if first_ns is not None and first_ns > ABSOLUTE_FROM_NS else None
 
 
-def _why_no_gpu(scratch: duckdb.DuckDBPyConnection) -> str:
+def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, account: Account) -> str:
+    unread = {code: issue.count for code, issue in account.issues.items() if code.startswith(DEVICE_EVENTS)}
+    if unread:
+        named = ", ".join(f"{count} of category {code.removeprefix(DEVICE_EVENTS)}" for code, count in unread.items())
+        return f"device events are there, but of categories that tracedb does not read: {named}"
     ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
         WHERE regexp_matches(t.value, '(?i)graphlaunch')"""

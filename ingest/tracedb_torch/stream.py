@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterator
 from io import FileIO
 from pathlib import Path
@@ -15,9 +16,24 @@ from isal import isal_zlib
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
+ENCODINGS = (
+    ("utf-32", (BOM_UTF32_LE, BOM_UTF32_BE)),
+    ("utf-16", (BOM_UTF16_LE, BOM_UTF16_BE)),
+    ("utf-16-le", (b"{\0", b"[\0")),
+    ("utf-16-be", (b"\0{", b"\0[")),
+)
+"""Encodings by the marks at the beginning of a text; that of UTF-32 begins with that of UTF-16."""
 PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
 FEED = 64 << 10  # bytes read at a time
 STEP = 4 << 10  # compressed bytes unpacked at a time
+
+
+def encoding_of(start: bytes) -> str | None:
+    """Return the encoding of a text by its first bytes where it is UTF-16 or UTF-32, as shells on Windows write it."""
+    for encoding, marks in ENCODINGS:
+        if any(start.startswith(mark) for mark in marks):
+            return encoding
+    return None
 
 
 class Plain:
@@ -58,7 +74,24 @@ class Stream:
         self._progress = progress
 
     def pieces(self) -> Generator[bytes]:
-        """Yield the content in pieces of at most ``PIECE`` bytes. Raises OSError."""
+        """Yield the content, in UTF-8, in pieces of at most ``PIECE`` bytes or so. Raises OSError."""
+        pieces = self._stored()
+        try:
+            first = next(pieces, b"")
+            encoding = encoding_of(first)
+            if encoding is None:
+                yield first
+                yield from pieces
+                return
+            decoder = getincrementaldecoder(encoding)(errors="replace")
+            yield decoder.decode(first).encode()
+            for piece in pieces:
+                yield decoder.decode(piece).encode()
+        finally:
+            pieces.close()
+
+    def _stored(self) -> Generator[bytes]:
+        """Yield the content as it is."""
         with self.path.open("rb") as file:
             magic = file.read(4)
             file.seek(0)
@@ -75,7 +108,7 @@ class Stream:
         """Open the file if it is not packed. Raises OSError."""
         file = self.path.open("rb", buffering=0)
         magic = file.read(4)
-        if magic.startswith(GZIP) or magic == ZSTD:
+        if magic.startswith(GZIP) or magic == ZSTD or encoding_of(magic):
             file.close()
             return None
         file.seek(0)
