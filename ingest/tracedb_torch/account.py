@@ -64,9 +64,9 @@ class Account:
         """Note something that no event is lost by."""
         self._add("note", code, count, 0, detail)
 
-    def warned(self, code: str, count: int, detail: str) -> None:
+    def warned(self, code: str, count: int, detail: str, part: str = "") -> None:
         """Note a fault of the file as a whole."""
-        self._add("warning", code, count, 0, detail)
+        self._add("warning", code, count, 0, detail, part)
 
     def merge(self, other: Account) -> None:
         """Add the account of a part of the file; ``events_read`` is the caller's business."""

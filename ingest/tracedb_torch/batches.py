@@ -76,12 +76,16 @@ class Batches:
             ready.append(("text", _batch(id=integers(numbers), value=pa.array(values, pa.string()))))
         return ready
 
+    def leaves_frames(self, shape: ev.Shape) -> bool:
+        """Whether events are Python frames that nobody asked for."""
+        return shape.kind == ev.PYTHON and not self._options.python_stacks
+
     def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
         """Make the batches of events of one category; see ``nanoseconds`` for the flags."""
         if shape.kind == ev.MEMORY and not self._options.memory_events:
             self.account.left_aside("memory_events", len(members), MEMORY_EVENTS)
             return
-        if shape.kind == ev.PYTHON and not self._options.python_stacks:
+        if self.leaves_frames(shape):
             self.account.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
             return
         start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
@@ -104,9 +108,6 @@ class Batches:
         self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool
     ) -> None:
         """Take events that begin or end; see ``nanoseconds`` for the flags."""
-        if shape.kind == ev.PYTHON and not self._options.python_stacks:
-            self.account.left_aside("python_functions", len(members), PYTHON_FUNCTIONS)
-            return
         start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
         self.has_fractions = self.has_fractions or fractional
         self.account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)

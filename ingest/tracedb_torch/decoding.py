@@ -260,15 +260,18 @@ class BlockReader:
         account.unreadable("args", found.bad_args)
         rows = defaultdict(list)
         for begin in (*found.closed, *found.opened):
+            edges = 1 if begin.dur is None else 2
             if begin.shape.kind == ev.LEFT:
-                _count_other(account, begin.shape, begin.args, 1 if begin.dur is None else 2)
+                _count_other(account, begin.shape, begin.args, edges)
+            elif self._batches.leaves_frames(begin.shape):
+                account.left_aside("python_functions", edges, PYTHON_FUNCTIONS)
             elif begin.dur is None and begin.shape.kind not in (ev.USER, ev.PYTHON):
                 account.lost("begin_without_end", 1, "beginnings of events without an end", begin.shape.category)
             else:
                 rows[begin.shape].append(begin)
         for shape, begins in rows.items():
             self._batches.take_pairs(shape, begins)
-        ends = sum(begin.shape.kind != ev.LEFT for begin in found.closed)
+        ends = sum(begin.dur is not None for begins in rows.values() for begin in begins)
         account.left_aside("end_events", ends, "ends of events that are in the rows of their beginnings")
         for end in found.strays:
             account.lost(

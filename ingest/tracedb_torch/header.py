@@ -149,7 +149,7 @@ class Header:
             "world_size": (distributed.get("world_size"), self.world_size),
             "deviceProperties": (devices, isinstance(devices, list) or None),
         }
-        yield from (name for name, (given, used) in found.items() if given is not None and used is None)
+        yield from (name for name, (given, used) in found.items() if used is None and given not in (None, "", []))
         items = devices if isinstance(devices, list) else []
         if len(self.devices) != len(items) or any(item["id"] is None for item in self.devices):
             yield "deviceProperties"
@@ -186,7 +186,7 @@ def header_of(trace: Trace, account: Account) -> Header:
 def _checked(fields: dict[str, Any], account: Account) -> Header:
     header = Header(fields)
     for name in header.unusable():
-        account.unreadable(name)
+        account.warned("header_field_unreadable", 1, "fields of the header that cannot be what they stand for", name)
     return header
 
 

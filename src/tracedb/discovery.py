@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -162,6 +163,9 @@ def _why_not(path: Path) -> str:
         return "not a regular file"
     try:
         with path.open("rb") as file:
-            return "no ingester recognises its content" if file.read(1) else NO_BYTES
+            start = file.read(4)
+        if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            return "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"
+        return "no ingester recognises its content" if start else NO_BYTES
     except OSError as error:
         return error.strerror or "unreadable"

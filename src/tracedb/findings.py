@@ -127,7 +127,21 @@ def _left_out(filters: Filters) -> str:
     return f" with {', '.join(said)}" if said else ""
 
 
+def _unread(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return which GPU work is in traces, but in no table; nothing where none is."""
+    count, names = _row(
+        connection,
+        """SELECT sum(i.count)::BIGINT, string_agg(DISTINCT i.name, ', ' ORDER BY i.name) FROM (
+               SELECT e.capture_id, e.count, split_part(e.code, ':', 2) AS name FROM main.ingest_issue AS e
+               WHERE e.code LIKE 'device_events_not_read:%') AS i
+           SEMI JOIN temp.selected_capture AS s ON s.capture_id = i.capture_id""",
+    )
+    return f"{_many(count, 'device event')} of a category that tracedb does not read ({names})" if count else ""
+
+
 def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
+    if unread := _unread(connection):
+        return f"no GPU activity that tracedb reads: {_many(scope.captures, 'capture')} with {unread}"
     graph_launches, launches = _row(
         connection,
         f"SELECT count(*) FILTER (e.name ILIKE '%GraphLaunch%'), count(*) FROM main.launch AS e {_SELECTED}",
@@ -166,6 +180,8 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += ranks.warnings(connection, scope)
     said += pooling.warnings(connection, report, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
+    if unread := _unread(connection):
+        said.append(f"{unread}: in the traces, but in no answer")
     if scope.rule:
         said += _without_rule(connection, scope) + membership.warnings(connection, scope.rule)
     if scope.filters.skip_warmup or scope.filters.step_range is not None:

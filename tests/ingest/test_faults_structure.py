@@ -206,7 +206,7 @@ class TestOddStructure:
         found = read(write(tmp_path / "x.json", events))
         assert len(found.kernels()) == 1
         assert found.capture["events_skipped"] == 4
-        assert found.issues['category_not_stored:it\'s "new"'] == 1
+        assert found.issues['device_events_not_read:it\'s "new"'] == 1
         assert found.issues["category_missing"] == 1
 
 

@@ -128,5 +128,5 @@ def test_what_is_said_of_them(fields: dict[str, Any], named: dict[str, int]) -> 
     account = Account()
     header_of(around(fields), account)
     assert {code: issue.parts for code, issue in account.issues.items()} == (
-        {"field_unreadable": named} if named else {}
+        {"header_field_unreadable": named} if named else {}
     )

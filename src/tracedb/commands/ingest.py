@@ -273,7 +273,7 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
                     detail(f"{outcome.path}: {code} ({count}): {text}")
             if item.kernels == 0 and not item.samples:
                 reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
-                warn(f"{outcome.path}: no kernels were captured ({reason})")
+                warn(f"{outcome.path}: no kernels were loaded ({reason})")
     loaded = sum(len(outcome.loaded) for outcome in outcomes)
     known = sum(outcome.is_known for outcome in outcomes)
     failed = [outcome for outcome in outcomes if outcome.error]
