@@ -33,6 +33,11 @@ class Account:
         self.is_repaired = self.is_repaired or count > 0
         self._add("warning", code, count, count, detail)
 
+    def mended(self, code: str, count: int, detail: str) -> None:
+        """Count events that are there without something that could not be read."""
+        self.is_repaired = self.is_repaired or count > 0
+        self._add("warning", code, count, 0, detail)
+
     def warned(self, code: str, count: int, detail: str) -> None:
         """Warn of something that no event is lost by."""
         self._add("warning", code, count, 0, detail)

@@ -20,7 +20,10 @@ DEVICE_TYPES = {
     "arch": pa.string(),
     "is_used": pa.bool_(),
 }
-LABEL = re.compile(r"(?:(agent|gpu|cpu)\s*)?(\d+)", re.IGNORECASE)
+LABEL = re.compile(r"(?:(agent|gpu|cpu)\s*)?(\d{1,20})", re.IGNORECASE | re.ASCII)
+HANDLE = 1 << 16
+"""A number from here on is the handle of an agent, of which agent_info says nothing."""
+MOST_GPUS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,14 @@ def ordinals(agents: Iterable[Agent]) -> dict[int, Agent]:
     return dict(enumerate(gpus))
 
 
-def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, int], list[str]]:
-    """Return which GPU each label of an agent means, and the labels for which this is a guess by their order.
+def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, int], list[str], list[str]]:
+    """Return which GPU each label of an agent means, the labels for which this is a guess, and the unknown ones.
 
     ``Agent 4`` is a logical node id, or under ``--agent-index=absolute`` a node id; a bare number is a node id; ``GPU
-    3`` is the place among the GPUs. A label that means a CPU is left out.
+    3`` is the place among the GPUs. A label that means a CPU is left out. Labels are guessed by their order where
+    agents are not known, or are meant by handle; one that agents are known of, but not this one, is unknown.
     """
+    unknown: list[str] = []
     found: dict[str, int] = {}
     open_labels: list[tuple[int, str]] = []
     known = {id(agent): number for number, agent in ordinals(agents).items()}
@@ -86,11 +91,11 @@ def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, i
     by_logical = {agent.logical_id: agent for agent in agents}
     by_node = {agent.node_id: agent for agent in agents}
     for label, match in parts.items():
-        if match is None:
-            open_labels.append((0, label))
-            continue
-        kind, number = (match[1] or "").lower(), int(match[2])
+        kind, number = ((match[1] or "").lower(), int(match[2])) if match else ("", 0)
         if kind == "cpu":
+            continue
+        if match is None or (kind and number >= MOST_GPUS):
+            unknown.append(label)
             continue
         if kind == "gpu":
             found[label] = number
@@ -98,32 +103,47 @@ def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, i
         first, second = (by_logical, by_node) if kind else (by_node, by_logical)
         table = first if wanted <= set(first) else second
         agent = table.get(number)
-        if agent is None:
+        if agent is None and agents and number < HANDLE:
+            unknown.append(label)
+        elif agent is None:
             open_labels.append((number, label))
         elif id(agent) in known:
             found[label] = known[id(agent)]
     free = [number for number in range(len(found) + len(open_labels)) if number not in found.values()]
     guessed = [label for _, label in sorted(open_labels)]
     found.update(zip(guessed, free, strict=False))
-    return found, guessed
+    return found, guessed, sorted(unknown)
 
 
-def devices(agents: Iterable[Agent], used: Iterable[int]) -> pa.Table:
-    """Return the rows of ``device``: the GPUs that the process could see, and those that it used."""
+def devices(agents: Iterable[Agent], used: Iterable[int], vendor: str | None) -> pa.Table:
+    """Return the rows of ``device``: the GPUs that the process could see, and those that it used.
+
+    ``vendor``: of GPUs whose own is not recorded.
+    """
     known = ordinals(agents)
     busy = set(used)
-    rows = [_device(number, known.get(number), number in busy) for number in sorted({*known, *busy})]
+    rows = [_device(number, known.get(number), number in busy, vendor) for number in sorted({*known, *busy})]
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in DEVICE_TYPES.items()})
 
 
-def _device(number: int, agent: Agent | None, is_used: bool) -> dict[str, Any]:
+def _vendor(text: str) -> str:
+    """Return a vendor as tracedb calls it."""
+    return "AMD" if re.search(r"\bAMD\b|Advanced Micro Devices", text) else text
+
+
+def _positive(value: Any, bits: int) -> int | None:
+    """Return a number as recorded, of so many bits; None for 0 and for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << bits else None
+
+
+def _device(number: int, agent: Agent | None, is_used: bool, vendor: str | None) -> dict[str, Any]:
     return {
         "device_id": number,
-        "vendor": "AMD",
+        "vendor": _vendor(agent.vendor) if agent and agent.vendor else vendor,
         "name": agent.product if agent else None,
-        "sm_count": agent.cu_count if agent else None,
-        "max_clock_mhz": agent.clock_mhz if agent else None,
-        "memory_bytes": agent.memory_bytes if agent else None,
+        "sm_count": _positive(agent.cu_count, 31) if agent else None,
+        "max_clock_mhz": _positive(agent.clock_mhz, 31) if agent else None,
+        "memory_bytes": _positive(agent.memory_bytes, 63) if agent else None,
         "uuid": agent.uuid if agent else None,
         "arch": agent.name if agent else None,
         "is_used": is_used,

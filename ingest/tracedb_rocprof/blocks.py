@@ -6,11 +6,13 @@ By the compiled parser where there is nothing odd, by Arrow's where quotes stand
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
+from math import nan
 from queue import Empty, Queue
 from threading import Event, Thread
 from typing import BinaryIO, cast
@@ -20,6 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from tracedb_rocprof import native
+from tracedb_rocprof.gather import BAD
 from tracedb_rocprof.headers import Header
 from tracedb_rocprof.records import Reader, unquoted
 
@@ -27,6 +30,8 @@ BLOCK_BYTES = 4 << 20
 QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
 VALUE = "counter_value"
 LARGEST = 1 << 63
+OUTSIDE = re.compile(rb'"[^"]*"')
+WHOLE = re.compile(r"[-+]?\d{1,40}", re.ASCII)
 MOST_LINES_BACK = 1_000
 ROOM_FOR_REST = 1 << 16
 """For what follows the last whole record of the block before, if it is no longer."""
@@ -40,10 +45,14 @@ class Block:
     rows: int
     unreadable: int = 0
     example: str = ""
+    fields: int = 0
+    """How many fields the first of them has."""
     ends_unreadable: bool = False
     """Whether its last line is one of them, and has no end."""
     is_undecided: bool = False
     """Whether what its texts hold between their quotes is as written, quotes inside included."""
+    is_plain: bool = False
+    """Whether no number is negative."""
 
 
 class Parser:
@@ -71,7 +80,7 @@ class Parser:
     def parse(self, block: bytes | memoryview) -> Block:
         """Return the columns of a block; nothing is raised over what cannot be read."""
         if self._plain and (made := self._plain.parse(block)):
-            return Block(made[1], made[0])
+            return Block(made[1], made[0], is_plain=True)
         data = bytes(block)
         lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
         is_plain = self._is_plain(data, lines)
@@ -116,8 +125,9 @@ class Parser:
                 columns[name] = pa.array(map(_number, texts), pa.int64())
         rows = len(found.columns[0])
         example = found.unreadable[0][:80].decode("utf-8", errors="replace").strip() if found.unreadable else ""
+        fields = OUTSIDE.sub(b"", found.unreadable[0]).count(b",") + 1 if found.unreadable else 0
         is_open = bool(found.unreadable) and data.endswith(found.unreadable[-1]) and not data.endswith(b"\n")
-        return Block(columns, rows, len(found.unreadable), example, is_open, is_undecided=True)
+        return Block(columns, rows, len(found.unreadable), example, fields, is_open, is_undecided=True)
 
 
 def _count(data: bytes, letter: int) -> int:
@@ -134,18 +144,20 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _number(text: str) -> int | None:
-    try:
-        value = int(text)
-    except ValueError:
+    """Return a whole number of 64 bits; None for an empty field, ``BAD`` for anything else."""
+    text = text.strip()
+    if not text:
         return None
-    return value if -LARGEST <= value < LARGEST else None
+    value = int(text) if WHOLE.fullmatch(text) else BAD
+    return value if -LARGEST < value < LARGEST else BAD
 
 
 def _decimal(text: str) -> float | None:
+    """Return a number; None for an empty field, NaN for anything else."""
     try:
-        return float(text)
+        return float(text) if text else None
     except ValueError:
-        return None
+        return nan
 
 
 def _is_clean(data: bytes) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tracedb.errors import ReadError
 from tracedb_rocprof import headers, straight
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import agent_of
@@ -18,7 +21,8 @@ from tracedb_rocprof.blocks import Block, Parser, parsed
 from tracedb_rocprof.gather import NONE, Gathered, Numbers
 from tracedb_rocprof.headers import Header, header_of
 from tracedb_rocprof.packed import opened
-from tracedb_rocprof.recording import Place, Recording
+from tracedb_rocprof.processes import Processes
+from tracedb_rocprof.recording import Recording
 from tracedb_rocprof.stage import Stage, numbers
 
 ORDER = (headers.AGENT, headers.CALL, headers.KERNEL, headers.LEGACY, headers.COUNTER, headers.COPY)
@@ -29,6 +33,10 @@ LEFT_ASIDE = {
 }
 AHEAD = 24
 """Blocks parsed while kernels that go straight are written."""
+NEEDED = (headers.KERNEL, headers.LEGACY, headers.COUNTER)
+"""Files that a set is nothing without."""
+TIMES = "Start_Timestamp and End_Timestamp"
+MOST_NAMES, MOST_SAID = 30, 400
 MARK, RANGE = "mark", "push_pop"
 
 
@@ -50,6 +58,7 @@ class SetReader:
             headers.CALL: self._calls,
         }
         self.found = Recording(metadata={"format": "csv"})
+        self._processes = Processes(stage, self.found.places)
 
     def read(self, files: Sequence[Path]) -> Iterator[Gathered]:
         """Read the files, the kernels' before those that are joined to them; yields kernels that go straight."""
@@ -69,18 +78,34 @@ class SetReader:
             else:
                 yield from self._events(path, header)
         yield from self._stage.straight(is_last=True)
+        self._processes.part()
 
     def _header(self, path: Path) -> Header | None:
         with opened(path) as file:
-            header = header_of(file.readline(LONGEST_HEADER))
-        if header is None:
+            line = file.readline(LONGEST_HEADER)
+        header = header_of(line)
+        if header is None and line.strip():
             self._progress(path.stat().st_size)
+            self._unknown_header(path, line)
         return header
+
+    def _unknown_header(self, path: Path, line: bytes) -> None:
+        """Refuse kernels or counters under a header that is not known; warn of other files."""
+        names = headers.names_of(line)
+        said = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+        is_needed = re.search(r"kernel_trace|counter_collection", path.name, re.IGNORECASE)
+        wanted = "Counter_Name, Counter_Value and Dispatch_Id" if "counter" in path.name.lower() else TIMES
+        if is_needed:
+            raise ReadError(
+                f"{path.name} has the columns {said[:MOST_SAID]}; expected Kernel_Name, {wanted}, as rocprofv3 "
+                "writes them"
+            )
+        self._stage.account.warned("header_unknown", 1, f"{path.name} is not read; its columns are {said[:MOST_SAID]}")
 
     def _events(self, path: Path, header: Header) -> Iterator[Gathered]:
         """Read a file of events in blocks."""
         parser = Parser(header)
-        unreadable, example, is_last = 0, "", False
+        unreadable, rows, example, fields, is_last = 0, 0, "", 0, False
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
             file.readline(LONGEST_HEADER)
@@ -90,8 +115,9 @@ class SetReader:
                     self._left_aside(header.domain, block.rows)
                 elif block.rows:
                     self._made[header.domain](header, block)
+                rows += block.rows
                 unreadable += block.unreadable
-                example = example or block.example
+                example, fields = example or block.example, fields or block.fields
                 is_last = block.ends_unreadable
                 yield from self._stage.straight()
         self._stage.texts.settle(self._stage.account)
@@ -102,30 +128,25 @@ class SetReader:
             self.found.is_cut = True
             unreadable -= 1
             self._stage.account.lost("event_cut", 1, f"{path.name} ends inside a line")
-        self._stage.account.lost("line_unreadable", unreadable, f"lines of {path.name} that are no record: {example}")
+        columns = len(header.columns)
+        counted = f"the header has {columns} columns, the first has {fields} fields: " if fields != columns else ""
+        if unreadable and not rows and header.domain in NEEDED:
+            raise ReadError(f"{path.name}: none of its {unreadable:,} lines is a record; {counted}{example}")
+        self._stage.account.lost(
+            "line_unreadable", unreadable, f"lines of {path.name} that are no record: {counted}{example}"
+        )
 
     def _left_aside(self, domain: str, rows: int) -> None:
         code, detail = LEFT_ASIDE[domain]
         self._stage.events_read += rows
         self._stage.account.left_aside(code, rows, detail)
 
-    def _process(self, block: Block) -> Numbers:
-        """Return the number of the process of each row; a file without Guid is of one process."""
-        if "guid" in block.columns:
-            return self._stage.processes.of(block.columns["guid"])
-        return np.full(block.rows, self._stage.processes.number(""), np.int64)
-
-    def _common(self, block: Block, text: str) -> dict[str, Any]:
-        correlation = numbers(block.columns.get("correlation_id"), block.rows)
-        process = self._process(block)
-        if "process_id" in block.columns:
-            pids = numbers(block.columns["process_id"], block.rows)
-            for proc in np.unique(process).tolist():
-                self.found.places.setdefault(proc, Place(int(pids[process == proc][0])))
+    def _common(self, table: str, block: Block, text: str) -> dict[str, Any]:
+        correlation = {"correlation": block.columns["correlation_id"]} if "correlation_id" in block.columns else {}
         return {
-            "proc": process,
+            "proc": self._processes.of(table, block),
             "name": self._stage.texts.of(block.columns[text], block.is_undecided),
-            "correlation": np.where(correlation == 0, NONE, correlation),  # 0: the call was not traced
+            **correlation,
         }
 
     def _agent(self, block: Block, column: str = "agent_id") -> Numbers:
@@ -138,7 +159,7 @@ class SetReader:
         return self._stage.agents.of(values)
 
     def _kernels(self, header: Header, block: Block) -> None:
-        columns = self._common(block, "kernel_name")
+        columns = self._common("kernel", block, "kernel_name")
         columns["agent"] = self._agent(block)
         for target, source in KERNEL_COLUMNS.items():
             if source in block.columns:
@@ -150,7 +171,7 @@ class SetReader:
         self._put("kernel", block, columns)
 
     def _counters(self, header: Header, block: Block) -> None:
-        columns = self._common(block, "kernel_name")
+        columns = self._common("counter", block, "kernel_name")
         columns["agent"] = self._agent(block)
         columns["dispatch"] = block.columns["dispatch_id"]
         for target in ("queue", "vgprs", "static_bytes"):
@@ -161,7 +182,7 @@ class SetReader:
         self._put("counter", block, columns)
 
     def _copies(self, header: Header, block: Block) -> None:
-        columns = self._common(block, "direction")
+        columns = self._common("copy", block, "direction")
         columns["source"] = self._agent(block, "source_agent_id")
         columns["target"] = self._agent(block, "destination_agent_id")
         if "stream_id" in block.columns:
@@ -173,7 +194,7 @@ class SetReader:
         domains = block.columns["domain"]
         names = domains.dictionary.to_pylist()
         which = np.array([_kind_of_call(name) for name in names], np.int8)[domains.indices.to_numpy()]
-        columns = self._common(block, "function")
+        columns = self._common("call", block, "function")
         columns["tid"] = numbers(block.columns.get("thread_id"), block.rows)
         columns["pid"] = numbers(block.columns.get("process_id"), block.rows)
         start, end = _times(block)
@@ -184,13 +205,15 @@ class SetReader:
             mine = which == wanted
             if not mine.any():
                 continue
-            chosen = {name: values[mine] for name, values in columns.items()}
+            chosen = {name: _chosen(values, mine) for name, values in columns.items()}
             if table == "marker":
                 chosen["style"] = np.where(start[mine] == end[mine], MARK, RANGE)
             self._stage.put(table, int(mine.sum()), chosen, start[mine], end[mine])
 
     def _put(self, table: str, block: Block, columns: dict[str, Any]) -> None:
-        self._stage.put(table, block.rows, columns, *_times(block), is_settled=not block.is_undecided)
+        self._stage.put(
+            table, block.rows, columns, *_times(block), is_settled=not block.is_undecided, is_plain=block.is_plain
+        )
 
     def _agents(self, path: Path) -> None:
         for row in self._rows(path):
@@ -228,6 +251,7 @@ KERNEL_COLUMNS = {
     "queue": "queue_id",
     "stream": "stream_id",
     "dispatch": "dispatch_id",
+    "replay": "replay_pass",
     "graph": "graph_exec_id",
     "graph_node": "graph_node_id",
     "vgprs": "vgpr_count",
@@ -241,6 +265,10 @@ def _kind_of_call(domain: str) -> int:
     if not domain.startswith("MARKER"):
         return CALLS
     return MARKERS if domain in ("MARKER_CORE_API", "MARKER_CORE_RANGE_API") else CONTROLS
+
+
+def _chosen(values: Any, mask: npt.NDArray[np.bool_]) -> Any:
+    return values.filter(pa.array(mask)) if isinstance(values, pa.Array) else values[mask]
 
 
 def _times(block: Block) -> tuple[Numbers, Numbers]:

@@ -14,8 +14,11 @@ import numpy.typing as npt
 from tracedb.schema import ROW_GROUP
 
 Numbers = npt.NDArray[np.int64]
-NONE = np.iinfo(np.int64).min
+LARGEST = int(np.iinfo(np.int64).max)
+NONE = int(np.iinfo(np.int64).min)
 """Stands for a value that is not there."""
+BAD = NONE + 1
+"""Stands for one that is there and cannot be read; ``Stage.put`` accounts for it."""
 ROWS = 4 * ROW_GROUP
 """So many rows are handed on at once: cores then write whole row groups side by side, and none is left broken."""
 

@@ -58,7 +58,7 @@ _TEXTS = frozenset(("kind", "agent_id", "source_agent_id", "destination_agent_id
 _USED = {
     KERNEL: "kernel_name start_timestamp end_timestamp agent_id queue_id stream_id dispatch_id correlation_id "
     "process_id guid group_segment_size lds_block_size vgpr_count graph_exec_id graph_node_id workgroup_size_x "
-    "workgroup_size_y workgroup_size_z grid_size_x grid_size_y grid_size_z",
+    "workgroup_size_y workgroup_size_z grid_size_x grid_size_y grid_size_z replay_pass",
     COUNTER: "kernel_name start_timestamp end_timestamp agent_id queue_id dispatch_id correlation_id process_id guid "
     "lds_block_size vgpr_count counter_name counter_value",
     COPY: "direction source_agent_id destination_agent_id stream_id correlation_id start_timestamp end_timestamp guid",
@@ -102,6 +102,11 @@ class Header:
     def has(self, column: str) -> bool:
         """Whether the file has the column."""
         return column in self.columns
+
+
+def names_of(line: bytes) -> list[str]:
+    """Return what a first line calls its columns."""
+    return [name.strip().strip('"') for name in line.decode("utf-8-sig", errors="replace").strip("\r\n").split(",")]
 
 
 def header_of(line: bytes) -> Header | None:

@@ -1,7 +1,8 @@
 """A JSON document read forward in bounded memory: what is wanted is decoded, large arrays of objects in batches.
 
 Values are found by their braces, and batches end where the next object of an array begins as the first one does; that
-a guess is wrong shows when the batch is decoded, and then its objects are told apart one by one.
+a guess is wrong shows when the batch is decoded, and then its objects are told apart one by one. An object with a value
+of another kind than expected is read without it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 
 from tracedb.errors import ReadError
+from tracedb_rocprof.account import Account
+from tracedb_rocprof.mending import Mender
 
 CHUNK = 1 << 20
 SPACE = b" \t\r\n"
@@ -33,10 +36,13 @@ class CutShort(Exception):
 class JsonStream:
     """A position in a document."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, account: Account) -> None:
         self._file = file
+        self._account = account
         self._data = b""
         self._at = 0
+        self.unreadable = 0
+        """Items of arrays left out so far, since they are no objects or no JSON."""
 
     def _more(self) -> None:
         """Read on; what lies behind is dropped. Raises ``CutShort`` at the end of the file."""
@@ -68,7 +74,9 @@ class JsonStream:
         """Yield the keys of the object that begins here; each value must be read before the next key is asked for."""
         self.take(b"{")
         while self.peek() != b"}":
-            key: str = msgspec.json.decode(self.value())
+            if self.peek() != b'"':
+                raise ReadError(f"not valid JSON: {self.value()[:40].decode(errors='replace')} where a key is expected")
+            key = _text(self.value())
             self.take(b":")
             self.peek()
             yield key
@@ -93,8 +101,20 @@ class JsonStream:
         return text
 
     def decoded(self, kind: type[T]) -> T:
-        """Return the value that begins here. Raises ``ReadError`` where it is another kind of thing."""
-        return _decoded(self.value(), kind)
+        """Return the value that begins here, without what cannot be read of it."""
+        found = self._mended(self.value(), kind)
+        if found is None:
+            self._account.mended("header_unreadable", 1, f"{kind.__name__.lower()} is no object; left out")
+        return kind() if found is None else found
+
+    def holds(self, opening: bytes, what: str) -> bool:
+        """Whether a list or an object begins here; else step over what does, which is a fault unless it is null."""
+        if self.peek() == opening:
+            return True
+        if self.value() != b"null":
+            noun = "list" if opening == b"[" else "object"
+            self._account.mended("header_unreadable", 1, f"{what} is no {noun}; left out")
+        return False
 
     def skip(self) -> None:
         """Step over the value that begins here, in bounded memory if it is an array of objects."""
@@ -124,7 +144,7 @@ class JsonStream:
             place = self._at + done
 
     def batches(self, kind: type[T]) -> Iterator[list[T]]:
-        """Yield the items of the array that begins here, decoded, in batches."""
+        """Yield the items of the array that begins here, decoded, in batches, without those that are no objects."""
         self.take(b"[")
         separator: re.Pattern[bytes] | None = None
         while self.peek() != b"]":
@@ -149,13 +169,33 @@ class JsonStream:
                 return found
             except msgspec.DecodeError:
                 pass
-        item = _decoded(self._data[self._at : end], kind)
+        item = self._mended(self._data[self._at : end], kind)
         self._at = end
-        return [item]
+        self.unreadable += item is None
+        return [] if item is None else [item]
+
+    def _mended(self, text: bytes, kind: type[T]) -> T | None:
+        """Return a value; None where it is no JSON, or another kind of thing as a whole."""
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if kind is msgspec.Raw:  # nothing of it is looked at
+                return cast(T, msgspec.Raw(text))
+        try:
+            found = msgspec.json.decode(text.decode(errors="replace"))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        mender = Mender()
+        made: T = mender.record(found, kind)
+        for name in mender.faults:
+            self._account.mended("field_unreadable", 1, f"{name} of another kind; left empty")
+        return made
 
 
-def _decoded(text: bytes, kind: type[T]) -> T:
+def _text(value: bytes) -> str:
     try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as error:
-        raise ReadError(f"not the JSON that rocprofv3 writes: {error}") from error
+        return str(msgspec.json.decode(value))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReadError(f"not valid JSON: the key {value[:40].decode(errors='replace')}") from error

@@ -37,8 +37,27 @@ def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
     return [proc for (proc,) in connection.execute(f"SELECT proc FROM ({union}) ORDER BY proc").fetchall()]
 
 
+def _replays(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
+    """Keep the first pass of dispatches that were replayed for more counters; these are no plain calls."""
+    connection.execute(
+        """CREATE OR REPLACE TEMP TABLE link_replayed AS
+        SELECT proc, dispatch, min(replay) AS first_pass FROM staged_kernel
+        WHERE replay IS NOT NULL AND dispatch IS NOT NULL GROUP BY proc, dispatch HAVING max(replay) > 0"""
+    )
+    ((before,),) = connection.execute("SELECT count(*) FROM staged_kernel").fetchall()
+    connection.execute(
+        """DELETE FROM staged_kernel AS k USING link_replayed AS r
+        WHERE k.proc = r.proc AND k.dispatch = r.dispatch AND k.replay > r.first_pass"""
+    )
+    ((after,),) = connection.execute("SELECT count(*) FROM staged_kernel").fetchall()
+    account.left_aside(
+        "replay_passes", before - after, "further passes over a dispatch for its counters; the first is kept"
+    )
+
+
 def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> int:
     """Join counters to dispatches; returns how many dispatches only the counters tell of, which become kernels."""
+    _replays(connection, account)
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE link_counter AS
         SELECT proc, dispatch, counter, arg_min(value, event_id) AS value, count(*) AS times
@@ -103,14 +122,18 @@ SELECT
     g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, g.graph AS graph_id,
     g.graph_node AS graph_node_id, {GRID}, {BLOCK}, g.vgprs AS registers_per_thread,
     g.static_bytes::BIGINT AS static_shared_bytes, g.shared_bytes::BIGINT AS shared_bytes, c.launch_id,
-    coalesce(m.event_id IS NOT NULL, false) AS is_counted
+    m.dispatch IS NOT NULL AS is_counted
 FROM (
     SELECT g.*, d.device_id FROM staged_kernel AS g LEFT JOIN link_device AS d ON d.agent = g.agent
     WHERE g.proc = {{proc}} {{order}}
 ) AS g
 LEFT JOIN staged_text AS t ON t.id = g.name
 LEFT JOIN link_call AS c ON c.correlation = g.correlation
-LEFT JOIN (SELECT event_id FROM link_dispatch WHERE proc = {{proc}} AND NOT is_kernel) AS m ON m.event_id = g.event_id
+LEFT JOIN (
+    SELECT dispatch FROM link_dispatch WHERE proc = {{proc}} AND NOT is_kernel
+    UNION
+    SELECT dispatch FROM link_replayed WHERE proc = {{proc}}
+) AS m ON m.dispatch = g.dispatch
 """
 COUNTED = """
 SELECT

@@ -19,7 +19,7 @@ from tracedb import compiled
 from tracedb_rocprof.headers import Header
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_csv.so"
-INTERFACE = 1
+INTERFACE = 2
 SKIPPED, NUMBER, TEXT = range(3)
 PLAIN, NO_MEMORY = 1, -1
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p

@@ -1,7 +1,11 @@
-"""Files that may be compressed, opened as if they were not. A damaged stream ends where the damage begins."""
+"""Files that may be compressed or UTF-16, opened as if they were plain UTF-8.
+
+A damaged stream ends where the damage begins.
+"""
 
 from __future__ import annotations
 
+import codecs
 import io
 import shutil
 import zlib
@@ -55,16 +59,42 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
 
+class _Recoded(io.RawIOBase):
+    """UTF-16 as UTF-8; what is no UTF-16 is replaced."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        self._ready = b""
+        self._is_over = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._is_over:
+            data = self._stream.read(PIECE)
+            self._is_over = not data
+            self._ready = self._decoder.decode(data, self._is_over).encode()
+        taken = min(len(buffer), len(self._ready))
+        buffer[:taken] = self._ready[:taken]
+        self._ready = self._ready[taken:]
+        return taken
+
+
 @contextmanager
 def opened(
     path: Path, progress: Callable[[int], None] = lambda done: None, damages: list[str] | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a plain, gzip or zstd file for reading; what is wrong with its stream is added to ``damages``."""
+    """Open a plain, gzip or zstd file for reading; what is wrong with its stream is added to ``damages``.
+
+    A byte order mark is passed over; that of UTF-16 makes the bytes UTF-8.
+    """
     with path.open("rb", buffering=0) as raw:
         magic = raw.read(4)
         raw.seek(0)
         counted = cast(BinaryIO, io.BufferedReader(_Counted(raw, progress), BUFFER))
-        yield _unpacked(counted, magic, [] if damages is None else damages)
+        yield _recoded(_unpacked(counted, magic, [] if damages is None else damages))
 
 
 @contextmanager
@@ -80,6 +110,15 @@ def on_disk(path: Path) -> Iterator[Path]:
         with opened(path) as packed, copy.open("wb") as out:
             shutil.copyfileobj(packed, out, BUFFER)
         yield copy
+
+
+def _recoded(file: BinaryIO) -> BinaryIO:
+    first = cast(io.BufferedReader, file).peek(4)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return cast(BinaryIO, io.BufferedReader(_Recoded(file), BUFFER))
+    if first.startswith(codecs.BOM_UTF8):
+        file.read(len(codecs.BOM_UTF8))
+    return file
 
 
 def _unpacked(file: BinaryIO, magic: bytes, damages: list[str]) -> BinaryIO:

@@ -19,12 +19,19 @@ class Place:
     rank: int | None = None
     world_size: int | None = None
 
+    def __post_init__(self) -> None:
+        """Take no process id that is none."""
+        if self.pid is not None and not 0 <= self.pid < 1 << 63:
+            self.pid = None
+
 
 @dataclass
 class Recording:
     """What was read from the files of a capture, besides what was staged."""
 
     source: str = "rocprofv3"
+    vendor: str | None = "AMD"
+    """Vendor of GPUs where their own is not recorded: ROCm's tools see those of AMD only."""
     tool_version: str | None = None
     agents: dict[str, list[Agent]] = field(default_factory=dict)
     """Agents by what tells processes apart; those under the empty text are of all."""

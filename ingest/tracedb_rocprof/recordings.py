@@ -29,6 +29,10 @@ NAME = re.compile(
     r"\.(?:csv|json|db)(?:\.gz|\.zst)?",
     re.IGNORECASE,
 )
+TRACE_NAME = re.compile(
+    rf"(?:.*_)?(?:(?:{DOMAINS})_trace|counter_collection(?:_trace)?)\.csv(?:\.gz|\.zst)?", re.IGNORECASE
+)
+"""What no other tool calls a file: its header must be one that is known."""
 ENDING = re.compile(r"(?:\.(?:csv|json|db|rpd|gz|zst))+$", re.IGNORECASE)
 NUMBERED = re.compile(r"(?P<words>.*?)(?P<number>\d+)")
 RANK_WORDS = re.compile(r"(?i)procid|proc_id|mpi|slurm")
@@ -69,7 +73,7 @@ def kind_of(path: Path) -> str | None:
         return JSON
     header = headers.header_of(head.partition(b"\n")[0])
     if header is None:
-        return None
+        return CSV if TRACE_NAME.fullmatch(path.name) else None
     return {headers.STATS: STATS, headers.LEGACY: LEGACY_CSV}.get(header.domain, CSV)
 
 

@@ -16,6 +16,7 @@ SIMPLE = rb'(?:"[^"\r\n]*"|[^",\r\n]*)'
 NUMBER = rb'(?:"[-+.\dA-Fa-fx]*"|[-+.\dA-Fa-fx]*)'
 LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'  # FREE rows of memory_allocation_trace hold one as their agent
 END = rb"\r?(?:\n|\Z)"
+TIMES = frozenset(("start_timestamp", "end_timestamp"))
 LONGEST_LINES = 1_000
 """A record of more lines than these is none."""
 
@@ -37,13 +38,16 @@ class Reader:
         tail = b"".join(b"(,%s)" % _pattern(header, name) for name in header.columns[at + 1 :]) + END
         self._strict = re.compile(head + rb'("(?:[^"]++|"")*+"|[^",\r\n]*)' + tail)
         self._anchored = re.compile(head + b"(.*)" + tail, re.DOTALL)
+        self._lenient = _lenient(header)
         wanted = header.used
         self._places = [header.columns.index(name) for name in wanted]
         self._text_at = at
 
     def is_whole(self, line: bytes) -> bool:
         """Whether a line, its end included, is a record by itself."""
-        return self._anchored.fullmatch(line) is not None
+        return self._anchored.fullmatch(line) is not None or (
+            self._lenient is not None and self._lenient.fullmatch(line) is not None
+        )
 
     def read(self, block: bytes) -> Records:
         """Return the records of a block, which begins with one and ends with one."""
@@ -64,6 +68,10 @@ class Reader:
     def _anchor(self, block: bytes, position: int, found: Records) -> int:
         """Read the record at a position, which may go over several lines; returns where the next one begins."""
         end = position
+        match = self._lenient.match(block, position) if self._lenient else None
+        if match is not None:
+            self._take(match.groups(), found)
+            return match.end()
         for number, line in enumerate(_lines(block, position)):
             if number and (number > LONGEST_LINES or self.is_whole(line)):
                 break
@@ -84,6 +92,17 @@ class Reader:
             elif place > self._text_at:
                 value = value[1:]
             values.append(value)
+
+
+def _lenient(header: Header) -> re.Pattern[bytes] | None:
+    """Return what a line with the right number of fields looks like if but its times must be numbers."""
+    if not TIMES.issubset(header.columns):
+        return None
+    at = header.text_at
+    fields = [_pattern(header, name) if name in TIMES else SIMPLE for name in header.columns]
+    head = b"".join(b"(%s,)" % field for field in fields[:at])
+    tail = b"".join(b"(,%s)" % field for field in fields[at + 1 :]) + END
+    return re.compile(head + rb'("(?:[^"\r\n]++|"")*+"|[^",\r\n]*)' + tail)
 
 
 def _pattern(header: Header, column: str) -> bytes:

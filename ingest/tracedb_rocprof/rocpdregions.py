@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracedb_rocprof.gather import NONE
 from tracedb_rocprof.rocpdpart import Part, mapped, object_of
 from tracedb_rocprof.sqlitefile import NUMBER, TEXT, quoted
 from tracedb_rocprof.stage import numbers
 
 CALLS = re.compile(r"(?:HIP|HSA|RCCL|ROCDECODE|ROCJPEG)_")
+SYSTEMS_CALLS = re.compile(r"ROCM_(?:HIP|HSA|RCCL|ROCDECODE|ROCJPEG)_API")
+SYSTEMS_MARKERS = "ROCM_MARKER_API"
 MARKERS = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API")
 STYLES = {"roctxMarkA": "mark", "roctxProcessRangeA": "start_end", "roctxRangeStartA": "start_end"}
 CALL, MARKER, CONTROL, OTHER = range(4)
@@ -26,7 +29,8 @@ class RegionReader:
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._threads = dict(part.file.rows(part.table("info_thread"), ("id", "tid")))
+        rows = part.file.rows(part.table("info_thread"), {"id": int, "tid": int})
+        self._threads = {number: NONE if tid is None else tid for number, tid in rows}
 
     def regions(self) -> None:
         """Stage API calls, and the ranges and marks of roctx and others, told by the category of their event."""
@@ -37,9 +41,11 @@ class RegionReader:
         source, columns = self._part.events("region", "r", {**names, "category": category})
         kinds = {number: _kind_of(text) for number, text in self._part.strings.items()}
         other: Counter[str] = Counter()
+        read = 0
         for batch in self._part.file.batches((source, columns)):
             which = mapped(batch["category"], lambda number: kinds.get(number, CALL), CALL)
             self._spans("call", batch, which == CALL)
+            read += int((which != MARKER).sum())
             for wanted in (CONTROL, OTHER):
                 found = batch["category"].filter(pa.array(which == wanted)).to_pylist()
                 other.update(self._part.strings.get(number, "?") for number in found)
@@ -48,7 +54,9 @@ class RegionReader:
             message = ("message", self._part.column("event", "e", "extdata"), TEXT)
             where = f"{source} WHERE {category} IN ({', '.join(map(str, marks))})"
             for batch in self._part.file.batches((where, [*columns, message])):
+                read += len(batch["start"])
                 self._markers(batch)
+        self._part.held("region", read)
         self._categories(other)
 
     def _spans(self, table: str, batch: Mapping[str, pa.Array], mask: npt.NDArray[np.bool_], **more: Any) -> None:
@@ -56,8 +64,8 @@ class RegionReader:
             return
         mine = {name: column.filter(pa.array(mask)) for name, column in batch.items()}
         made = {
-            "tid": mapped(mine["tid"], lambda number: self._threads.get(number, number)),
-            "pid": mapped(mine["pid"], lambda number: self._part.pids.get(number, number)),
+            "tid": mapped(mine["tid"], lambda number: self._threads.get(number, NONE if self._threads else number)),
+            "pid": mapped(mine["pid"], lambda number: self._part.pids.get(number, NONE if self._part.pids else number)),
             "name": mapped(mine["name"], self._part.string),
         }
         self._part.put(table, mine, {**made, **more})
@@ -80,12 +88,12 @@ class RegionReader:
         """Stage marks, which are samples of a roctx category; other samples are left aside."""
         if not (self._part.has("sample") and self._part.has("event") and self._part.has("track")):
             return
-        marks = [number for number, text in self._part.strings.items() if text in MARKERS]
+        marks = [number for number, text in self._part.strings.items() if _kind_of(text) == MARKER]
         among = f"e.category_id IN ({', '.join(map(str, marks)) or 'NULL'})"
         source = (
             f"{quoted(self._part.table('sample'))} AS s "
             f"JOIN {quoted(self._part.table('event'))} AS e ON e.id = s.event_id "
-            f"JOIN {quoted(self._part.table('track'))} AS t ON t.id = s.track_id WHERE {among}"
+            f"LEFT JOIN {quoted(self._part.table('track'))} AS t ON t.id = s.track_id WHERE {among}"
         )
         columns = [("pid", "t.pid", NUMBER), ("start", "s.timestamp", NUMBER), ("end", "s.timestamp", NUMBER)]
         columns += [("stack", "NULL", NUMBER), ("tid", "t.tid", NUMBER), ("name", "NULL", NUMBER)]
@@ -110,8 +118,12 @@ class RegionReader:
 
 
 def _kind_of(category: str) -> int:
-    if CALLS.match(category):
+    """Return what regions of a category are; rocprofiler-systems writes ``rocm_hip_api`` for ``HIP_RUNTIME_API``."""
+    word = category.upper()
+    if CALLS.match(word) or SYSTEMS_CALLS.fullmatch(word):
         return CALL
-    if category.startswith("MARKER_"):
-        return MARKER if category in MARKERS else CONTROL
+    if word == SYSTEMS_MARKERS:
+        return MARKER
+    if word.startswith("MARKER_"):
+        return MARKER if word in MARKERS else CONTROL
     return OTHER

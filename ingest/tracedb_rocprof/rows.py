@@ -43,6 +43,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         checks.compare(scratch, account, file, said)
     others = [path.name for path in capture.duplicates]
     account.noted("duplicate_recording", len(others), f"of the same process, left aside: {', '.join(others)}")
+    checks.unknown_names(scratch, account, stage.texts.unknown)
     made = link.prepare(scratch, account)
     found = link.processes(scratch) or [stage.processes.number("")]
     if len(found) > 1:
@@ -93,17 +94,20 @@ def _process(
     agents = recording.agents_of(stage.processes.text(proc))
     names = {number: stage.agents.text(number) for number in range(1, stage.agents.count + 1)}
     numbers = [agent for (agent,) in scratch.execute(link.GPU_AGENTS, {"proc": proc}).fetchall() if agent in names]
-    found, guessed = gpus_of([names[number] for number in numbers], agents)
+    found, guessed, unknown = gpus_of([names[number] for number in numbers], agents)
     straight.check(found)
     if guessed:
         said = ", ".join(f"{label} = device {found[label]}" for label in guessed)
         why = "without agent_info" if not agents else "not in agent_info"
         account.noted("device_guessed", len(guessed), f"agents numbered in their order, {why}: {said}")
+    checks.unknown_agents(
+        scratch, account, proc, {number: names[number] for number in numbers if names[number] in unknown}, straight
+    )
     link.use(scratch, proc, {number: found[names[number]] for number in numbers if names[number] in found})
     is_sorted = stage.order.is_kept and len(stage.order.agents) < 2
     yield from link.rows(scratch, proc, part, is_sorted)
     used = {found[names[number]] for number in numbers if names[number] in found}
-    yield Rows("device", devices(agents, used), part)
+    yield Rows("device", devices(agents, used, recording.vendor), part)
 
 
 def _count(scratch: duckdb.DuckDBPyConnection, table: str, proc: int) -> int:

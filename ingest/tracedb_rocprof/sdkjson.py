@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from tracedb_rocprof.agents import Agent
-from tracedb_rocprof.gather import NONE, Numbers
+from tracedb.errors import ReadError
+from tracedb_rocprof.agents import MOST_GPUS, Agent
+from tracedb_rocprof.gather import BAD, LARGEST, NONE, Numbers
 from tracedb_rocprof.jsonstream import CutShort, JsonStream
 from tracedb_rocprof.packed import opened
 from tracedb_rocprof.recording import Place, Recording
@@ -57,16 +58,19 @@ class JsonReader:
         """Read the document; of one that is cut, what is whole. Raises ``ReadError`` where it is something else."""
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
-            stream = JsonStream(file)
+            stream = JsonStream(file, self._stage.account)
             try:
                 for key in stream.members():
                     if key != TOP:
                         stream.skip()
                     elif stream.peek() == b"[":
                         for _ in stream.items():
-                            self._process(stream)
-                    else:
+                            if stream.holds(b"{", "a process"):
+                                self._process(stream)
+                    elif stream.peek() == b"{":
                         self._process(stream)
+                    else:
+                        raise ReadError(f"not the JSON that rocprofv3 writes: {TOP} is neither a list nor an object")
             except CutShort:
                 self.found.is_cut = True
                 self._stage.account.warned(
@@ -83,53 +87,66 @@ class JsonReader:
             if key == "metadata":
                 self._metadata(stream.decoded(Metadata))
             elif key == "agents":
-                for agents in stream.batches(JsonAgent):
-                    self._add_agents(agents)
+                self._batches(stream, key, JsonAgent, self._add_agents)
             elif key == "strings":
                 self._strings(stream.decoded(Strings))
             elif key == "kernel_symbols":
-                for symbols in stream.batches(Symbol):
-                    self._symbols(symbols)
+                self._batches(stream, key, Symbol, self._symbols)
             elif key == "counters":
-                for counters in stream.batches(Counter):
-                    for counter in counters:
-                        self._stage.texts.define((self._proc, "counter", counter.id.handle), counter.name)
+                self._batches(stream, key, Counter, self._counters)
             elif key in ("callback_records", "buffer_records"):
-                self._records(stream)
+                if stream.holds(b"{", key):
+                    self._records(stream)
             else:
                 stream.skip()
 
     def _records(self, stream: JsonStream) -> None:
         for key in stream.members():
             if key == "kernel_dispatch":
-                self._batches(stream, Dispatch, self._dispatches)
+                self._events(stream, key, Dispatch, self._dispatches)
             elif key == "counter_collection":
-                self._batches(stream, Counted, self._counted)
+                self._events(stream, key, Counted, self._counted)
             elif key == "memory_copy":
-                self._batches(stream, Copy, self._copies)
+                self._events(stream, key, Copy, self._copies)
             elif key in API_RECORDS:
-                self._batches(stream, Call, self._markers if key == "marker_api" else self._calls)
-            elif key in LEFT_ASIDE:
+                self._events(stream, key, Call, self._markers if key == "marker_api" else self._calls)
+            elif key in LEFT_ASIDE and stream.holds(b"[", key):
                 code, detail = LEFT_ASIDE[key]
                 for batch in stream.batches(msgspec.Raw):
                     self._stage.events_read += len(batch)
                     self._stage.account.left_aside(code, len(batch), detail)
-            else:
+            elif key not in LEFT_ASIDE:
                 stream.skip()
 
-    def _batches(self, stream: JsonStream, kind: type[T], put: Callable[[list[T]], None]) -> None:
-        for batch in stream.batches(kind):
-            put(batch)
+    def _batches(self, stream: JsonStream, key: str, kind: type[T], put: Callable[[list[T]], None]) -> int:
+        """Read a list; returns how many of its items cannot be read."""
+        before = stream.unreadable
+        if stream.holds(b"[", key):
+            for batch in stream.batches(kind):
+                if batch:
+                    put(batch)
+        return stream.unreadable - before
+
+    def _events(self, stream: JsonStream, key: str, kind: type[T], put: Callable[[list[T]], None]) -> None:
+        """Read a list of events; one that is no object is lost, alone."""
+        lost = self._batches(stream, key, kind, put)
+        self._stage.events_read += lost
+        self._stage.account.lost("event_unreadable", lost, f"items of {key} that are no objects")
+
+    def _counters(self, counters: Iterable[Counter]) -> None:
+        for counter in counters:
+            self._stage.texts.define((self._proc, "counter", counter.id.handle), counter.name)
 
     def _metadata(self, said: Metadata) -> None:
-        self._pid = said.pid
-        self.found.places[self._proc] = Place(pid=said.pid, host=said.node.hostname)
+        place = self.found.places[self._proc] = Place(pid=said.pid, host=said.node.hostname or None)
+        self._pid = place.pid
 
     def _add_agents(self, agents: Iterable[JsonAgent]) -> None:
         mine = self.found.agents.setdefault(self._stage.processes.text(self._proc), [])
         for agent in agents:
             is_gpu = agent.type == GPU_TYPE
             place = agent.logical_node_type_id
+            place = place if place is not None and 0 <= place < MOST_GPUS else None
             logical = agent.logical_node_id if agent.logical_node_id >= 0 else agent.node_id
             mine.append(
                 Agent(
@@ -138,20 +155,21 @@ class JsonReader:
                     logical_id=logical,
                     name=agent.name or None,
                     product=agent.product_name or None,
-                    cu_count=agent.cu_count or None,
-                    clock_mhz=agent.max_engine_clk_fcompute or None,
-                    memory_bytes=sum(bank.size_in_bytes for bank in agent.mem_banks) or None,
+                    vendor=agent.vendor_name or None,
+                    cu_count=agent.cu_count,
+                    clock_mhz=agent.max_engine_clk_fcompute,
+                    memory_bytes=sum(bank.size_in_bytes for bank in agent.mem_banks),
                     gpu=place if is_gpu else None,
                 )
             )
             label = f"Agent {logical}" if is_gpu else f"CPU {agent.node_id}"
-            self._stage.agents.define((self._proc, agent.id.handle), label)
+            self._stage.agents.define((self._proc, "agent", agent.id.handle), label)
 
     def _symbols(self, symbols: Iterable[Symbol]) -> None:
         for symbol in symbols:
             name = symbol.formatted_kernel_name or symbol.demangled_kernel_name or symbol.kernel_name
             self._stage.texts.define((self._proc, "kernel", symbol.kernel_id), name)
-            self._shapes[symbol.kernel_id] = (symbol.group_segment_size, symbol.arch_vgpr_count)
+            self._shapes[symbol.kernel_id] = (_sound(symbol.group_segment_size), _sound(symbol.arch_vgpr_count))
 
     def _strings(self, strings: Strings) -> None:
         """Keep what kinds and operations are called: their numbers change from release to release."""
@@ -163,10 +181,9 @@ class JsonReader:
             self._stage.texts.define((self._proc, "marker", message.key), message.value)
 
     def _common(self, events: Sequence[Dispatch | Call | Copy]) -> dict[str, Any]:
-        correlations = _numbers(event.correlation_id.internal for event in events)
         return {
             "proc": np.full(len(events), self._proc, np.int64),
-            "correlation": np.where(correlations == 0, NONE, correlations),
+            "correlation": _numbers(event.correlation_id.internal for event in events),
         }
 
     def _put(self, table: str, events: Sequence[Dispatch | Call | Copy], columns: dict[str, Any]) -> None:
@@ -175,17 +192,23 @@ class JsonReader:
         self._stage.put(table, len(events), {**self._common(events), **columns}, start, end)
 
     def _operations(self, events: Sequence[Call | Copy]) -> Numbers:
-        key = self._stage.texts.reserved
-        return _numbers(key((self._proc, "operation", event.kind, event.operation)) for event in events)
+        return _numbers(self._text("operation", event.kind, event.operation) for event in events)
+
+    def _text(self, kind: str, *numbers: int) -> int:
+        """Return the number of the text that such a thing has; of a number that is none, that."""
+        least = min(numbers)
+        return least if least < 0 else self._stage.texts.reserved((self._proc, kind, *numbers))
+
+    def _agent(self, handle: int) -> int:
+        return handle if handle < 0 else self._stage.agents.reserved((self._proc, "agent", handle))
 
     def _infos(self, events: Sequence[Dispatch]) -> dict[str, Any]:
         """Return the columns that dispatches and counted dispatches have in common."""
         infos = [event.dispatch_info for event in events]
-        key, agent = self._stage.texts.reserved, self._stage.agents.reserved
         shapes = [self._shapes.get(info.kernel_id, (NONE, NONE)) for info in infos]
         return {
-            "name": _numbers(key((self._proc, "kernel", info.kernel_id)) for info in infos),
-            "agent": _numbers(agent((self._proc, info.agent_id.handle)) for info in infos),
+            "name": _numbers(self._text("kernel", info.kernel_id) for info in infos),
+            "agent": _numbers(self._agent(info.agent_id.handle) for info in infos),
             "queue": _numbers(info.queue_id.handle for info in infos),
             "dispatch": _numbers(info.dispatch_id for info in infos),
             "static_bytes": _numbers(static for static, _ in shapes),
@@ -214,17 +237,16 @@ class JsonReader:
             for record in event.records:
                 sums[record.counter_id.handle] = sums.get(record.counter_id.handle, 0.0) + record.value
             dispatches += [event.dispatch_data] * len(sums)
-            names += [self._stage.texts.reserved((self._proc, "counter", handle)) for handle in sums]
+            names += [self._text("counter", handle) for handle in sums]
             values += sums.values()
         columns = {**self._infos(dispatches), "counter": _numbers(names), "value": np.array(values, np.float64)}
         self._put("counter", dispatches, columns)
 
     def _copies(self, events: list[Copy]) -> None:
-        agent = self._stage.agents.reserved
         columns = {
             "name": self._operations(events),
-            "source": _numbers(agent((self._proc, event.src_agent_id.handle)) for event in events),
-            "target": _numbers(agent((self._proc, event.dst_agent_id.handle)) for event in events),
+            "source": _numbers(self._agent(event.src_agent_id.handle) for event in events),
+            "target": _numbers(self._agent(event.dst_agent_id.handle) for event in events),
             "stream": _numbers(event.stream_id.handle if event.stream_id else NONE for event in events),
             "bytes": _numbers(NONE if event.bytes is None else event.bytes for event in events),
         }
@@ -243,8 +265,7 @@ class JsonReader:
         self._stage.events_read += controls
         self._stage.account.left_aside("profiler_control", controls, "calls that pause, resume or name; no ranges")
         kept = [event for event, style in zip(events, styles, strict=True) if style]
-        key = self._stage.texts.reserved
-        names = _numbers(key((self._proc, "marker", event.correlation_id.internal)) for event in kept)
+        names = _numbers(self._text("marker", event.correlation_id.internal) for event in kept)
         columns = {**self._threads(kept), "name": names, "style": np.array([style for style in styles if style])}
         if kept:
             self._put("marker", kept, columns)
@@ -262,10 +283,15 @@ class JsonReader:
         return "start_end" if re.search("ProcessRange|RangeSt", operation) else "push_pop"
 
 
+def _sound(value: int) -> int:
+    """Return a number of 32 bits; what is none is none here."""
+    return value if 0 <= value < 1 << 31 else NONE
+
+
 def _numbers(values: Iterable[int]) -> Numbers:
-    """Return 64-bit integers; handles above them are turned round."""
+    """Return 64-bit integers; what is none is ``BAD``."""
     found = list(values)
     try:
         return np.array(found, np.int64)
     except OverflowError:
-        return np.array([value - (1 << 64) if value >= 1 << 63 else value for value in found], np.int64)
+        return np.array([value if NONE <= value <= LARGEST else BAD for value in found], np.int64)

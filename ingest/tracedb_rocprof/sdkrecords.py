@@ -1,28 +1,35 @@
-"""The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over."""
+"""The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over.
+
+A number that a record lacks is ``NONE``.
+"""
 
 from __future__ import annotations
 
+from math import nan
+
 import msgspec
+
+from tracedb_rocprof.gather import NONE
 
 
 class Handle(msgspec.Struct):
     """A number in an object of its own."""
 
-    handle: int = 0
+    handle: int = NONE
 
 
 class Correlation(msgspec.Struct):
     """The id that joins calls to what they caused."""
 
-    internal: int = 0
+    internal: int = NONE
 
 
 class Size(msgspec.Struct):
     """A size along three axes."""
 
-    x: int = 0
-    y: int = 0
-    z: int = 0
+    x: int = NONE
+    y: int = NONE
+    z: int = NONE
 
 
 class Info(msgspec.Struct):
@@ -30,9 +37,9 @@ class Info(msgspec.Struct):
 
     agent_id: Handle = msgspec.field(default_factory=Handle)
     queue_id: Handle = msgspec.field(default_factory=Handle)
-    kernel_id: int = 0
-    dispatch_id: int = 0
-    group_segment_size: int = 0
+    kernel_id: int = NONE
+    dispatch_id: int = NONE
+    group_segment_size: int = NONE
     workgroup_size: Size = msgspec.field(default_factory=Size)
     grid_size: Size = msgspec.field(default_factory=Size)
 
@@ -40,8 +47,8 @@ class Info(msgspec.Struct):
 class Dispatch(msgspec.Struct):
     """One kernel dispatch."""
 
-    start_timestamp: int = 0
-    end_timestamp: int = 0
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
     dispatch_info: Info = msgspec.field(default_factory=Info)
     stream_id: Handle | None = None
@@ -53,7 +60,7 @@ class Count(msgspec.Struct):
     """A counter's value, of one part of the device."""
 
     counter_id: Handle = msgspec.field(default_factory=Handle)
-    value: float = 0.0
+    value: float = nan
 
 
 class Counted(msgspec.Struct):
@@ -66,22 +73,22 @@ class Counted(msgspec.Struct):
 class Call(msgspec.Struct):
     """One API call or roctx range."""
 
-    kind: int = 0
-    operation: int = 0
-    thread_id: int = 0
+    kind: int = NONE
+    operation: int = NONE
+    thread_id: int = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
-    start_timestamp: int = 0
-    end_timestamp: int = 0
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
 
 
 class Copy(msgspec.Struct):
     """One memory copy."""
 
-    kind: int = 0
-    operation: int = 0
+    kind: int = NONE
+    operation: int = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
-    start_timestamp: int = 0
-    end_timestamp: int = 0
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
     src_agent_id: Handle = msgspec.field(default_factory=Handle)
     dst_agent_id: Handle = msgspec.field(default_factory=Handle)
     stream_id: Handle | None = None
@@ -91,12 +98,12 @@ class Copy(msgspec.Struct):
 class Symbol(msgspec.Struct):
     """A kernel's symbol."""
 
-    kernel_id: int = 0
+    kernel_id: int = NONE
     kernel_name: str = ""
     formatted_kernel_name: str = ""
     demangled_kernel_name: str = ""
-    group_segment_size: int = 0
-    arch_vgpr_count: int = 0
+    group_segment_size: int = NONE
+    arch_vgpr_count: int = NONE
 
 
 class Counter(msgspec.Struct):
@@ -109,21 +116,22 @@ class Counter(msgspec.Struct):
 class Bank(msgspec.Struct):
     """A bank of memory."""
 
-    size_in_bytes: int = 0
+    size_in_bytes: int = NONE
 
 
 class JsonAgent(msgspec.Struct):
     """A CPU or GPU."""
 
     id: Handle = msgspec.field(default_factory=Handle)
-    type: int = 0
-    node_id: int = 0
-    logical_node_id: int = -1
+    type: int = NONE
+    node_id: int = NONE
+    logical_node_id: int = NONE
     logical_node_type_id: int | None = None
     name: str = ""
     product_name: str = ""
-    cu_count: int = 0
-    max_engine_clk_fcompute: int = 0
+    vendor_name: str = ""
+    cu_count: int = NONE
+    max_engine_clk_fcompute: int = NONE
     mem_banks: list[Bank] = msgspec.field(default_factory=list)
 
 
@@ -150,7 +158,7 @@ class Kind(msgspec.Struct):
 class Message(msgspec.Struct):
     """The text of a roctx range, by its correlation id."""
 
-    key: int = 0
+    key: int = NONE
     value: str = ""
 
 

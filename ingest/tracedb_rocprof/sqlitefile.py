@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
 
 from tracedb.compiled import has_sqlite_driver
 from tracedb.errors import ReadError
+from tracedb_rocprof.gather import BAD
 
 BATCH_ROWS = 32_768
 NUMBER, DECIMAL, TEXT = "INTEGER", "REAL", "BLOB"
 KINDS = {NUMBER: pa.int64(), DECIMAL: pa.float64(), TEXT: pa.binary()}
+READ = {
+    NUMBER: f"CASE typeof({{0}}) WHEN 'integer' THEN {{0}} WHEN 'null' THEN NULL ELSE {BAD} END",
+    DECIMAL: "CASE typeof({0}) WHEN 'null' THEN NULL WHEN 'blob' THEN 9e999 WHEN 'text' THEN 9e999 "
+    "ELSE CAST({0} AS REAL) END",
+    TEXT: "CAST({0} AS BLOB)",
+}
+"""What reads a column as its kind; a value of another type is ``BAD``, or infinite."""
 FIRST = {NUMBER: "0", DECIMAL: "0.0", TEXT: "x''"}
 
 Query = tuple[str, Sequence[tuple[str, str, str]]]
@@ -29,6 +39,8 @@ class SqliteFile:
         """Raises ``ReadError`` for a file that is cut short or damaged, or that a write was broken off in."""
         self._path = path
         _check_whole(path)
+        self.faults: Counter[str] = Counter()
+        """Values of other types than expected, by column and table."""
         rows = self.ask(
             """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
             WHERE m.type = 'table' ORDER BY m.name, c.cid"""
@@ -46,13 +58,23 @@ class SqliteFile:
         except sqlite3.Error as error:
             raise _damaged(error) from error
 
-    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the columns of a small table; one that is not there gives None, a table that is not there no rows."""
+    def rows(self, table: str, columns: Mapping[str, type]) -> list[tuple[Any, ...]]:
+        """Return the columns of a small table, integers or texts; what is not there, or of another type, is None.
+
+        A table that is not there has no rows. Values of another type are counted in ``faults``.
+        """
         known = self.tables.get(table)
         if known is None:
             return []
         wanted = ", ".join(quoted(name) if name in known else "NULL" for name in columns)
-        return self.ask(f"SELECT {wanted} FROM {quoted(table)}")
+        rows = self.ask(f"SELECT {wanted} FROM {quoted(table)}")
+        for place, (name, kind) in enumerate(columns.items()):
+            wrong = [number for number, row in enumerate(rows) if not isinstance(row[place], kind | NoneType)]
+            for number in wrong:
+                rows[number] = (*rows[number][:place], None, *rows[number][place + 1 :])
+            if wrong:
+                self.faults[f"{name} of {table}"] += len(wrong)
+        return rows
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table, 0 where there is none."""
@@ -65,7 +87,7 @@ class SqliteFile:
         """
         source, columns = query
         first = ", ".join(FIRST[kind] for _, _, kind in columns)
-        casts = ", ".join(f"CAST({text} AS {kind})" for _, text, kind in columns)
+        casts = ", ".join(READ[kind].format(text) for _, text, kind in columns)
         statement = f"SELECT {first} UNION ALL SELECT {casts} FROM {source}"
         is_first = True
         for batch in self._arrow(statement) if has_sqlite_driver() else self._plain(statement, columns):
@@ -138,4 +160,8 @@ def _check_whole(path: Path) -> None:
 
 def _damaged(error: Exception) -> ReadError:
     said = " ".join(str(error).split())[:200]
+    if "no such column" in said:
+        return ReadError(
+            f"its tables have other columns than expected ({said}); convert it with the tool of its release"
+        )
     return ReadError(f"the SQLite file is damaged or in use ({said}); copy or record it again")

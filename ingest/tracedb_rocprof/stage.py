@@ -5,7 +5,7 @@ Every format fills the same tables. ``proc`` tells processes apart where one rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.gather import NONE, Gathered, Gatherer, Numbers
@@ -23,9 +24,9 @@ HOUR_NS = 3_600_000_000_000
 
 EVENT = "event_id BIGINT, proc INTEGER, name INTEGER, start_ns BIGINT, duration_ns BIGINT, correlation BIGINT"
 STAGED = {
-    "kernel": f"""{EVENT}, agent INTEGER, queue BIGINT, stream BIGINT, dispatch BIGINT, graph BIGINT, graph_node BIGINT,
-        vgprs INTEGER, static_bytes INTEGER, shared_bytes INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,
-        grid_x BIGINT, grid_y BIGINT, grid_z BIGINT""",
+    "kernel": f"""{EVENT}, agent INTEGER, queue BIGINT, stream BIGINT, dispatch BIGINT, replay BIGINT, graph BIGINT,
+        graph_node BIGINT, vgprs INTEGER, static_bytes INTEGER, shared_bytes INTEGER, block_x INTEGER, block_y INTEGER,
+        block_z INTEGER, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT""",
     "copy": f"{EVENT}, source INTEGER, target INTEGER, queue BIGINT, stream BIGINT, bytes BIGINT",
     "call": f"{EVENT}, tid BIGINT, pid BIGINT",
     "marker": f"{EVENT}, tid BIGINT, pid BIGINT, style VARCHAR",
@@ -40,7 +41,16 @@ STAGED = {
 agents of these."""
 GPU = ("kernel", "copy", "counter")
 NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
-"""Columns whose values must fit into 32 bits; others are NULL."""
+GRIDS = ("grid_x", "grid_y", "grid_z")
+LIMITS = {**dict.fromkeys(NARROW, 1 << 31), **dict.fromkeys(GRIDS, 1 << 32)}
+"""Columns whose values lie below a limit; those of a dispatch have 32 bits."""
+NUMBERS = ("correlation", "queue", "stream", "dispatch", "graph", "graph_node", "replay", "bytes", "tid", "pid")
+GIVEN = ("name", "agent", "source", "target", "counter")
+"""Columns of numbers that were given to texts; -1 stands for none."""
+UNSIGNED = (*LIMITS, *NUMBERS, *GIVEN)
+"""Columns without negative values."""
+NOUNS = {"kernel": "dispatches", "copy": "copies", "call": "calls", "marker": "ranges", "counter": "counters"}
+WORDS = {"static_bytes": "static LDS", "shared_bytes": "LDS", "vgprs": "VGPR count", "tid": "thread", "pid": "process"}
 HELD_ROWS = 1 << 18
 """So many kernels are held back and put in order before half of them are staged."""
 
@@ -86,11 +96,19 @@ class Stage:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{name} ({columns})")
 
     def put(
-        self, table: str, rows: int, columns: dict[str, Any], start: Numbers, end: Numbers, *, is_settled: bool = True
+        self,
+        table: str,
+        rows: int,
+        columns: dict[str, Any],
+        start: Numbers,
+        end: Numbers,
+        *,
+        is_settled: bool = True,
+        is_plain: bool = False,
     ) -> None:
-        """Stage events. Columns are arrays of Arrow or NumPy, in which ``NONE`` stands for no value.
+        """Stage events. Columns are arrays of Arrow or NumPy; ``NONE`` stands for no value, ``BAD`` for a bad one.
 
-        ``is_settled``: their names will not change at the end of the file.
+        ``is_settled``: their names will not change at the end of the file. ``is_plain``: no number is negative.
         """
         first = self._numbers.get(table, 0)
         self._numbers[table] = first + rows
@@ -100,7 +118,7 @@ class Stage:
         made = {"event_id": np.arange(first + 1, first + rows + 1, dtype=np.int64), "start_ns": start}
         with np.errstate(over="ignore"):
             made["duration_ns"] = end - start
-        made.update(columns)
+        made.update(self._sound(table, columns, rows, is_plain))
         if may_be_untimed:
             untimed = (start == NONE) | ((start == 0) & (end == 0))
             made["start_ns"] = np.where(untimed, 0, start)
@@ -148,9 +166,41 @@ class Stage:
         self.order.follow(ready["start_ns"].to_numpy(), agents)
         self._insert("kernel", ready)
 
+    def _sound(self, table: str, columns: dict[str, Any], rows: int, is_plain: bool) -> dict[str, Any]:
+        """Return the columns without values that cannot be, which are accounted for; a correlation id of 0 is none."""
+        found = dict(columns)
+        for name in LIMITS if is_plain else UNSIGNED:
+            if name not in found:
+                continue
+            low, high = _extent(found[name])
+            if low >= 0 and (name not in LIMITS or high < LIMITS[name]):
+                continue
+            whole = _whole(found[name], rows)
+            is_bad = (whole < 0) & (whole != NONE) & ~((whole == -1) & (name in GIVEN))
+            if name in LIMITS:
+                is_bad |= whole >= LIMITS[name]
+            found[name] = np.where(is_bad, NONE, whole)
+            self._unreadable(table, name, int(is_bad.sum()))
+        if "value" in found:
+            values = found["value"].fill_null(0) if isinstance(found["value"], pa.Array) else found["value"]
+            is_bad = ~np.isfinite(np.asarray(values))
+            if is_bad.any():
+                found["value"] = pa.compute.if_else(pa.array(is_bad), None, pa.array(found["value"]))
+                self._unreadable(table, "value", int(is_bad.sum()))
+        if "correlation" in found:
+            ids = _whole(found["correlation"], rows)
+            found["correlation"] = np.where(ids == 0, NONE, ids)
+        return found
+
+    def _unreadable(self, table: str, name: str, count: int) -> None:
+        word = WORDS.get(name, name.replace("_", " "))
+        self.account.mended(
+            "field_unreadable", count, f"{word} of {NOUNS[table]} negative, too large or no number; left empty"
+        )
+
     def _usable(self, start: Numbers, end: Numbers, is_gpu: bool, may_be_untimed: bool) -> npt.NDArray[np.bool_]:
         """Return which events have usable times, and account for the others."""
-        is_there = (start > -FAR) & (start < FAR) & (end > -FAR) & (end < FAR)
+        is_there = (start >= 0) & (start < FAR) & (end >= 0) & (end < FAR)
         is_zero = is_there & (end == 0) & (start == 0)
         if is_gpu:
             is_zero |= is_there & (start == 0) & (end > HOUR_NS)
@@ -177,6 +227,12 @@ class Stage:
         for damage in damages:
             self.account.warned("stream_damaged", 1, f"{damage}; what comes before is loaded")
 
+    def move(self, tables: Iterable[str], old: int, new: int) -> None:
+        """Give the rows of a process in some of the tables to another one."""
+        self._release()
+        for table in tables:
+            self.connection.execute(f"UPDATE staged_{table} SET proc = ? WHERE proc = ?", [new, old])
+
     def finish(self) -> None:
         """Put down what was held back, and the texts, when all that name them are there."""
         self._release()
@@ -191,6 +247,14 @@ def _arrow(values: Any) -> pa.Array:
         return pa.array(values)
     missing = values == NONE
     return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+
+
+def _extent(values: Any) -> tuple[int, int]:
+    """Return the least and the largest value; 0 where there is none."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        found = pa.compute.min_max(values)
+        return found["min"].as_py() or 0, found["max"].as_py() or 0
+    return (int(values.min()), int(values.max())) if len(values) else (0, 0)
 
 
 def _whole(values: Any, rows: int) -> Numbers:

@@ -6,6 +6,8 @@ settled only at the end of a file; the rest can go straight. Which GPU an agent 
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 
@@ -16,7 +18,7 @@ from tracedb_rocprof.agents import gpus_of
 from tracedb_rocprof.gather import NONE, Gathered, Numbers
 from tracedb_rocprof.headers import Header
 from tracedb_rocprof.recording import Recording
-from tracedb_rocprof.stage import FAR, NARROW, Stage
+from tracedb_rocprof.stage import Stage
 
 SMALLEST_BYTES = 32 << 20
 SAME = {
@@ -33,7 +35,6 @@ SAME = {
     "shared_bytes": "shared_bytes",
 }
 """Columns that are those of the schema under another name."""
-INT32 = np.iinfo(np.int32)
 HALF = 31
 """Durations are summed up in halves of so many bits: sums of whole ones may be too large for a double."""
 
@@ -47,7 +48,7 @@ def is_possible(headed: list[tuple[int, Header]]) -> bool:
     return (
         sum(size for size, _ in kernels) >= SMALLEST_BYTES
         and not any(header.domain == headers.COUNTER for _, header in headed)
-        and not any(header.has("guid") for _, header in kernels)
+        and not any(header.has(column) for _, header in kernels for column in ("guid", "process_id", "replay_pass"))
     )
 
 
@@ -59,12 +60,14 @@ class Straight:
         self._texts = pa.array([], pa.string())
         self._proc: int | None = None
         self.devices: dict[str, int] = {}
-        """Device by the label of its agent, for the agents met so far."""
+        """Device by the label of its agent, for the agents met so far; -1 where none is known."""
+        self._calls: Counter[int] = Counter()
+        """Kernels by the number of their agent."""
 
     def rows(self, batch: Gathered, recording: Recording) -> Rows:
         """Return the rows of kernels; they are to be taken before the next are asked for.
 
-        Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is, or a size is negative.
+        Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is.
         """
         columns, count = batch
         self._sum_up(columns, count)
@@ -77,7 +80,7 @@ class Straight:
             made["device_id"] = self._devices(columns["agent"], recording)
         for name, target in SAME.items():
             if name in columns:
-                made[target] = _array(_narrow(columns[name]) if name in NARROW else columns[name])
+                made[target] = _array(columns[name])
         for axis in "xyz":
             if f"block_{axis}" in columns:
                 block = _sizes(columns[f"block_{axis}"])
@@ -118,7 +121,10 @@ class Straight:
     def _devices(self, agents: Numbers, recording: Recording) -> pa.Array:
         """Return the device of each kernel."""
         places = np.maximum(agents, 0)
-        self._meet(np.flatnonzero(np.bincount(places)).tolist(), recording)
+        calls = np.bincount(places)
+        met = np.flatnonzero(calls).tolist()
+        self._calls.update(dict(zip(met, calls[met].tolist(), strict=True)))
+        self._meet(met, recording)
         of_agent = np.full(self._stage.agents.count + 1, -1, np.int32)
         for label, device in self.devices.items():
             of_agent[self._stage.agents.number(label)] = device
@@ -130,9 +136,13 @@ class Straight:
         if labels.keys() <= self.devices.keys():
             return
         known = recording.agents_of(self._stage.processes.text(1))
-        found, _ = gpus_of({**self.devices, **labels}, known)
+        found, _, _ = gpus_of({**self.devices, **labels}, known)
         self.check(found)
-        self.devices = found
+        self.devices = {label: found.get(label, -1) for label in {**self.devices, **labels}}
+
+    def count(self, proc: int, label: str) -> int:
+        """Return how many kernels of a process and agent went straight."""
+        return self._calls[self._stage.agents.number(label)] if proc == self._proc else 0
 
     def finish(self) -> None:
         """Stage the agents met."""
@@ -143,7 +153,7 @@ class Straight:
 
     def check(self, found: dict[str, int]) -> None:
         """Raise ``ReadAgain`` unless devices known now are those that rows were given."""
-        if any(found.get(label) != device for label, device in self.devices.items()):
+        if any(found.get(label, -1) != device for label, device in self.devices.items()):
             raise ReadAgain
 
 
@@ -154,31 +164,16 @@ def _array(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]], none: int
     return pa.array(values, mask=values <= none)
 
 
-def _narrow(values: Numbers) -> Numbers:
-    """Return values of 32 bits; others are none."""
-    low, high = int(values.min()), int(values.max())
-    if INT32.min <= low and high <= INT32.max:
-        return values
-    return np.where((values < INT32.min) | (values > INT32.max), NONE, values)
-
-
 def _sizes(blocks: Numbers) -> Numbers:
-    """Return sizes of blocks, of which 0 is none. Raises ``ReadAgain`` where one is negative."""
-    if int(blocks.min()) > 0:
-        return _narrow(blocks)
-    sizes = _narrow(np.where(blocks == 0, NONE, blocks))
-    if ((sizes < 0) & (sizes != NONE)).any():
-        raise ReadAgain
-    return sizes
+    """Return sizes of blocks, of which 0 is none."""
+    return blocks if int(blocks.min()) > 0 else np.where(blocks == 0, NONE, blocks)
 
 
 def _grids(grid: Numbers, block: Numbers) -> pa.Array:
-    """Return of how many blocks each grid, given in work-items, consists. Raises ``ReadAgain`` where it is negative."""
+    """Return of how many blocks each grid, given in work-items, consists."""
     low, high = int(block.min()), int(block.max())
-    if low == high > 0 and int(grid.min()) >= 0 and int(grid.max()) < FAR:
+    if low == high > 0 and int(grid.min()) >= 0:
         return pa.array(grid if low == 1 else (grid + (low - 1)) // low)
     is_there = (grid != NONE) & (block != NONE)
     grid, block = np.where(is_there, grid, 0), np.where(is_there, block, 1)
-    if int(grid.min()) < 0 or int(grid.max()) >= FAR:
-        raise ReadAgain
     return pa.array((grid + (block - 1)) // block, mask=~is_there)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,12 @@ from tracedb_rocprof.account import Account
 ODD_QUOTES = re.compile(r'(?<!")"(?:"")*(?!")')
 
 
+def _unknown(key: tuple[Any, ...]) -> str:
+    """Return what stands for a text that nothing says, of a key such as process, kind, number."""
+    _, kind, *numbers = key
+    return f"unknown {kind} {'/'.join(map(str, numbers))}"
+
+
 class Texts:
     """Gives every text a number."""
 
@@ -23,6 +30,8 @@ class Texts:
         self._undecided: dict[str, int] = {}
         self._reserved: dict[Hashable, int] = {}
         self._texts: dict[int, str] = {}
+        self.unknown: dict[int, str] = {}
+        """Texts that were asked for and that nothing has said so far: what stands for each, by its number."""
 
     def number(self, text: str) -> int:
         """Return the number of a text."""
@@ -41,17 +50,20 @@ class Texts:
         """Return the number of a text that stood between quotes and holds others, doubled or not."""
         return self._number(self._undecided, text)
 
-    def reserved(self, key: Hashable) -> int:
+    def reserved(self, key: tuple[Any, ...]) -> int:
         """Return the number of a text that is to come under this key."""
         found = self._reserved.get(key)
         if found is None:
             found = self._reserved[key] = len(self._texts) + 1
-            self._texts[found] = f"({key})"
+            self._texts[found] = _unknown(key)
+            self.unknown[found] = _unknown(key)
         return found
 
-    def define(self, key: Hashable, text: str) -> None:
+    def define(self, key: tuple[Any, ...], text: str) -> None:
         """Say what the text under a key is, before or after it is asked for."""
-        self._texts[self.reserved(key)] = text
+        number = self.reserved(key)
+        self._texts[number] = text
+        self.unknown.pop(number, None)
 
     def _number(self, known: dict[str, int], text: str) -> int:
         found = known.get(text)

@@ -92,7 +92,8 @@ class TestDocument:
     def test_large_numbers(self, tmp_path: Path) -> None:
         made = Document()
         made.kernel(1, 2, queue=(1 << 64) - 1)
-        assert read(save(tmp_path / "a.json", made)).kernels("queue_id") == [-1]
+        reading = read(save(tmp_path / "a.json", made))
+        assert (reading.kernels("queue_id"), reading.faults) == ([None], {"field_unreadable": 1})
 
     def test_small_pieces(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = save(tmp_path / "a.json", small())
@@ -121,7 +122,7 @@ class TestFaults:
         assert (reading.status, set(reading.faults)) == ("truncated", {"file_cut", "stream_damaged"})
         assert 500 < len(reading.kernels()) < 3_000
 
-    @pytest.mark.parametrize("text", ['{"%s":7}', '{"%s":[{"agents":[{"id":3}]}]}', '["%s"]'])
+    @pytest.mark.parametrize("text", ['{"%s":7}', '{"%s":[{5:1}]}', '["%s"]'])
     def test_something_else(self, text: str, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         path.write_text(text % "rocprofiler-sdk-tool")

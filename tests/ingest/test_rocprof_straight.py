@@ -62,7 +62,7 @@ class TestCompiled:
         library = native.library()
         assert found is not None and library is not None
         plain = native.PlainParser(library, found)
-        made = plain.parse(b'"K","Agent 4","a<b, c>(d)",1,-2,\r\nK,"Agent 5",,9223372036854775807,007,"3"')
+        made = plain.parse(b'"K","Agent 4","a<b, c>(d)",1,2,\r\nK,"Agent 5",,9223372036854775807,007,"3"')
         assert made is not None
         rows, arrays = made
         assert rows == 2
@@ -70,7 +70,7 @@ class TestCompiled:
             "agent_id": ["Agent 4", "Agent 5"],
             "kernel_name": ["a<b, c>(d)", ""],
             "start_timestamp": [1, 9223372036854775807],
-            "end_timestamp": [-2, 7],
+            "end_timestamp": [2, 7],
             "correlation_id": [None, 3],
         }
 
@@ -86,6 +86,8 @@ class TestCompiled:
             b'K,"Agent 4",a,9223372036854775808,2,3',  # no number of 64 bits
             b'K,"Agent 4",a,18446744073709551617,2,3',
             b'K,"Agent 4",a,-,2,3',
+            b'K,"Agent 4",a,1,-2,3',
+            b'K,"Agent 4",a,1,2,"-3"',
             b'K,"Agent 4",a,1.5,2,3',
             b'K,"Agent 4",a, 1,2,3',
             b'K,"Agent 4","\xff",1,2,3',  # no UTF-8

@@ -220,7 +220,7 @@ static const char *guessed(const char *at, const char *end, int64_t count, int64
 }
 #endif
 
-/* Parses a whole number, or a field that is empty; returns where it ends, NULL where it is none. */
+/* Parses a whole number without a sign, or a field that is empty; returns where it ends, NULL where it is none. */
 static const char *number_field(const char *at, const char *end, struct column *column, struct dictionary *known,
                                 int64_t row) {
     int64_t *value = (int64_t *)column->values + row;
@@ -230,19 +230,17 @@ static const char *number_field(const char *at, const char *end, struct column *
         return to;
     int is_quoted = at < end && *at == '"';
     at += is_quoted;
-    int is_negative = at < end && *at == '-';
-    at += is_negative;
     uint64_t sum = 0;
     const char *first = at;
     for (; at < end && (unsigned char)(*at - '0') < 10 && at - first <= MOST_DIGITS; at++)
         sum = sum * 10 + (uint64_t)(*at - '0');
     int64_t count = at - first;
-    if (count > MOST_DIGITS || sum > INT64_MAX || (is_negative && !count))
+    if (count > MOST_DIGITS || sum > INT64_MAX)
         return NULL;
-    *value = is_negative ? -(int64_t)sum : (int64_t)sum;
+    *value = (int64_t)sum;
     column->is_missing[row] = !count;
     column->missing += !count;
-    known->length = is_quoted || is_negative || count > MOST_GUESSED ? 0 : count;
+    known->length = is_quoted || count > MOST_GUESSED ? 0 : count;
     if (is_quoted && (at == end || *at != '"'))
         return NULL;
     return at + is_quoted;

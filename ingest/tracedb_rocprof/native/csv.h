@@ -1,4 +1,5 @@
-/* Parses blocks of CSV that hold nothing odd: one record a line, quotes only round whole fields, whole numbers.
+/* Parses blocks of CSV that hold nothing odd: one record a line, quotes only round whole fields, whole numbers that are
+ * not negative.
  *
  * Whatever is odd makes it give up, and another parser decides; so it never has to decide what a quote means.
  */
@@ -8,7 +9,7 @@
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define INTERFACE 1
+#define INTERFACE 2
 
 enum kind { SKIPPED, NUMBER, TEXT };
 
