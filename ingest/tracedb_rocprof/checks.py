@@ -99,6 +99,7 @@ def unknown_agents(
     connection: duckdb.DuckDBPyConnection, account: Account, proc: int, unknown: Mapping[int, str], straight: Straight
 ) -> None:
     """Warn of rows on agents that the recording does not list; their device is left empty."""
+    total = 0
     for number, label in unknown.items():
         ((count,),) = connection.execute(
             """SELECT (SELECT count(*) FROM staged_kernel WHERE proc = $proc AND agent = $agent)
@@ -106,5 +107,6 @@ def unknown_agents(
                 + (SELECT count(*) FROM staged_counter WHERE proc = $proc AND agent = $agent)""",
             {"proc": proc, "agent": number},
         ).fetchall()
-        count += straight.count(proc, label)
-        account.warned("agent_unknown", count, f"rows on agents that are not listed, without device: {label}")
+        total += count + straight.count(proc, label)
+    named = ", ".join(unknown.values())
+    account.warned("agent_unknown", total, f"rows on agents that are not listed, without device: {named}")

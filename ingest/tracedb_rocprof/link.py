@@ -18,7 +18,8 @@ SELECT DISTINCT agent FROM (
     UNION ALL
     SELECT agent FROM staged_counter WHERE proc = $proc
     UNION ALL
-    SELECT CASE WHEN t.value LIKE '%HOST_TO_DEVICE' THEN c.target WHEN t.value LIKE '%DEVICE_TO_%' THEN c.source END
+    SELECT CASE WHEN t.value LIKE '%HOST_TO_DEVICE' THEN c.target WHEN t.value LIKE '%DEVICE_TO_%' THEN c.source
+        WHEN t.value NOT LIKE 'MEMORY_COPY%' THEN c.source END
     FROM staged_copy AS c LEFT JOIN staged_text AS t ON t.id = c.name
     WHERE c.proc = $proc
 ) WHERE agent IS NOT NULL
@@ -153,7 +154,8 @@ SELECT
     g.event_id + (SELECT greatest(coalesce(max(event_id), 0),
             (SELECT coalesce(max(last_event_id), 0) FROM staged_total)) FROM staged_kernel)
         + (SELECT coalesce(max(event_id), 0) FROM staged_counter) AS event_id,
-    'memcpy' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns,
+    CASE WHEN t.value IN ('FillBuffer', 'Memset') THEN 'memset' ELSE 'memcpy' END AS kind,
+    coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns,
     CASE WHEN t.value LIKE '%HOST_TO_DEVICE' THEN v.device_id ELSE s.device_id END AS device_id,
     g.stream AS stream_id, g.queue AS queue_id, g.correlation AS correlation_id, c.launch_id, g.bytes,
     CASE

@@ -35,6 +35,13 @@ class Mender:
     def _value(self, found: Any, hint: Any, name: str) -> Any:
         if isinstance(hint, UnionType):
             (hint,) = (one for one in get_args(hint) if one is not NoneType)
+        if hint is Any:
+            return found
+        if get_origin(hint) is dict:
+            if isinstance(found, dict):
+                return found
+            self.faults.append(name)
+            return {}
         if get_origin(hint) is list:
             (item,) = get_args(hint)
             if isinstance(found, list):

@@ -13,11 +13,13 @@ from tracedb.ingester import Capture
 from tracedb_rocprof import headers
 from tracedb_rocprof.packed import opened
 
-ROCPD, JSON, CSV, LEGACY_CSV, RPD, LEGACY_DB = "rocpd", "json", "csv", "legacy csv", "rpd", "legacy db"
+ROCPD, JSON, CSV, RPD = "rocpd", "json", "csv", "rpd"
+LEGACY_JSON, LEGACY_CSV, LEGACY_DB = "legacy json", "legacy csv", "legacy db"
 STATS, EMPTY = "stats", "empty"
-PREFERENCE = (ROCPD, JSON, CSV, LEGACY_CSV, RPD, LEGACY_DB)
+PREFERENCE = (ROCPD, JSON, CSV, LEGACY_JSON, LEGACY_CSV, RPD, LEGACY_DB)
 SQLITE_MAGIC = b"SQLite format 3\x00"
 JSON_MARK = b'"rocprofiler-sdk-tool"'
+LEGACY_JSON_MARK = re.compile(rb'\A\s*\{.*"traceEvents"\s*:.*"args"\s*:\s*\{[^{}]*"BeginNs"\s*:', re.DOTALL)
 HEAD = 1 << 16
 JSON_HEAD = 1 << 12
 DOMAINS = (
@@ -71,6 +73,8 @@ def kind_of(path: Path) -> str | None:
         return _kind_of_database(path, head)
     if JSON_MARK in head[:JSON_HEAD]:
         return JSON
+    if LEGACY_JSON_MARK.search(head):
+        return LEGACY_JSON
     header = headers.header_of(head.partition(b"\n")[0])
     if header is None:
         return CSV if TRACE_NAME.fullmatch(path.name) else None

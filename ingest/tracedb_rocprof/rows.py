@@ -13,6 +13,7 @@ from tracedb.ingester import Capture, Options, Rows
 from tracedb_rocprof import checks, link, recordings
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import devices, gpus_of
+from tracedb_rocprof.chromejson import ChromeReader
 from tracedb_rocprof.csvset import SetReader
 from tracedb_rocprof.packed import on_disk
 from tracedb_rocprof.recording import Recording
@@ -71,7 +72,11 @@ def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) 
             yield straight.rows(batch, tables.found)
         return tables.found
     if kind == recordings.JSON:
-        return JsonReader(stage, options.progress).read(path)
+        found = JsonReader(stage, options.progress).read(path)
+        found.stats = _stats(stage, capture, options)
+        return found
+    if kind == recordings.LEGACY_JSON:
+        return ChromeReader(stage, options.progress).read(path)
     if kind in (recordings.ROCPD, recordings.RPD):
         reader = RocpdReader if kind == recordings.ROCPD else RpdReader
         with on_disk(path) as database:
@@ -79,6 +84,15 @@ def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) 
         options.progress(path.stat().st_size)
         return found
     raise ReadError(REFUSED)
+
+
+def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, dict[int, tuple[int, int]]]]:
+    """Return what the statistics beside a recording say."""
+    beside = [path for path in capture.files[1:] if recordings.kind_of(path) == recordings.STATS]
+    tables = SetReader(stage, options.cores, options.progress)
+    for _ in tables.read(beside):
+        pass
+    return tables.found.stats
 
 
 def _process(
