@@ -140,9 +140,14 @@ def small(**values: Any) -> Database:
 
 
 def save(
-    path: Path, *databases: Database, suffix: bool = True, views: bool = True, without: Iterable[str] = ()
+    path: Path,
+    *databases: Database,
+    suffix: bool = True,
+    views: bool = True,
+    without: Iterable[str] = (),
+    replay: bool = False,
 ) -> Path:
-    """Write the databases into one file, as the tool merges them."""
+    """Write the databases into one file, as the tool merges them; ``replay``: dispatches say their pass."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as connection:
         for database in databases:
@@ -150,6 +155,8 @@ def save(
             for table, columns in TABLES.items():
                 if table in without:
                     continue
+                if replay and table == "kernel_dispatch":
+                    columns = f"{columns}, replay_pass INTEGER"
                 connection.execute(f'CREATE TABLE "rocpd_{table}{ending}" (id INTEGER PRIMARY KEY, {columns})')
                 for row in database.rows.get(table, []):
                     names = ", ".join(f'"{name}"' for name in row)
