@@ -116,9 +116,10 @@ def test_json_events(section: str, tmp_path: Path) -> None:
         found = outcome(path)
         assert isinstance(found, Reading), (place, found)
         assert found.issues["event_unreadable"] == 3
+        if section == "counter_collection":  # whose events are one dispatch, of which little is read
+            continue
         assert "field_unreadable" in found.faults or "timestamp_unusable" in found.faults or place[-1] in FREE, place
-        is_kept = section != "counter_collection"  # whose events are one dispatch
-        if is_kept and place[-1] not in ("start_timestamp", "end_timestamp", "kind", "operation"):
+        if place[-1] not in ("start_timestamp", "end_timestamp", "kind", "operation"):
             kept = {"hip_api": "launch", "marker_api": "annotation"}.get(section, "kernel_event")
             assert len(found.rows(kept, "name")) >= len(events) + 1, place
 
