@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ingest import rocpd_files
-from ingest.rocprof_files import CALLS, COUNTERS, ERAS, Set, direct, kernel, kernel_trace, small, write
+from ingest.rocprof_files import CALLS, COUNTERS, ERAS, Set, Value, direct, kernel, kernel_trace, small, write
 from ingest.rocprof_json_files import Document
 from ingest.rocprof_json_files import save as save_json
 from ingest.rocprof_loaded import captures, read
@@ -26,7 +26,7 @@ def details(path: Path) -> dict[str, str]:
 
 class TestProcesses:
     def test_results_of_two_runs_in_one_file(self, tmp_path: Path) -> None:
-        rows = [[0, "a(int)", 0, 0, 11, 11, 100, 200], [0, "b(int)", 0, 0, 12, 12, 90_000, 90_300]]
+        rows: list[list[Value]] = [[0, "a(int)", 0, 0, 11, 11, 100, 200], [0, "b(int)", 0, 0, 12, 12, 90_000, 90_300]]
         write(tmp_path / "results.csv", direct(V1, rows))
         reading = read(tmp_path)
         assert [(row["part"], row["pid"]) for row in reading.captures] == [(0, 11), (1, 12)]
