@@ -89,7 +89,7 @@ def test_what_is_no_database_of_ours_is_named_in_one_line(kind: str, command: tu
 def test_an_empty_file_answers_nothing(tmp_path: Path) -> None:
     make(tmp_path / "t.duckdb", "empty")
     done = run("report", "top-kernels", "--db", tmp_path / "t.duckdb")
-    assert (done.exit_code, "the file is empty" in done.stderr) == (1, True)
+    assert (done.exit_code, "nothing was written into it yet" in done.stderr) == (1, True)
 
 
 PROTOCOLS = ("md:x", "postgres:dbname=x", "ducklake:x.ducklake", "sqlite:x", "mysql:x", ":memory:", "file:x", "quack:x")
@@ -238,3 +238,20 @@ def test_a_relative_name_is_made_absolute_and_never_resolved(tmp_path: Path, mon
     assert absolute(Path("md:x")) == tmp_path / "md:x"
     with pytest.raises(TracedbError, match="holds "):
         absolute(Path("a?b"))
+
+
+def test_a_block_that_was_changed_is_told_by_file_and_place(tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    assert run("ingest", trace(tmp_path / "rank0.json", 20_000), "--db", db).exit_code == 0
+    whole = db.read_bytes()
+    block = 262_144
+    said = []
+    for start in range(3 * 4096 + 100_000, len(whole), block):
+        db.write_bytes(whole[:start] + bytes([whole[start] ^ 0xFF]) + whole[start + 1 :])
+        for command in (("report", "kernels"), ("sql", "SELECT sum(duration_ns), min(name) FROM kernel_event")):
+            done = run(*command, "--db", db)
+            assert done.exit_code in (0, 1)
+            lines = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error:")]
+            said += lines
+            assert all(f"{db}: " in line and "damaged" in line and "checksum" not in line for line in lines), lines
+    assert [line for line in said if "is damaged at byte" in line]

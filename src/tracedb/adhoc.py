@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import duckdb
 
+from tracedb.database_file import is_damage
 from tracedb.errors import TracedbError
 from tracedb.faults import engine_words
 from tracedb.output import Answer, from_sql
@@ -25,6 +26,8 @@ def explained() -> Iterator[None]:
     except duckdb.PermissionException as error:
         raise TracedbError(f"{engine_words(error)} (tracedb reads the database and no other file)") from error
     except duckdb.Error as error:
+        if is_damage(error):
+            raise  # whoever opened the file knows its name
         raise TracedbError(engine_words(error)) from error
 
 

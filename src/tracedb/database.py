@@ -14,8 +14,10 @@ from tracedb.database_file import (
     absolute,
     check,
     check_writable,
+    damage,
     fault,
     identity,
+    is_damage,
     is_unwritten,
     log_of,
     size_of,
@@ -184,6 +186,10 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
         connection = _opened(path, spill, memory_limit)
         try:
             yield connection
+        except duckdb.Error as error:
+            if not is_damage(error):
+                raise
+            raise TracedbError(damage(path, error)) from error
         finally:
             connection.close()
 

@@ -187,6 +187,18 @@ def fault(path: Path, error: Exception) -> str:
     )
 
 
+def is_damage(error: Exception) -> bool:
+    """Whether an error of DuckDB's comes from what lies in the file, and not from the query."""
+    return type(error).__name__ in ("SerializationException", "FatalException") or "Corrupt database file" in str(error)
+
+
+def damage(path: Path, error: Exception) -> str:
+    """Say that a file is damaged, and where."""
+    place = re.search(r"block at location (\d+)", str(error))
+    where = f" at byte {int(place[1]):,}" if place else ""
+    return f"{path}: is damaged{where}: it does not hold there what was written; ingest the traces into a new one"
+
+
 def storage_version(path: Path) -> int | None:
     """Return the version in the head of a DuckDB file; None for any other file."""
     try:

@@ -12,6 +12,7 @@ import duckdb
 
 from tracedb import captures, conditions, findings, hints, hooks, ranks, schema, selection, step_ranges, views
 from tracedb.database import identifier, quoted
+from tracedb.database_file import is_damage
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.faults import engine_words
 from tracedb.output import Answer, Show, from_sql
@@ -173,7 +174,9 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
         yield
     except duckdb.OutOfMemoryException as error:
         raise TracedbError(f"{path}: not enough memory: {engine_words(error)}") from error
-    except (duckdb.IOException, duckdb.SerializationException) as error:
+    except duckdb.IOException as error:
+        if is_damage(error):
+            raise
         raise TracedbError(f"{path}: cannot be read: {engine_words(error)}") from error
     except (duckdb.BinderException, duckdb.CatalogException) as error:
         outdated = views.outdated(connection)

@@ -50,7 +50,7 @@ def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
     New columns hold NULL. Returns the tables that were added, with their schema. Call inside a transaction.
     """
-    with duckdb.connect(":memory:") as fresh:
+    with in_memory() as fresh:
         fresh.execute(ddl())
         wanted = _columns_by_table(fresh)
         statements = [(str(item.query), item) for item in fresh.extract_statements(ddl())]
