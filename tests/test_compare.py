@@ -102,7 +102,7 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
     db, _ = slower
     for arguments, code, text in (
         ((db,), 2, "two sides or more"),
-        ((db, db), 2, "named twice"),
+        (("--capture", "rank9", "--capture", "1", "--db", db), 2, "no capture has this in its path"),
         ((db, "run=a", "--db", db, "--baseline", "run=z"), 2, "none of the sides"),
         ((db, "run=z", "--db", db), 3, "run=z: no capture"),
         ((db, "nowhere.json", "--db", db), 3, "nowhere.json: no capture"),
@@ -114,3 +114,63 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
         done = run("compare", *arguments)
         assert done.exit_code == code, (arguments, done.stderr)
         assert text in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of one capture: a of two steps, b of four, c without steps, e on two GPUs, f of another model."""
+    tiny = Tiny(tmp_path_factory.mktemp("odd") / "x.duckdb")
+    for name, steps, marks, gpus, model in (
+        ("a", 2, True, 1, "H100"),
+        ("b", 4, True, 1, "H100"),
+        ("c", 4, False, 1, "H100"),
+        ("e", 2, True, 2, "H100"),
+        ("f", 2, True, 1, "A100"),
+    ):
+        number = tiny.capture(None, {"run": name}, sha256=name, path=f"/data/{name}/x.json")
+        tiny.connection.execute("UPDATE main.device SET name = ? WHERE capture_id = ?", [model, number])
+        if gpus == 2:
+            tiny.add("device", capture_id=number, device_id=1, vendor="NVIDIA", name=model)
+        for step in range(steps):
+            start = 10_000 * step
+            events = tuple(tiny.kernel(GEMM, start + 500 * n, 100, device_id=n % gpus) for n in range(2))
+            if marks:
+                tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000, events)
+    return tiny.save()
+
+
+@pytest.mark.parametrize(
+    ("sides", "words", "ratio"),
+    [
+        (("run=a", "run=a"), "are the same capture", 1),
+        (("run=a", "a/x.json"), "are the same capture", 1),
+        (("run=a", "run=b"), "run=a has 2 steps of ranks, run=b has 4", 1),
+        (("run=a", "run=c"), "values of run=a are of a step, those of run=c of a whole capture", None),
+        (("run=a", "run=e"), "a capture of run=a has 1 GPUs, one of run=e has 2", None),
+        (("run=a", "run=f"), "run=a is of H100, run=f of A100", 1),
+        (("--capture", "1", "--capture", "f"), "1 is of H100, f of A100", 1),
+    ],
+)
+def test_sides_that_are_not_alike(odd: Path, sides: tuple[str, ...], words: str, ratio: int | None) -> None:
+    done = run("compare", *sides, "--db", odd, "--kind", "total", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [words in text for text in found["warnings"]] == [True]
+    assert f"tracedb: warning: {found['warnings'][0]}" in done.stderr
+    (row,) = found["rows"]
+    assert (row["ratio"], row["difference_mean_ns"]) == (ratio, None if ratio is None else 0)
+    assert row["verdict"] == ("not comparable" if ratio is None else "too few units")
+
+
+def test_shared_captures_are_said(odd: Path) -> None:
+    done = run("compare", "run=a", ".json", "--db", odd, "--kind", "total")
+    assert "run=a and .json share 1 of their captures" in done.stderr
+
+
+@pytest.mark.parametrize("other", ["run=c", "run=e"])
+def test_a_gate_on_sides_that_cannot_be_compared(odd: Path, other: str) -> None:
+    for limit in ("total_ns>5%", "kernel.calls>1000%"):
+        done = run("compare", "run=a", other, "--db", odd, "--fail-on", limit)
+        assert done.exit_code == 3
+        assert f"--fail-on {limit} can neither hold nor fail" in done.stderr.splitlines()[-1]
+    assert run("compare", "run=a", other, "--db", odd, "--fail-on", "kernel.call_ns>5%").exit_code == 0

@@ -77,6 +77,7 @@ tests AS (
 )
 
 SELECT
+    p.side AS side_number,
     n.name AS side,
     p.kind,
     p.name,

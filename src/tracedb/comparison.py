@@ -10,11 +10,11 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import hooks, rooms, step_ranges, views
+from tracedb import captures, hooks, rooms, step_ranges, views
 from tracedb.database import attach, check_version, in_memory, open_read_only, quoted
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.selection import Filters, capture_conditions
+from tracedb.selection import Filters, capture_conditions, one_of
 from tracedb.spill import spill_folder
 
 KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
@@ -77,6 +77,15 @@ def side(text: str, db: Path) -> Side:
     return Side(text, db, f"contains(c.path, {quoted(text)})")
 
 
+def capture_sides(texts: Sequence[str], db: Path) -> list[Side]:
+    """Return a side for each choice of captures (see ``captures.chosen``). Raises ``UsageError``."""
+    if not texts:
+        return []
+    with open_read_only(db) as connection:
+        chosen = [captures.numbers(connection, [text]) for text in texts]
+    return [Side(text, db, one_of("c.capture_id", those)) for text, those in zip(texts, chosen, strict=True)]
+
+
 def _rank(text: str) -> int:
     if not text.isdigit():
         raise UsageError(f"rank={text}: a rank is a number")
@@ -125,13 +134,20 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
             """CREATE TEMP TABLE side_value (
                    side INTEGER, kind VARCHAR, name VARCHAR, unit VARCHAR, calls BIGINT, total_ns BIGINT)"""
         )
+        connection.execute(
+            """CREATE TEMP TABLE side_fact (
+                   side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
+                   models VARCHAR[])"""
+        )
         for number, item in enumerate(sides):
             connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
             named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
             _run(connection, "side", {**named, "captures": item.captures, "skip": str(steps.skip)})
             _check(connection, number, item, steps, named["db"])
+            _run(connection, "facts", named)
             _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
         _run(connection, "answer", {"baseline": str(baseline)})
+        _run(connection, "likeness", {"baseline": str(baseline)})
         yield connection
 
 
@@ -181,19 +197,34 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
     """Return the rows, by side and kind, the largest differences first."""
     wanted = kinds or KINDS
     order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
-    limit = f"QUALIFY row_number() OVER (PARTITION BY side, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
+    limit = f"QUALIFY row_number() OVER (PARTITION BY side_number, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
+    listed = ", ".join(quoted(kind) for kind in wanted)
     found = from_sql(
         connection,
-        f"""SELECT * FROM temp.answer WHERE kind IN ({", ".join(quoted(kind) for kind in wanted)}) {limit}
-            ORDER BY side, CASE kind {order} END, {_BY_SIZE}""",
+        f"""SELECT * EXCLUDE (side_number) FROM temp.answer WHERE kind IN ({listed}) {limit}
+            ORDER BY side, side_number, CASE kind {order} END, {_BY_SIZE}""",
         _MEANINGS,
     )
     found.report, found.shows = "compare", list(_SHOWS)
+    found.warnings = [text for _, text in remarks(connection)]
     return found
 
 
+def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
+    """Return how sides differ from the baseline in what they are, and whether that makes them incomparable."""
+    rows = connection.execute("SELECT is_incomparable, remark FROM temp.side_remark ORDER BY side, place").fetchall()
+    return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
+
+
 def broken(connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate]) -> list[str]:
-    """Return in words which gates do not hold."""
+    """Return in words which gates do not hold.
+
+    Raises ``NotCaptured`` where a gate is about sides that cannot be compared; times per call always can.
+    """
+    reasons = [text for is_incomparable, text in remarks(connection) if is_incomparable]
+    undecided = [item.text for item in gates if item.metric != "call_ns"]
+    if reasons and undecided:
+        raise NotCaptured(f"--fail-on {', '.join(undecided)} can neither hold nor fail: {reasons[0]}")
     said = []
     for item in gates:
         base, other = _METRICS[item.metric]
@@ -227,7 +258,8 @@ _MEANINGS = {
     "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
     "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
     "p_value": "Two-sided p-value of the Mann-Whitney test over units; NULL below 4 units a side.",
-    "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units.",
+    "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units, "
+    "not comparable.",
 }
 _SHOWS = (
     Show(("side",), floor=8),

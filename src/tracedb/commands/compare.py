@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from tracedb.commands.options import database_option, note, output_options
+from tracedb.commands.options import capture_option, database_option, note, output_options, warn
 
 
 @click.command()
-@click.argument("sides", nargs=-1, required=True, metavar="A B [C…]")
+@click.argument("sides", nargs=-1, metavar="A B [C…]")
 @database_option
+@capture_option
 @click.option("--baseline", metavar="A", help="Which of the sides the others are compared with. [default: the first]")
 @click.option(
     "--kind",
@@ -34,6 +35,7 @@ from tracedb.commands.options import database_option, note, output_options
 def compare(
     sides: tuple[str, ...],
     db: Path,
+    captures: tuple[str, ...],
     baseline: str | None,
     kinds: tuple[str, ...],
     skip_warmup: int,
@@ -46,16 +48,17 @@ def compare(
     """Compare runs: kernels, classes, GEMMs, collectives, timeline.
 
     A side is a database file, labels (channels=16 or threads=256,channels=16), or a part of a capture's path; labels
-    and paths are looked up in --db. Values are means over units: steps of ranks where steps are marked, else captures.
+    and paths are looked up in --db, as is each --capture, which is one more side. Values are means over units: steps
+    of ranks where steps are marked, else captures.
     """
     from tracedb import comparison
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write
 
+    named = [comparison.side(text, db) for text in sides] + comparison.capture_sides(captures, db)
+    sides = tuple(item.name for item in named)
     if len(sides) < 2:
         raise UsageError("compare needs two sides or more")
-    if len(set(sides)) < len(sides):
-        raise UsageError("a side is named twice")
     if baseline is not None and baseline not in sides:
         raise UsageError(f"--baseline {baseline} is none of the sides: {', '.join(sides)}")
     gates = [comparison.gate(text) for text in limits]
@@ -65,12 +68,14 @@ def compare(
         top = 10 if form in ("table", "markdown", "html") else 0
     first = sides.index(baseline) if baseline is not None else 0
     steps = comparison.Steps(skip_warmup, step_range)
-    with comparison.compared([comparison.side(text, db) for text in sides], first, steps) as connection:
+    with comparison.compared(named, first, steps) as connection:
         found = comparison.answer(connection, kinds, top)
         found.database = str(db)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
         note(f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked")
+        for text in found.warnings:
+            warn(text)
         write(found, form, out)
         failed = comparison.broken(connection, gates)
     for text in failed:

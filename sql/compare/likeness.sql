@@ -1,0 +1,68 @@
+-- Says how the sides differ from the baseline in what they are, and takes back differences that mean nothing.
+-- In:  temp tables side_fact (facts.sql), side_name, answer (answer.sql); {baseline}: a side.
+-- Out: temp table side_remark(side, remark, is_incomparable): in words; answer without differences and verdicts where
+--      is_incomparable: a step is put beside a whole capture, or captures of other numbers of GPUs.
+CREATE OR REPLACE TEMP TABLE side_remark AS
+WITH pairs AS (
+    SELECT o.side, n.name, m.name AS base_name, b, o
+    FROM side_fact AS o
+    INNER JOIN side_fact AS b ON b.side = {baseline}
+    INNER JOIN side_name AS n ON n.side = o.side
+    INNER JOIN side_name AS m ON m.side = b.side
+    WHERE o.side <> {baseline}
+),
+
+remarks AS (
+    SELECT
+        side, 1 AS place, false AS is_incomparable,
+        format('{} and {} are the same {}: nothing is compared but a recording with itself', base_name, name,
+            CASE len(o.digests) WHEN 1 THEN 'capture' ELSE 'captures' END) AS remark
+    FROM pairs
+    WHERE b.digests = o.digests
+    UNION ALL
+    SELECT
+        side, 2, false,
+        format('{} and {} share {} of their captures', base_name, name, len(list_intersect(b.digests, o.digests)))
+    FROM pairs
+    WHERE b.digests <> o.digests AND len(list_intersect(b.digests, o.digests)) > 0
+    UNION ALL
+    SELECT
+        side, 3, true,
+        format('values of {} are of {}, those of {} of {}: their times and calls cannot be compared, only times per '
+            || 'call; --step-range GLOB marks steps where ranges do', base_name,
+            CASE WHEN b.by_step THEN 'a step' ELSE 'a whole capture' END, name,
+            CASE WHEN o.by_step THEN 'a step' ELSE 'a whole capture' END)
+    FROM pairs
+    WHERE b.by_step <> o.by_step
+    UNION ALL
+    SELECT
+        side, 4, true,
+        format('a capture of {} has {} GPUs, one of {} has {}: their times and calls cannot be compared, only times per '
+            || 'call', base_name, b.gpus_of_capture, name, o.gpus_of_capture)
+    FROM pairs
+    WHERE b.gpus_of_capture <> o.gpus_of_capture
+    UNION ALL
+    SELECT side, 5, false, format('{} is of {} GPUs, {} of {}', base_name, b.gpus, name, o.gpus)
+    FROM pairs
+    WHERE b.gpus <> o.gpus AND b.gpus_of_capture = o.gpus_of_capture
+    UNION ALL
+    SELECT
+        side, 6, false,
+        format('{} is of {}, {} of {}', base_name, array_to_string(b.models, ', '), name, array_to_string(o.models, ', '))
+    FROM pairs
+    WHERE b.models <> o.models
+    UNION ALL
+    SELECT
+        side, 7, false,
+        format('{} has {} steps of ranks, {} has {}: values are means of a step', base_name, b.units, name, o.units)
+    FROM pairs
+    WHERE b.by_step AND o.by_step AND b.units <> o.units
+)
+
+SELECT side, place, is_incomparable, remark
+FROM remarks;
+
+UPDATE answer SET
+    difference_mean_ns = NULL, ratio = NULL, by_calls_mean_ns = NULL, by_time_mean_ns = NULL, p_value = NULL,
+    verdict = 'not comparable'
+WHERE side_number IN (SELECT r.side FROM side_remark AS r WHERE r.is_incomparable);
