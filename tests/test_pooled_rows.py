@@ -66,6 +66,23 @@ def test_gpus_of_a_capture(tmp_path: Path) -> None:
     assert answer(db, "top-kernels", "--by", "device")["warnings"] == answer(db, "gpu-timeline")["warnings"] == []
 
 
+def test_processes_of_a_file_without_ranks(tmp_path: Path) -> None:
+    for name, numbers in (("own", (0, 1)), ("shared", (0, 0))):
+        tiny = Tiny(tmp_path / f"{name}.duckdb")
+        for device in numbers:
+            tiny.capture(path="/x/all.sqlite")
+            tiny.kernel(ADD, 0, 100, device_id=device)
+        db = tiny.save()
+        hint = "--by device keeps them apart" if name == "own" else "--capture chooses one process"
+        said = f"each row pools up to 2 processes of a file whose ranks are not known; {hint}"
+        assert answer(db, "top-kernels")["warnings"] == [said]
+        assert answer(db, "gpu-timeline")["warnings"] == []
+        assert answer(db, "gpu-timeline", "--by", "device")["warnings"] == ([] if name == "own" else [
+            "each row pools up to 2 processes of a file whose ranks are not known; --capture chooses one process, "
+            "gpu-timeline-average has their mean"
+        ])  # fmt: skip
+
+
 def test_a_device_number_that_stands_for_several_gpus(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "trace.duckdb")
     for number in (1, 2):

@@ -85,15 +85,22 @@ def _gpus(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, c
     text = report.text or views.find(report.view, scope.version).select
     grouped = hooks.bases(text, "by")
     ranks = 0 if {"capture_id", "rank"} & has or hooks.COLLECTIVES in grouped else _most_ranks(connection, scope)
-    is_apart = {"device_id", "device", "DevId"} & has or grouped & {hooks.RANGES, hooks.CALLS}
-    gpus = 0 if is_apart else _most_gpus(connection)
+    has_device = bool({"device_id", "device", "DevId"} & has)
+    can_have_device = not grouped & {hooks.RANGES, hooks.CALLS, hooks.COLLECTIVES}
+    gpus = 0 if has_device or not can_have_device else _most_gpus(connection)
+    processes = 0 if "capture_id" in has else _most_processes(connection, has_device)
     said = [f"{ranks} ranks of a configuration"] if ranks > 1 else []
+    said += [f"{processes} processes of a file whose ranks are not known"] if processes > 1 else []
     said += [f"{gpus} GPUs of a capture"] if gpus > 1 else []
     if not said:
         return []
-    options = (["--by rank"] if ranks > 1 else []) + (["--by device"] if gpus > 1 else [])
-    mean = ", gpu-timeline-average has their mean" if report.view == "gpu_timeline" else ""
-    return [f"each row pools up to {' and '.join(said)}; {' '.join(options)} keeps them apart{mean}"]
+    options = ["--by rank"] if ranks > 1 else []
+    is_by_device = can_have_device and not has_device and (gpus > 1 or _most_processes(connection, True) == 1)
+    options += ["--by device"] if is_by_device else []
+    hints = [f"{' '.join(options)} keeps them apart"] if options else []
+    hints += ["--capture chooses one process"] if processes > 1 and not is_by_device else []
+    hints += ["gpu-timeline-average has their mean"] if report.view == "gpu_timeline" else []
+    return [f"each row pools up to {' and '.join(said)}; {', '.join(hints)}"]
 
 
 def _most_ranks(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
@@ -103,6 +110,28 @@ def _most_ranks(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
                 SELECT count(DISTINCT c.rank) AS ranks FROM {scope.version}._capture_configuration AS c
                 SEMI JOIN temp.selected_capture AS s ON s.capture_id = c.capture_id
                 GROUP BY c.configuration_id)""",
+    )
+    return int(count)
+
+
+def _most_processes(connection: duckdb.DuckDBPyConnection, by_device: bool) -> int:
+    """Return the most captures without rank that one file gave; ``by_device``: of those that use one device number."""
+    ((count,),) = _rows(
+        connection,
+        """SELECT coalesce(max(processes), 0) FROM (
+               SELECT count(*) AS processes FROM temp.selected_capture AS s
+               WHERE s.rank IS NULL AND s.status <> 'no_gpu_activity'
+               GROUP BY s.source, s.labels, s.path)""",
+    )
+    if count < 2 or not by_device:
+        return int(count)
+    ((count,),) = _rows(
+        connection,
+        """SELECT coalesce(max(processes), 0) FROM (
+               SELECT count(DISTINCT e.capture_id) AS processes FROM main.kernel_event AS e
+               INNER JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
+               WHERE s.rank IS NULL
+               GROUP BY s.source, s.labels, s.path, e.device_id)""",
     )
     return int(count)
 
