@@ -135,19 +135,28 @@ def _unlaunched(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
     """Say how many GPU events can be in no range, since their launch was not recorded though others were."""
     if rule == "time":
         return []
-    ((count, percent),) = connection.execute(
-        """WITH unlaunched AS (
-               SELECT e.capture_id, e.event_id FROM main.kernel_event AS e
-               SEMI JOIN (SELECT DISTINCT l.capture_id FROM main.launch AS l) AS l ON l.capture_id = e.capture_id
-               WHERE e.launch_id IS NULL
-               EXCEPT ALL SELECT DISTINCT m.capture_id, m.event_id FROM main.annotation_kernel AS m
-           )
-           SELECT count(u.event_id),
-                  format('{:.1f}', 100.0 * sum(e.duration_ns) FILTER (u.event_id IS NOT NULL) / sum(e.duration_ns))
-           FROM main.kernel_event AS e
+    connection.execute(
+        """CREATE OR REPLACE TEMP TABLE unlaunched AS
+           SELECT e.capture_id, e.event_id, e.duration_ns FROM main.kernel_event AS e
            SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
-           LEFT JOIN unlaunched AS u ON u.capture_id = e.capture_id AND u.event_id = e.event_id
-           WHERE e.time_fault IS NULL"""
+           SEMI JOIN (SELECT DISTINCT l.capture_id FROM main.launch AS l) AS l ON l.capture_id = e.capture_id
+           WHERE e.launch_id IS NULL AND e.time_fault IS NULL"""
+    )
+    ((count,),) = connection.execute("SELECT count(*) FROM temp.unlaunched").fetchall()
+    if not count:
+        return []
+    ((count, percent),) = connection.execute(
+        """WITH outside AS (
+               SELECT u.duration_ns FROM temp.unlaunched AS u
+               ANTI JOIN (
+                   SELECT m.capture_id, m.event_id FROM main.annotation_kernel AS m
+                   SEMI JOIN temp.unlaunched AS n ON n.capture_id = m.capture_id AND n.event_id = m.event_id
+               ) AS m ON m.capture_id = u.capture_id AND m.event_id = u.event_id
+           )
+           SELECT count(*), format('{:.1f}', 100.0 * sum(o.duration_ns) / (
+               SELECT sum(e.duration_ns) FROM main.kernel_event AS e
+               SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id WHERE e.time_fault IS NULL))
+           FROM outside AS o"""
     ).fetchall()
     if not count:
         return []
