@@ -168,7 +168,7 @@ class TestWarnings:
         for rank in (0, 1):
             tiny.capture(rank, {"threads": "256"})
             tiny.kernel(GEMM, 0, 100)
-        assert self.warnings(tiny) == []
+        assert self.warnings(tiny, "--by", "rank") == []
 
     def test_views_of_another_version(self, tiny: Tiny) -> None:
         tiny.capture(0)

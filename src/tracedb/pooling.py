@@ -109,6 +109,7 @@ def _most_ranks(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
         f"""SELECT coalesce(max(ranks), 0) FROM (
                 SELECT count(DISTINCT c.rank) AS ranks FROM {scope.version}._capture_configuration AS c
                 SEMI JOIN temp.selected_capture AS s ON s.capture_id = c.capture_id
+                WHERE c.status IS DISTINCT FROM 'no_gpu_activity'
                 GROUP BY c.configuration_id)""",
     )
     return int(count)
