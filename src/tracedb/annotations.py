@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tracedb import nesting_few
 from tracedb.arrow_rows import are_integers, column
+from tracedb.extents import Extent
 from tracedb.nesting_few import Nested, Range
 
 NO_RANGES = ("mark", "gpu_projection")
@@ -55,16 +56,16 @@ class Annotations:
         ((count,),) = self._connection.execute("INSERT INTO annotation_in BY NAME SELECT * FROM incoming").fetchall()
         return int(count)
 
-    def extent(self) -> tuple[int, int | None, int | None, int | None]:
+    def extent(self) -> Extent:
         """Return how many rows there are, their first and last start, and the longest duration, in ns."""
         if self._is_table:
             (row,) = self._connection.execute(
                 "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM temp.annotation_in"
             ).fetchall()
-            return tuple(row)
+            return Extent(*row)
         starts = [start for rows in self._held for start in column(rows, "start_ns") if start is not None]
         lengths = [length for rows in self._held for length in column(rows, "duration_ns") if length is not None]
-        return len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None)
+        return Extent(len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None))
 
     def few(self) -> list[Range] | None:
         """Return the ranges whose times can be true; None where there are many, or one is open or faulty."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import captures, hooks, rooms, step_ranges, views
+from tracedb import captures, doubts, hooks, rooms, step_ranges, views
 from tracedb.database import attach, check_version, in_memory, open_read_only, quoted
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer, Show, from_sql
@@ -51,7 +51,7 @@ class Gate:
     is_percent: bool
 
     @property
-    def broken(self) -> str:
+        def broken(self) -> str:
         """The condition on rows of the answer that break it."""
         base, other = _METRICS[self.metric]
         growth = f"{other} - {base}"
@@ -139,12 +139,15 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
                    side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
                    models VARCHAR[])"""
         )
+        connection.execute("CREATE TEMP TABLE side_warning (side INTEGER, warning VARCHAR)")
         for number, item in enumerate(sides):
             connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
             named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
             _run(connection, "side", {**named, "captures": item.captures, "skip": str(steps.skip)})
             _check(connection, number, item, steps, named["db"])
             _run(connection, "facts", named)
+            for text in doubts.said(connection, f"{named['db']}.", "temp.side_capture"):
+                connection.execute("INSERT INTO side_warning VALUES (?, ?)", [number, f"{item.name}: {text}"])
             _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
         _run(connection, "answer", {"baseline": str(baseline)})
         _run(connection, "likeness", {"baseline": str(baseline)})
@@ -214,6 +217,12 @@ def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
     """Return how sides differ from the baseline in what they are, and whether that makes them incomparable."""
     rows = connection.execute("SELECT is_incomparable, remark FROM temp.side_remark ORDER BY side, place").fetchall()
     return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
+
+
+def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return what must be known of the sides to read the answer rightly."""
+    rows = connection.execute("SELECT warning FROM temp.side_warning ORDER BY side, warning").fetchall()
+    return [str(text) for (text,) in rows]
 
 
 def broken(connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -34,13 +34,15 @@ def finish(
     events: Events,
     is_amd: bool,
     passing: Passing | None,
+    time_bounds: Mapping[str, int],
 ) -> list[timefaults.Issue]:
     """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
 
     Inside its transaction, after all other rows of it. ``is_amd``: some device is AMD's; ``passing`` may know already
-    which events are clipped. Returns the issues written: of times that cannot be true, which are marked first.
+    which events are clipped; ``time_bounds`` are the bounds of times, in ns. What has times that cannot be true is
+    marked first; returns the issues written about that.
     """
-    issues = timefaults.mark(connection, capture_id, annotations)
+    issues = timefaults.mark(connection, capture_id, annotations, events, time_bounds)
     if is_amd:
         from tracedb import clipping  # its arrays take time to import
 

@@ -6,15 +6,18 @@ from collections.abc import Iterable
 
 import duckdb
 
+from tracedb import timefaults
+
 
 class Known:
-    """Numbers and digests of the captures that are committed."""
+    """Numbers and digests of the captures that are committed, and the bounds of times that are set, in ns."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         rows = connection.execute("SELECT capture_id, sha256 FROM main.capture").fetchall()
         self._numbers = {number for number, _ in rows}
         self._digests = {digest for _, digest in rows if digest is not None}
         self._highest = max(self._numbers, default=0)
+        self.time_bounds = timefaults.bounds(connection)
 
     @property
     def is_empty(self) -> bool:

@@ -7,12 +7,16 @@ one look at the first and last start and the longest duration, and the rules are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
-
-import duckdb
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb import rooms
-from tracedb.annotations import Annotations
+from tracedb.extents import Extent
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.annotations import Annotations
+    from tracedb.events import Events
 
 Issue = tuple[str, str, int, str]
 REASONS = ("far_from_others", "too_long", "before_launch")
@@ -23,15 +27,6 @@ FEW_AT_THE_END = 10
 INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
 
 
-class Extent(NamedTuple):
-    """How many rows, their first and last start, and the longest duration, in ns; None where there are no rows."""
-
-    rows: int
-    first: int | None
-    last: int | None
-    longest: int | None
-
-
 class _Ranges(NamedTuple):
     """Where the ranges of a capture are: the table, and the condition on its rows ``a``."""
 
@@ -39,18 +34,25 @@ class _Ranges(NamedTuple):
     condition: str
 
 
-def mark(connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: Annotations) -> list[Issue]:
+def mark(
+    connection: duckdb.DuckDBPyConnection,
+    capture_id: int,
+    annotations: Annotations,
+    events: Events,
+    limits: Mapping[str, int],
+) -> list[Issue]:
     """Mark what cannot be true in a capture whose annotations are not written yet; returns the issues written.
 
-    Inside its transaction, after all other rows of it.
+    Inside its transaction, after all other rows of it. ``events`` holds what is known of few events and calls;
+    ``limits`` are the bounds.
     """
-    found, graph_launches = _extents(connection, capture_id)
-    limits = bounds(connection)
+    found = events.extents() or _extents(connection, capture_id)
+    extents = (*found[:2], annotations.extent())
     issues: list[Issue] = []
-    if _is_odd(limits, *found, Extent(*annotations.extent())):
+    if _is_long(limits, *extents) or _is_early(connection, capture_id, limits, *extents[:2], events):
         annotations.into_table()
         issues += _judge(connection, capture_id, _Ranges("temp.annotation_in", "true"))
-    if graph_launches:
+    if found[2]:
         issues += _graph_launches(connection, capture_id)
     _write(connection, capture_id, issues)
     return issues
@@ -69,18 +71,23 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     connection.execute(f"DELETE FROM main.ingest_issue WHERE code IN ({codes})")
     limits = bounds(connection)
     for (capture_id,) in captures:
-        (events, calls), graph_launches = _extents(connection, capture_id)
-        (row,) = connection.execute(
-            "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
-            [capture_id],
-        ).fetchall()
-        issues: list[Issue] = []
-        if _is_odd(limits, events, calls, Extent(*row)):
-            issues += _judge(connection, capture_id, _Ranges("main.annotation", f"a.capture_id = {int(capture_id)}"))
-        if graph_launches:
-            issues += _graph_launches(connection, capture_id)
-        _write(connection, capture_id, issues)
+        _mark_again(connection, capture_id, limits)
     connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
+
+
+def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: Mapping[str, int]) -> None:
+    """Mark what cannot be true in a capture that is written, and has no marks and issues of that kind."""
+    events, calls, graph_launches = _extents(connection, capture_id)
+    (row,) = connection.execute(
+        "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
+        [capture_id],
+    ).fetchall()
+    issues: list[Issue] = []
+    if _is_long(limits, events, calls, Extent(*row)) or _is_early(connection, capture_id, limits, events, calls):
+        issues += _judge(connection, capture_id, _Ranges("main.annotation", f"a.capture_id = {int(capture_id)}"))
+    if graph_launches:
+        issues += _graph_launches(connection, capture_id)
+    _write(connection, capture_id, issues)
 
 
 def are_changed(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -94,27 +101,45 @@ def bounds(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return dict(connection.execute("SELECT name, limit_ns FROM main.time_bound").fetchall())
 
 
-def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[tuple[Extent, Extent], int]:
+def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[Extent, Extent, int]:
     """Return the extents of GPU events and of calls, and the number of graph launches."""
     text = rooms.text("sql", "derive", "time_extent.sql").replace("{capture}", str(int(capture_id)))
     found = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
-    return (Extent(*found["event"][:4]), Extent(*found["call"][:4])), int(found["call"][4])
+    return Extent(*found["event"][:4]), Extent(*found["call"][:4]), int(found["call"][4])
 
 
-def _is_odd(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
-    """Whether some rule can find something: most captures are shorter than every bound."""
-    firsts = [extent.first for extent in (events, calls, ranges) if extent.first is not None]
-    lasts = [extent.last for extent in (events, calls, ranges) if extent.last is not None]
+def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
+    """Whether something lies or lasts longer than a bound, or the clocks of calls and events may lie apart."""
+    firsts = [found.first for found in (events, calls, ranges) if found.first is not None]
+    lasts = [found.last for found in (events, calls, ranges) if found.last is not None]
     if not firsts or not lasts:
         return False
     shortest = min(limits["far"], limits["far_without_calls"])
-    longest = max(extent.longest or 0 for extent in (events, calls, ranges))
+    longest = max(found.longest or 0 for found in (events, calls, ranges))
     if max(lasts) - min(firsts) > shortest or longest > shortest:
         return True
     if events.first is None or calls.first is None:
         return False
-    late = events.first - calls.first
-    return late < -limits["before_launch"] or late > limits["after_launch"]
+    return events.first - calls.first > limits["after_launch"]
+
+
+def _is_early(
+    connection: duckdb.DuckDBPyConnection,
+    capture_id: int,
+    limits: Mapping[str, int],
+    found: Extent,
+    calls: Extent,
+    events: Events | None = None,
+) -> bool:
+    """Whether some GPU event starts too long before its call; ``events`` may hold what tells."""
+    if not found.rows or not calls.rows:
+        return False
+    if events is not None and events.extents() is not None:
+        least = events.least_latency()
+        return least is not None and least < -limits["before_launch"]
+    text = rooms.text("sql", "derive", "time_early.sql").replace("{capture}", str(int(capture_id)))
+    ((is_early,),) = connection.execute(text).fetchall()
+    return bool(is_early)
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Ranges) -> list[Issue]:

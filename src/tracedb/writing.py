@@ -170,7 +170,13 @@ class Writer:
         if not self._known.is_empty or self._loaded:  # alone in its file, a capture has no clock to be put beside
             owed.owe(self._connection, owed.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
-            self._connection, part.capture_id, part.annotations, part.events, part.is_amd, part.passing
+            self._connection,
+            part.capture_id,
+            part.annotations,
+            part.events,
+            part.is_amd,
+            part.passing,
+            self._known.time_bounds,
         )
         self._loaded.append(
             Loaded(

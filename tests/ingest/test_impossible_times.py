@@ -81,6 +81,19 @@ class TestBeforeLaunch:
         assert done.exit_code == 1
         assert "--strict" in done.stderr
 
+    def test_in_the_middle_of_the_trace(self, tmp_path: Path) -> None:
+        events = [*pairs(300), *pairs(300, at=BASE + 10_000_000, first=1000)]
+        events[901]["ts"] -= 5_000_000
+        db, _ = loaded(tmp_path, events)
+        assert faults(db) == {"before_launch": 1, None: 599}
+
+    def test_among_more_than_are_held_in_memory(self, tmp_path: Path) -> None:
+        events = pairs(6000)
+        events[5001]["ts"] -= 200_000
+        db, _ = loaded(tmp_path, events)
+        assert faults(db) == {"before_launch": 1, None: 5999}
+        assert codes(db) == {"time_before_launch": 1}
+
     def test_a_clock_error_of_50_ms_is_none(self, tmp_path: Path) -> None:
         db, _ = loaded(tmp_path, [*pairs(2, late=-50_000), *pairs(8, at=BASE + 200, first=3)])
         assert faults(db) == {None: 10}
@@ -250,3 +263,15 @@ class TestGraphReplays:
         inner = [call(BASE + 1000 * i + 1, 10, 2000 + i, "cuGraphLaunch", cat="cuda_driver") for i in range(40)]
         db, _ = loaded(tmp_path, [*self.replays(40), *inner])
         assert codes(db) == {}
+
+
+def test_compare_says_it(tmp_path: Path) -> None:
+    odd, _ = loaded(tmp_path, [*pairs(2, late=-100_000_000), *pairs(8, at=BASE + 200, first=3)])
+    (tmp_path / "plain").mkdir()
+    plain, _ = loaded(tmp_path / "plain", pairs(8))
+    done = run("compare", plain, odd, "--format", "json", "--kind", "total")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["difference_mean_ns"] for row in found["rows"]] == [0]
+    (said,) = found["warnings"]
+    assert said.startswith(f"{odd}: 2 of 10 GPU events starting more than 0.1 s before")

@@ -1,0 +1,34 @@
+-- Whether a GPU event of a capture starts before its launch call by more than the bound: a cheap look for millions.
+-- In:  {capture}: the capture. Out: one row (is_early).
+-- Method: calls are numbered about in the order of their starts, so that 64 of them lie close together; only where the
+-- first event of such a portion starts that much before its last call is every event set against its own call.
+WITH limits AS (
+    SELECT max(b.limit_ns)::HUGEINT AS early_ns
+    FROM main.time_bound AS b
+    WHERE b.name = 'before_launch'
+),
+begun AS (
+    SELECT e.launch_id >> 6 AS portion, min(e.start_ns) AS first_ns
+    FROM main.kernel_event AS e
+    WHERE e.capture_id = {capture} AND e.launch_id IS NOT NULL
+    GROUP BY portion
+),
+called AS (
+    SELECT l.launch_id >> 6 AS portion, max(l.start_ns) AS last_ns
+    FROM main.launch AS l
+    WHERE l.capture_id = {capture}
+    GROUP BY portion
+),
+doubtful AS (
+    SELECT b.portion
+    FROM begun AS b
+    INNER JOIN called AS c ON c.portion = b.portion
+    CROSS JOIN limits AS t
+    WHERE c.last_ns - b.first_ns::HUGEINT > t.early_ns
+)
+SELECT count(*) > 0 AS is_early
+FROM main.kernel_event AS e
+INNER JOIN main.launch AS l ON l.launch_id = e.launch_id
+INNER JOIN doubtful AS d ON d.portion = e.launch_id >> 6
+CROSS JOIN limits AS t
+WHERE e.capture_id = {capture} AND l.capture_id = {capture} AND l.start_ns - e.start_ns::HUGEINT > t.early_ns;
