@@ -51,7 +51,7 @@ class Gate:
     is_percent: bool
 
     @property
-        def broken(self) -> str:
+    def broken(self) -> str:
         """The condition on rows of the answer that break it."""
         base, other = _METRICS[self.metric]
         growth = f"{other} - {base}"
