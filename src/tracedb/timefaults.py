@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tracedb import rooms
+from tracedb import owed, rooms
 from tracedb.extents import Extent
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     limits = bounds(connection)
     for (capture_id,) in captures:
         _mark_again(connection, capture_id, limits)
+    owed.owe(connection, owed.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
     connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
 
 
