@@ -71,9 +71,7 @@ def compare(
     with comparison.compared(named, first, steps) as connection:
         found = comparison.answer(connection, kinds, top)
         found.database = str(db)
-        found.warnings = comparison.warnings(connection)
-        for text in found.warnings:
-            warn(text)
+        found.warnings += comparison.warnings(connection)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
         note(f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked")
