@@ -8,6 +8,7 @@ import duckdb
 
 from tracedb_nsys.account import Account
 from tracedb_nsys.columns import NAMED
+from tracedb_nsys.header import KNOWN_SCHEMAS, Header
 from tracedb_nsys.tables import Export
 
 REPLACED = chr(0xFFFD)
@@ -46,6 +47,15 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
     ).fetchall()
     spoilt += replaced
     account.flawed("text_replaced", spoilt, f"{spoilt} names hold bytes that are no UTF-8; they were replaced")
+
+
+def of_header(header: Header, account: Account) -> None:
+    """Account for what the export says of itself: values that cannot be, and tables of a version nobody has tried."""
+    for (table, column), count in sorted(header.odd.items()):
+        account.flawed("field_unreadable", count, f"{count} values of {table}.{column} are not what it can hold; NULL")
+    if (schema := header.strange_schema) is not None:
+        detail = f"the tables are of version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
+        account.warned("schema_unknown", 1, detail)
 
 
 def of_file(export: Export, account: Account) -> None:

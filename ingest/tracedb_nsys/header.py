@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from tracedb_nsys.tables import META, Export
+from tracedb_nsys.values import ANY, UNSIGNED_31, number_of, text_of
 
 SYSTEM = "TARGET_INFO_SYSTEM_ENV"
+SYSTEM_KEYS = frozenset(("Hostname", "SoftwareReleaseVersion", "NvDriverVersion", "CudaDriverVersion"))
 SAYINGS = ("No CUDA events collected", "might not have been", "ermission", "Not all CUDA events")
 GPU_COLUMNS = ("id", "vmId", "cuDevice", "name", "smCount", "totalMemory", "uuid", "computeMajor", "computeMinor")
-DEVICE_TYPES = {
-    "device_id": pa.int32(),
-    "vendor": pa.string(),
-    "name": pa.string(),
-    "sm_count": pa.int32(),
-    "memory_bytes": pa.int64(),
-    "uuid": pa.string(),
-    "arch": pa.string(),
-    "is_used": pa.bool_(),
+ORDINAL_COLUMNS = ("pid", "cudaId", "gpuId", "uuid", "numMultiprocessors")
+TEXTS = frozenset(("name", "value", "text", "uuid"))
+FAR = 1 << 62
+LIMITS = {
+    **dict.fromkeys(("smCount", "numMultiprocessors", "computeMajor", "computeMinor", "cudaId", "rank"), UNSIGNED_31),
+    **dict.fromkeys(("totalMemory", "utcEpochNs"), (0, FAR)),
 }
+FIRST_SCHEMA, LAST_SCHEMA = (2, 9), (3, 25)
+"""Between these lie the versions of the export's tables that tracedb was tried on."""
+KNOWN_SCHEMAS = "{}.{} to {}.{}".format(*FIRST_SCHEMA, *LAST_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -37,110 +37,110 @@ class Header:
     metadata: dict[str, Any]
     warnings: tuple[str, ...]
     """What nsys itself said of activity that it did not get."""
+    odd: Counter[tuple[str, str]]
+    """Values that could not be read, by table and column."""
     gpus: list[dict[str, Any]] = field(default_factory=list)
-    ordinals: list[tuple[int, int, int, str | None]] = field(default_factory=list)
-    """Process, CUDA ordinal in it, GPU, UUID."""
+    ordinals: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of TARGET_INFO_CUDA_DEVICE: which GPU a number of a process means."""
     mpi_ranks: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def strange_schema(self) -> str | None:
+        """The version of the export's tables, where tracedb was not tried on such."""
+        schema = self.metadata.get("schema")
+        if schema is None:
+            return None
+        numbers = [int(part) for part in schema.split(".")[:2] if part.isdecimal() and len(part) < 10]
+        return None if len(numbers) == 2 and FIRST_SCHEMA <= tuple(numbers) <= LAST_SCHEMA else schema
 
 
 def header_of(export: Export) -> Header:
     """Read the header."""
+    small = _Small(export)
     about: dict[str, str] = {}
     for table in META:
-        about.update((key, value) for key, value in export.small(table, ("name", "value")) if value is not None)
-    system = {key: value for key, value in export.small(SYSTEM, ("name", "value")) if key in SYSTEM_KEYS and value}
+        about.update(
+            (name, value) for name, value in small.rows(table, ("name", "value")) if name and value is not None
+        )
+    system = {key: value for key, value in small.rows(SYSTEM, ("name", "value")) if key in SYSTEM_KEYS and value}
     modes = {
         str(value).lower()
-        for key, value in export.small("META_DATA_CAPTURE", ("name", "value"))
+        for key, value in small.rows("META_DATA_CAPTURE", ("name", "value"))
         if str(key).endswith("CUDA_GRAPH_TRACE_OPTIONS:MODE")
     }
-    window = export.small("ANALYSIS_DETAILS", ("duration",))
+    window = small.rows("ANALYSIS_DETAILS", ("duration",))
     version = about.get("EXPORT_PRODUCT_VERSION")
+    schema = about.get("EXPORT_SCHEMA_VERSION")
     metadata = {
         "format": export.format,
-        "schema": about.get("EXPORT_SCHEMA_VERSION"),
+        "schema": schema,
+        "known_schemas": None if schema is None else KNOWN_SCHEMAS,
         "graph_trace": ",".join(sorted(modes)) or None,
         "driver": system.get("NvDriverVersion"),
         "cuda_driver": system.get("CudaDriverVersion"),
         "capture_duration_ns": window[0][0] if window else None,
     }
-    said = [text for (text,) in export.small("DIAGNOSTIC_EVENT", ("text",)) if text and any(s in text for s in SAYINGS)]
+    said = [text for (text,) in small.rows("DIAGNOSTIC_EVENT", ("text",)) if text and any(s in text for s in SAYINGS)]
     return Header(
         tool_version=f"nsys {version}" if version else None,
         host=system.get("Hostname"),
         release=system.get("SoftwareReleaseVersion"),
-        clock_zero_unix_ns=_clock_zero(export, about),
+        clock_zero_unix_ns=_clock_zero(small, about),
         metadata={key: value for key, value in metadata.items() if value is not None},
         warnings=tuple(dict.fromkeys(" ".join(text.split()) for text in said)),
-        gpus=[dict(zip(GPU_COLUMNS, row, strict=True)) for row in export.small("TARGET_INFO_GPU", GPU_COLUMNS)],
+        gpus=[dict(zip(GPU_COLUMNS, row, strict=True)) for row in small.rows("TARGET_INFO_GPU", GPU_COLUMNS)],
         ordinals=[
-            (pid, ordinal, gpu, uuid)
-            for pid, ordinal, gpu, uuid in export.small("TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId", "uuid"))
-            if ordinal is not None
+            dict(zip(ORDINAL_COLUMNS, row, strict=True))
+            for row in small.rows("TARGET_INFO_CUDA_DEVICE", ORDINAL_COLUMNS)
+            if row[1] is not None
         ],
-        mpi_ranks=_mpi_ranks(export),
+        mpi_ranks=_mpi_ranks(small),
+        odd=small.odd,
     )
 
 
-SYSTEM_KEYS = frozenset(("Hostname", "SoftwareReleaseVersion", "NvDriverVersion", "CudaDriverVersion"))
+class _Small:
+    """Reads small tables; what is no number in a column of numbers becomes None, and is counted."""
+
+    def __init__(self, export: Export) -> None:
+        self._export = export
+        self.odd: Counter[tuple[str, str]] = Counter()
+
+    def rows(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        return [
+            tuple(self._value(table, name, value) for name, value in zip(columns, row, strict=True))
+            for row in self._export.small(table, columns)
+        ]
+
+    def _value(self, table: str, name: str, value: object) -> str | int | None:
+        if name in TEXTS:
+            return text_of(value)
+        number = number_of(value, *LIMITS.get(name, ANY))
+        self.odd[table, name] += value is not None and number is None
+        return number
 
 
-def _clock_zero(export: Export, about: dict[str, str]) -> int | None:
+def _clock_zero(small: _Small, about: dict[str, str]) -> int | None:
     """Return the Unix time of the session's zero; exports may be shifted, or counted from 1970."""
-    said = about.get("EXPORT_PARAM_TIME_SHIFT", "")
-    shift = int(said) if said.lstrip("-").isdigit() else 0
+    said = about.get("EXPORT_PARAM_TIME_SHIFT") or "0"
+    shift = number_of(said, -FAR, FAR)
+    session = [row[0] for row in small.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)) if row[0]]
+    if shift is None:
+        small.odd["META_DATA_EXPORT", "EXPORT_PARAM_TIME_SHIFT"] += 1
+        return None
     if about.get("EXPORT_PARAM_TIME_NORMALIZE", "").lower() == "true":
         return -shift
-    session = [row[0] for row in export.small("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)) if row[0]]
     return int(session[0]) - shift if session else None
 
 
-def _mpi_ranks(export: Export) -> dict[int, int]:
+def _mpi_ranks(small: _Small) -> dict[int, int]:
     """Return the rank by process."""
     ranks = {}
-    for process, thread, rank in export.small("MPI_RANKS", ("globalPid", "globalTid", "rank")):
+    for process, thread, rank in small.rows("MPI_RANKS", ("globalPid", "globalTid", "rank")):
         number = process if process is not None else thread
         if number is not None and rank is not None:
             ranks[(number >> 24) & 0xFFFFFF] = int(rank)
     return ranks
-
-
-def devices(header: Header, gpid: int | None, used: Iterable[int]) -> pa.Table:
-    """Return the rows of ``device`` of a process: those that it used, and those that it could see.
-
-    CUDA numbers devices within a process; TARGET_INFO_CUDA_DEVICE says which GPU a number means. Exports before 2025
-    lack it, and TARGET_INFO_GPU.cuDevice is taken. TARGET_INFO_GPU.id counts otherwise.
-    """
-    pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
-    machine = gpid & (0xFFFF << 48) if gpid is not None else None
-    gpus = [gpu for gpu in header.gpus if machine is None or gpu["vmId"] in (None, machine)] or header.gpus
-    by_id = {gpu["id"]: gpu for gpu in gpus}
-    seen: dict[int, dict[str, Any]] = {}
-    for owner, ordinal, gpu, uuid in header.ordinals:
-        if owner == pid:
-            found = by_id.get(gpu, {})
-            seen[ordinal] = {**found, "uuid": uuid or found.get("uuid")}
-    if not header.ordinals:
-        seen = {gpu["cuDevice"]: gpu for gpu in gpus if gpu["cuDevice"] is not None}
-    busy = set(used)
-    if not header.ordinals and len(gpus) == 1 and len(busy) == 1 and busy.isdisjoint(seen):
-        seen = {next(iter(busy)): gpus[0]}
-    rows = [_device(number, seen.get(number, {}), number in busy) for number in sorted({*busy, *seen})]
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in DEVICE_TYPES.items()})
-
-
-def _device(number: int, gpu: dict[str, Any], is_used: bool) -> dict[str, Any]:
-    major, minor = gpu.get("computeMajor"), gpu.get("computeMinor")
-    return {
-        "device_id": number,
-        "vendor": "NVIDIA",
-        "name": gpu.get("name") or None,
-        "sm_count": gpu.get("smCount") or None,
-        "memory_bytes": gpu.get("totalMemory") or None,
-        "uuid": gpu.get("uuid") or None,
-        "arch": f"sm_{major}{minor}" if major and minor is not None else None,
-        "is_used": is_used,
-    }
 
 
 def metadata_text(header: Header, **more: Any) -> str:

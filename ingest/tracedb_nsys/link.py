@@ -23,6 +23,9 @@ SELECT device_id FROM part_gpu WHERE device_id IS NOT NULL
 UNION
 SELECT device_id FROM staged_total WHERE device_id IS NOT NULL
 """
+SHARED_DEVICES = """
+SELECT device_id FROM staged_gpu WHERE device_id IS NOT NULL GROUP BY device_id HAVING count(DISTINCT gpid) > 1
+"""
 # Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
 COPY_KINDS = (
     (0, "Unknown", None),

@@ -10,13 +10,15 @@ import duckdb
 import pyarrow as pa
 
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_nsys import collectives, link, ranges, report, straight
+from tracedb_nsys import collectives, flaws, link, ranges, report, straight
 from tracedb_nsys.account import Account
-from tracedb_nsys.header import Header, devices, header_of, metadata_text
+from tracedb_nsys.gpus import devices
+from tracedb_nsys.header import Header, header_of, metadata_text
 from tracedb_nsys.parquet import ParquetExport
 from tracedb_nsys.recordings import PARQUET, REPORT, kind_of, recording_names
+from tracedb_nsys.roles import tables_of
 from tracedb_nsys.sqlite import SqliteExport
-from tracedb_nsys.stage import Stage
+from tracedb_nsys.stage import UNREAD, Stage
 from tracedb_nsys.tables import GRAPH, KERNEL, Export
 
 EXPORTING = 0.5  # share of the progress bar for `nsys export`
@@ -39,6 +41,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
     yield from stage.fill(may_go_straight=options.cores > 1 and not options.is_second)
     progress.finish()
+    flaws.of_header(header, account)
     others = recording_names(capture.duplicates)
     account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
     processes = link.prepare(scratch, account)
@@ -46,17 +49,19 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     straight.check(processes, straight_rows)
     if len(processes) > 1:
         account.noted("several_processes", len(processes), SEVERAL)
-    has_kernels = any(table in export.tables and export.count(table) for table in (KERNEL, GRAPH))
+    has_kernels = any(export.count(table) for role in (KERNEL, GRAPH) for table in tables_of(role, export.tables))
+    shared = [number for (number,) in scratch.execute(link.SHARED_DEVICES).fetchall()] if len(processes) > 1 else []
     for part, gpid in enumerate(processes):
         link.use(scratch, gpid, part == 0, len(processes) == 1)
         yield from link.rows(scratch, part, stage.kernels_are_sorted)
         used = scratch.execute(link.USED_DEVICES).fetchall()
-        yield Rows("device", devices(header, gpid, [device for (device,) in used]), part)
+        yield Rows("device", devices(header, gpid, [device for (device,) in used], shared), part)
         gpu = _rows(scratch, "part_gpu") + straight_rows
         mine = account if part == len(processes) - 1 else Account()
         is_idle = not gpu or not has_kernels
         if is_idle:
-            mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, header, gpu))
+            unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
+            mine.noted("no_gpu_activity", 1, "; ".join(unread) or _why_no_gpu(scratch, header, gpu))
         yield Rows("ingest_issue", mine.table(), part)
         status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
         read = stage.events_read if len(processes) == 1 else None

@@ -8,11 +8,13 @@ from functools import partial
 
 import duckdb
 
+from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
 from tracedb_nsys import columns as made
 from tracedb_nsys import flaws, roles, straight
 from tracedb_nsys.account import Account
 from tracedb_nsys.calls import Calls
+from tracedb_nsys.header import KNOWN_SCHEMAS
 from tracedb_nsys.tables import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
 
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
@@ -23,6 +25,8 @@ JSON = ("jsonText", "jsonTextId")
 
 
 NOT_READ = "look like work of a GPU, and this version of tracedb does not read them"
+WHAT_TO_DO = "export again with a release of nsys that writes those, or update tracedb"
+UNREAD = "device_events_not_read:"
 GPU = ("kernel", "copy")
 VALID_ON_GPU = "duration_ns IS NOT NULL AND (start_ns <> 0 OR duration_ns <> 0)"
 NUMBERS = {"copy": "kernel", "nvtx": "annotation", "other": "annotation"}
@@ -84,6 +88,7 @@ class Stage:
         for table in (*found[RUNTIME], *found[DRIVER]):
             self._events(table, "launch", made.LAUNCH)
         self._calls.finish()
+        self._check_kernels(found[KERNEL])
         if may_go_straight and self._can_go_straight(found[KERNEL]):
             yield from self._go_straight()
         else:
@@ -98,6 +103,16 @@ class Stage:
         self._left_aside(read)
         self._strings()
         self._flaws()
+
+    def _check_kernels(self, kernels: Sequence[str]) -> None:
+        """Raise ``ReadError`` where there are kernels and none of them can be read."""
+        held = {
+            table: set(TIMES).issubset(self._export.tables[table]) for table in kernels if self._export.count(table)
+        }
+        if held and not any(held.values()):
+            table = next(iter(held))
+            why = f"{table}: {self._export.count(table):,} kernels {_without_times(self._export.tables[table])}"
+            raise ReadError(f"{why}; tracedb knows versions {KNOWN_SCHEMAS} of the export's tables: {WHAT_TO_DO}")
 
     def _can_go_straight(self, kernels: Sequence[str]) -> bool:
         """Whether kernels are many, and nothing is joined to them that comes later in the export."""
@@ -223,7 +238,7 @@ class Stage:
             self.events_read += count
             code = table.removeprefix("CUPTI_ACTIVITY_KIND_").lower()
             if roles.is_gpu_work(table, columns):
-                self._account.lost("gpu_rows_not_read", count, f"{count} rows of {table} {NOT_READ}")
+                self._account.lost(f"{UNREAD}{table}", count, f"{count} rows of {table} {NOT_READ}")
             else:
                 self._account.left_aside(code, count, f"rows of {table}: no GPU work, call or range; left aside")
 

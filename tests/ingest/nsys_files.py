@@ -54,6 +54,7 @@ COLUMNS = {
     "DIAGNOSTIC_EVENT": "timestamp text globalPid",
     "MPI_COLLECTIVES_EVENTS": "start end globalTid textId size",
     "MPI_RANKS": "globalPid rank",
+    "ANALYSIS_DETAILS": "globalVid duration startTime stopTime",
     "CUBLAS_EVENTS": "start end eventClass globalTid nameId",
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "start end nameId globalTid eventKind",
     "NVTX_PAYLOAD_SCHEMAS": "domainId schemaId name",

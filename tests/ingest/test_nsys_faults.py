@@ -104,10 +104,12 @@ class TestB037InvalidTimes:
         assert load(tmp_path, made).rows("kernel_event", "start_ns", "duration_ns") == [(0, 5), (7, 0)]
 
     def test_a_table_without_times(self, tmp_path: Path) -> None:
-        path = change(many(3).sqlite(tmp_path / "a.sqlite"), 'ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN "end"')
+        made = many(3)
+        made.copy(0, 10)
+        path = change(made.sqlite(tmp_path / "a.sqlite"), 'ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN "end"')
         found = Loaded(path, db=tmp_path / "a.duckdb")
-        assert found.issues["columns_missing"] == 3
-        assert found.one("capture", "events_read", "events_skipped") == (3, 3)
+        assert found.issues["columns_missing"] == 1
+        assert found.one("capture", "status", "events_read", "events_skipped") == ("repaired", 4, 1)
 
 
 @pytest.fixture(params=["compiled", "driver", "standard library"])
