@@ -29,6 +29,16 @@ ODD: dict[str, Any] = {
     "largest": (1 << 63) - 1,
     "least": -(1 << 63),
 }
+STORED = {
+    "gridX": "grid_x",
+    "blockY": "block_y",
+    "deviceId": "device_id",
+    "streamId": "stream_id",
+    "contextId": "context_id",
+    "correlationId": "correlation_id",
+    "registersPerThread": "registers_per_thread",
+    "staticSharedMemory": "static_shared_bytes",
+}
 PREFIX = "CUPTI_ACTIVITY_KIND_"
 
 
@@ -113,29 +123,18 @@ def test_every_column_and_every_way(
 
 @pytest.mark.usefixtures("reader")
 class TestFields:
-    STORED = {
-        "gridX": "grid_x",
-        "blockY": "block_y",
-        "deviceId": "device_id",
-        "streamId": "stream_id",
-        "contextId": "context_id",
-        "correlationId": "correlation_id",
-        "registersPerThread": "registers_per_thread",
-        "staticSharedMemory": "static_shared_bytes",
-    }
-
     @pytest.mark.parametrize("value", [-7, 1 << 40, (1 << 63) - 1, "7 or so", b"7", 7.5])
     def test_a_field_is_null_and_its_row_is_kept(self, tmp_path: Path, value: object) -> None:
         made = many(50)
-        for at, recorded in enumerate(self.STORED):
+        for at, recorded in enumerate(STORED):
             made.tables["KERNEL"][at + 20][recorded] = value
         found = load(tmp_path, made)
-        for at, stored in enumerate(self.STORED.values()):
+        for at, stored in enumerate(STORED.values()):
             assert found.rows(f"kernel_event WHERE {stored} IS NULL", "start_ns") == [10 * (at + 20)]
         assert found.one("capture", "status", "events_read", "events_skipped") == ("repaired", 50, 0)
         issue = found.one("ingest_issue", "code", "severity", "count", "skipped", "detail")
-        assert issue[:4] == ("field_unreadable", "warning", len(self.STORED), 0)
-        assert all(f"1 values of {PREFIX}KERNEL.{recorded} are" in issue[4] for recorded in self.STORED)
+        assert issue[:4] == ("field_unreadable", "warning", len(STORED), 0)
+        assert all(f"1 values of {PREFIX}KERNEL.{recorded} are" in issue[4] for recorded in STORED)
 
     def test_numbers_that_are_typed_otherwise_are_numbers(self, tmp_path: Path) -> None:
         """A column without a type keeps what it is given: a file that was made through CSV has texts."""
