@@ -68,10 +68,11 @@ class Salvage:
                 try:
                     _, end = _raw.raw_decode(latin, place)
                 except (ValueError, RecursionError) as error:
-                    if _is_cut(error) and not (boundary and _is_event(latin, boundary.end())):
+                    is_followed = boundary is not None and _is_event(latin, boundary.end())
+                    if not last and len(text) - place < CARRY_LIMIT and _goes_on(error, is_followed):
+                        return events, place
+                    if _is_cut(error) and not is_followed:
                         self._check_header(text, place, end, offset)
-                        if not last and len(text) - place < CARRY_LIMIT:
-                            return events, place
                         if last and not ARRAY_END.search(text, place):
                             self._cut(offset + place)
                             events.append(None)
@@ -176,7 +177,19 @@ def _is_cut(error: Exception) -> bool:
     """Whether the text was well-formed up to its end, as far as one can tell."""
     if not isinstance(error, json.JSONDecodeError):
         return False  # a number of thousands of digits, thousands of brackets
-    return error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip()) - len("\\u0000")
+    return _is_in_text(error) or error.pos >= len(error.doc.rstrip()) - len("\\u0000")
+
+
+def _goes_on(error: Exception, is_followed: bool) -> bool:
+    """Whether an event may end in the next block. What looks like events after it may be objects among its arguments.
+
+    Where a quote is missing, these are in a text that has no end.
+    """
+    return _is_cut(error) and not (is_followed and isinstance(error, json.JSONDecodeError) and _is_in_text(error))
+
+
+def _is_in_text(error: json.JSONDecodeError) -> bool:
+    return error.msg.startswith("Unterminated string")
 
 
 def _is_event(latin: str, place: int) -> bool:

@@ -198,3 +198,33 @@ def test_the_command_reads_the_same(tmp_path: Path) -> None:
         assert ingest(trace, db=tmp_path / "python.duckdb").exit_code == 0
         assert "TRACEDB_READER=python" in run("doctor", "--db", tmp_path / "python.duckdb").stdout
     assert contents(tmp_path / "compiled.duckdb") == contents(tmp_path / "python.duckdb")
+
+
+BLOCKS = (300, 700, 2000, 1 << 20)
+
+
+@pytest.mark.parametrize("layout", ["native", "compact"])
+@pytest.mark.parametrize("key", ["launches", "traceEvents"])
+def test_objects_like_events_in_an_event_longer_than_a_block(layout: str, key: str) -> None:
+    inner = [kernel(place, 1, f"inner {place}") for place in range(60)]
+    content = document([kernel(1), kernel(2, args={"x": {key: inner}}), kernel(3)], layout)
+    for block in BLOCKS:
+        assert_same(content, block)
+        found = outcome(content, block, cores=1)
+        assert (len(found["rows"]["gpu"]), found["issues"]) == (3, {})
+
+
+@pytest.mark.parametrize(
+    "time", ['"é"', '"soon"', "true", "1e400", "1e999999999999999999", '"1e999999999999999999"', "[]"]
+)
+def test_what_is_said_of_a_time_does_not_depend_on_the_block(time: str) -> None:
+    """A fraction that no double holds has the times of its block read as decimals, also where it is none of theirs."""
+    odd = kernel(Raw(time), 1, args={"x": Raw('{"ts":1234567890123.5}')})
+    others = [op(Raw(time), 1), annotation(1, Raw(time), "range")]
+    content = document([*launched(3), b'"ph": "X", "oops"}', odd, *launched(3), *others, *launched(2)])
+    found = [outcome(content, block, cores=1) for block in BLOCKS]
+    for block, one in zip(BLOCKS, found, strict=True):
+        assert_same(content, block)
+        assert one["issues"] == found[0]["issues"]
+    assert found[0]["issues"]["timestamp_unusable"]["parts"] == {"kernel": 1, "cpu_op": 1}
+    assert found[0]["issues"]["duration_missing"]["parts"] == {"user_annotation": 1}
