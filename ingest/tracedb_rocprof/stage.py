@@ -13,7 +13,6 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.gather import NONE, Gathered, Gatherer, Numbers
@@ -182,10 +181,11 @@ class Stage:
             found[name] = np.where(is_bad, NONE, whole)
             self._unreadable(table, name, int(is_bad.sum()))
         if "value" in found:
-            values = found["value"].fill_null(0) if isinstance(found["value"], pa.Array) else found["value"]
-            is_bad = ~np.isfinite(np.asarray(values))
+            values = pa.array(found["value"])
+            is_missing = np.array(values.is_null())
+            is_bad = ~np.isfinite(values.to_numpy(zero_copy_only=False)) & ~is_missing
             if is_bad.any():
-                found["value"] = pa.compute.if_else(pa.array(is_bad), None, pa.array(found["value"]))
+                found["value"] = pa.array(values.to_numpy(zero_copy_only=False), mask=is_bad | is_missing)
                 self._unreadable(table, "value", int(is_bad.sum()))
         if "correlation" in found:
             ids = _whole(found["correlation"], rows)
@@ -250,10 +250,11 @@ def _arrow(values: Any) -> pa.Array:
 
 
 def _extent(values: Any) -> tuple[int, int]:
-    """Return the least and the largest value; 0 where there is none."""
+    """Return the least and the largest value; ``NONE`` is the least where some are not there."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        found = pa.compute.min_max(values)
-        return found["min"].as_py() or 0, found["max"].as_py() or 0
+        if values.null_count:
+            return NONE, 0
+        values = values.to_numpy()
     return (int(values.min()), int(values.max())) if len(values) else (0, 0)
 
 
