@@ -2,8 +2,8 @@
 -- Grain: rule × range × thread × kernel name. Kernels outside all ranges stand under the range NULL and the thread
 -- that launched them, as in nsys, where the capture has ranges at all. Every call is repeated for every range around
 -- it, so texts are numbered first and only numbers repeated. Sums are whole numbers, exact for every row order (see
--- top_kernels). As in nsys, a call inside two ranges of one name, one in the other, is one call, and its duration enters
--- all other columns once for each of the two.
+-- top_kernels). A call inside two instances of one range, one in the other, counts in both, so that times and calls are
+-- of the same rows; nvtx_kern_sum counts such a call once, as nsys does.
 CREATE VIEW v1.nvtx_kernels AS
 WITH ranges AS (
     SELECT
@@ -26,8 +26,7 @@ members AS (
 calls AS (
     SELECT
         /* by e */
-        m.rule, r.range_no, r.instance_no, NULL AS process_id, NULL AS thread_id, n.kernel_no,
-        e.capture_id * 18446744073709551616 + e.event_id AS event_no, e.duration_ns
+        m.rule, r.range_no, r.instance_no, NULL AS process_id, NULL AS thread_id, n.kernel_no, e.duration_ns
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN kernel_names AS n ON n.name = e.name
     INNER JOIN members AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
@@ -36,8 +35,7 @@ calls AS (
     UNION ALL
     SELECT
         /* by e */
-        u.rule, NULL AS range_no, NULL AS instance_no, l.process_id, l.thread_id, n.kernel_no,
-        e.capture_id * 18446744073709551616 + e.event_id AS event_no, e.duration_ns
+        u.rule, NULL AS range_no, NULL AS instance_no, l.process_id, l.thread_id, n.kernel_no, e.duration_ns
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN kernel_names AS n ON n.name = e.name
     INNER JOIN v1._capture_rule AS u ON u.capture_id = e.capture_id
@@ -55,8 +53,7 @@ sums AS (
         /* by */
         rule, range_no, process_id, thread_id, kernel_no,
         count(DISTINCT instance_no) AS range_instances,
-        count(DISTINCT event_no) AS calls,
-        count(*) AS durations,
+        count(*) AS calls,
         sum(duration_ns) AS total_ns,
         sum(duration_ns::HUGEINT * duration_ns) AS squares,
         median(duration_ns) AS median_ns,
@@ -81,14 +78,13 @@ SELECT
     s.range_instances,
     s.calls,
     s.total_ns::BIGINT AS total_ns,
-    s.total_ns / s.durations AS avg_ns,
+    s.total_ns / s.calls AS avg_ns,
     s.median_ns,
     s.min_ns,
     s.max_ns,
-    CASE WHEN s.durations = 1 THEN 0.0 ELSE sqrt((
-        s.squares - s.total_ns // s.durations * (s.total_ns + s.total_ns % s.durations)
-        - (s.total_ns % s.durations) ** 2 / s.durations
-    ) / (s.durations - 1)) END AS stddev_ns
+    CASE WHEN s.calls = 1 THEN 0.0 ELSE sqrt((
+        s.squares - s.total_ns // s.calls * (s.total_ns + s.total_ns % s.calls) - (s.total_ns % s.calls) ** 2 / s.calls
+    ) / (s.calls - 1)) END AS stddev_ns
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
@@ -102,9 +98,9 @@ COMMENT ON COLUMN v1.nvtx_kernels.process_id IS 'Process of the range (of the la
 COMMENT ON COLUMN v1.nvtx_kernels.thread_id IS 'Thread of the range (of the launch, where range is NULL).';
 COMMENT ON COLUMN v1.nvtx_kernels.kernel IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.nvtx_kernels.range_instances IS 'Number of instances of the range that hold this kernel; 0 where range is NULL.';
-COMMENT ON COLUMN v1.nvtx_kernels.calls IS 'Number of calls; one inside two ranges of this name, one in the other, counts once.';
-COMMENT ON COLUMN v1.nvtx_kernels.total_ns IS 'Sum of durations, each as often as ranges of this name lie around its launch, in ns.';
-COMMENT ON COLUMN v1.nvtx_kernels.avg_ns IS 'Mean of the durations summed, in ns.';
+COMMENT ON COLUMN v1.nvtx_kernels.calls IS 'Number of calls, counted in each instance around them: one inside two instances of this range, one in the other, counts twice.';
+COMMENT ON COLUMN v1.nvtx_kernels.total_ns IS 'Sum of durations, in ns.';
+COMMENT ON COLUMN v1.nvtx_kernels.avg_ns IS 'Mean duration, in ns.';
 COMMENT ON COLUMN v1.nvtx_kernels.median_ns IS 'Median duration, mean of the middle two, in ns.';
 COMMENT ON COLUMN v1.nvtx_kernels.min_ns IS 'Shortest duration, in ns.';
 COMMENT ON COLUMN v1.nvtx_kernels.max_ns IS 'Longest duration, in ns.';

@@ -97,7 +97,7 @@ def test_hooks(nested: None, insert: Insert, report: Report) -> None:
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_a_range_inside_one_of_its_own_name(insert: Insert, ask: Ask, depth: int) -> None:
-    """As nsys stats has it: a kernel is one instance however deep it lies; its duration counts once for each range.
+    """nvtx_kernels counts a kernel in each instance around it; nvtx_kern_sum counts it once, as nsys stats does.
 
     ``outer`` of the default domain and of another are two ranges; so are those of two threads.
     """
@@ -116,7 +116,7 @@ def test_a_range_inside_one_of_its_own_name(insert: Insert, ask: Ask, depth: int
     deep = 10 + 20 + 30 + 40
     own = """SELECT domain, thread_id, range_instances, calls, total_ns, avg_ns, max_ns
         FROM v1.nvtx_kernels WHERE rule = 'thread' ORDER BY ALL"""
-    outer = (depth, 5, depth * deep + 50, (depth * deep + 50) / (4 * depth + 1), 50)
+    outer = (depth, 4 * depth + 1, depth * deep + 50, (depth * deep + 50) / (4 * depth + 1), 50)
     assert ask(own) == [("other", 1, 1, 1, 60, 60.0, 60), (None, 1, *outer), (None, 2, 1, 1, 70, 70.0, 70)]
     peer = """SELECT "NVTX Range", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "StdDev (ns)"
         FROM v1.nvtx_kern_sum ORDER BY ALL"""
