@@ -187,8 +187,9 @@ class Batches:
         """
         if not NO_CORRELATION.isdisjoint(values):
             values = [None if value in NO_CORRELATION else value for value in values]
-        self.account.unreadable("correlation", bounded(values)[1])
-        return ids(values)
+        found, lost = bounded(values)
+        self.account.unreadable("correlation", lost)
+        return ids(values) if lost else found
 
     def _sizes(self, what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
         """Return three columns of sizes, all of them NULL where one cannot be a size."""
@@ -220,9 +221,11 @@ class Batches:
         self, pids: Sequence[int | str | None], tids: Sequence[int | str | None], args: Sequence[Any]
     ) -> None:
         """Count processes and threads that stand for a device and a stream that an event does not name, but cannot."""
-        self._check_devices(pid for pid, found in zip(pids, args, strict=True) if found.device is None)
-        streams = (number(tid) or 0 for tid, found in zip(tids, args, strict=True) if found.stream is None)
-        self.account.unreadable("tid", sum(stream < 0 for stream in streams))
+        if None in [found.device for found in args]:
+            self._check_devices(pid for pid, found in zip(pids, args, strict=True) if found.device is None)
+        if None in [found.stream for found in args]:
+            streams = (number(tid) or 0 for tid, found in zip(tids, args, strict=True) if found.stream is None)
+            self.account.unreadable("tid", sum(stream < 0 for stream in streams))
 
     def _check_devices(self, pids: Iterable[int | str | None]) -> None:
         """Count processes that stand for a device and have too many bits for one."""

@@ -98,7 +98,7 @@ def bounded(
 ) -> tuple[pa.Array, int]:
     """Return int64 values and how many were out of bounds; for those stands ``instead``."""
     found = integers(values)
-    is_whole = found.null_count == values.count(None)
+    is_whole = not found.null_count or found.null_count == values.count(None)
     if is_whole and (found.null_count == len(found) or _is_within(values_of(found), least, most)):
         return found, 0
     kept = [value if value is None or least <= value <= most else instead for value in values]
