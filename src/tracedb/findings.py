@@ -173,7 +173,7 @@ def _no_kernels(connection: duckdb.DuckDBPyConnection, graphs: int, others: int)
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what one must know to read the answer rightly."""
-    said = _outdated(connection) + _owed(connection) + _damaged(connection)
+    said = _outdated(connection) + unfinished(connection) + _damaged(connection)
     said += doubts.warnings(connection, report.view, report.needs)
     said += _graphs(connection) + _own_rules(connection, scope)
     if report.spans_ranks:
@@ -199,7 +199,8 @@ def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
     ]
 
 
-def _owed(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def unfinished(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return which facts over several captures are still to be worked out."""
     return [
         f"{fact.replace('_', ' ')} is not worked out yet for {_many(len(captures), 'capture')} (an ingest goes on, or "
         "was cut off): answers over several captures may change; the next `tracedb ingest` of any file does it"

@@ -190,6 +190,16 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
 
 def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
     """Run a report. Raises ``NotCaptured``, with the reason, where there is no answer."""
+    try:
+        return _run(connection, path, query, top)
+    except NotCaptured as error:
+        undone = findings.unfinished(connection)  # then what is missing may be still to come
+        if undone:
+            raise NotCaptured("; ".join([str(error), *undone])) from error
+        raise
+
+
+def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
     report, scope = query.report, query.scope
     source, where = query.source, query.where
     if report.spans_ranks:

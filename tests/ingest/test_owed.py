@@ -103,6 +103,18 @@ def test_it_is_done_once(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clocks.align_file(killed, if_owed=True)
 
 
+def test_a_report_without_an_answer_says_it_too(tmp_path: Path) -> None:
+    """As after an ingest that was killed before the other ranks were loaded."""
+    db = tmp_path / "db"
+    assert ingest(RUN.parent / "nccl_16channels" / "torch_profiler" / "rank0", RUN / "torch_profiler" / "rank0", db=db)
+    assert WARNING not in run("report", "stragglers", "--db", db).stderr
+    with duckdb.connect(str(db)) as connection:
+        connection.execute("INSERT INTO meta.owed VALUES ('clock_alignment', 2)")
+    done = run("report", "stragglers", "--db", db)
+    assert done.exit_code == 3
+    assert WARNING in done.stderr
+
+
 def test_a_capture_alone_owes_nothing(tmp_path: Path) -> None:
     db = tmp_path / "db"
     assert ingest(trace(tmp_path / "a.json"), db=db).exit_code == 0
