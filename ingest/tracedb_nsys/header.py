@@ -18,7 +18,9 @@ ORDINAL_COLUMNS = ("pid", "cudaId", "gpuId", "uuid", "numMultiprocessors")
 TEXTS = frozenset(("name", "value", "text", "uuid"))
 FAR = 1 << 62
 LIMITS = {
-    **dict.fromkeys(("smCount", "numMultiprocessors", "computeMajor", "computeMinor", "cudaId", "rank"), UNSIGNED_31),
+    **dict.fromkeys(
+        ("smCount", "numMultiprocessors", "computeMajor", "computeMinor", "cuDevice", "cudaId", "rank"), UNSIGNED_31
+    ),
     **dict.fromkeys(("totalMemory", "utcEpochNs"), (0, FAR)),
 }
 FIRST_SCHEMA, LAST_SCHEMA = (2, 9), (3, 25)

@@ -57,12 +57,11 @@ def check_free(path: Path) -> None:
                 ) from error
 
 
-def fault(connection: sqlite3.Connection, table: str | None = None) -> str | None:
-    """Return what SQLite finds wrong with the pages of a table, or of the whole file; None if nothing is."""
-    what = "" if table is None else "({})".format('"' + table.replace('"', '""') + '"')
+def fault(connection: sqlite3.Connection) -> str | None:
+    """Return what SQLite finds wrong with the pages of a file; None if nothing is."""
     try:
         with closing(connection):
-            said = [str(row[0]) for row in connection.execute(f"PRAGMA quick_check{what}").fetchall()]
+            said = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
     except sqlite3.Error as error:
         return _line(str(error))
     found = [line for text in said for line in text.splitlines() if text.startswith(TREES)]

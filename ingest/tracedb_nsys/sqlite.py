@@ -93,7 +93,9 @@ class SqliteExport:
         self._counts: dict[str, int] = {}
         self._pages: dict[str, pages.Table | None] = {}
         self._read: dict[str, int] = {}
-        self._fault = sound.fault(_connect(path)) if path.stat().st_size <= sound.SMALL else None
+        self._is_checked = False
+        self._found: str | None = None
+        self._fault = self._fault_of_pages() if path.stat().st_size <= sound.SMALL else None
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -134,8 +136,8 @@ class SqliteExport:
     def verify(self, table: str, rows: int) -> None:
         """Hold the number of rows that were read against SQLite's, and both against the numbers of the rows.
 
-        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so SQLite has to check the pages
-        of a table only where there are gaps: rows were deleted, or damage hides them.
+        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so SQLite has to check all pages
+        only where there are gaps or no rows: rows were deleted, or damage hides them.
         """
         self._read[table] = rows
         if self._fault is not None:
@@ -143,9 +145,15 @@ class SqliteExport:
         count, (low, high) = self.count(table), self._span(table)
         if rows != count:
             raise Unsound(f"{table}: {rows:,} of {count:,} rows are found by their numbers")
-        has_gaps = count and (low > 1 or high - low + 1 != count)
-        if has_gaps and (found := sound.fault(_connect(self._path), table)):
-            raise Unsound(f"{table}: {found}")
+        has_gaps = not count or low > 1 or high - low + 1 != count
+        if has_gaps and (found := self._fault_of_pages()):
+            raise Unsound(found)
+
+    def _fault_of_pages(self) -> str | None:
+        """Return what SQLite finds wrong with the pages of the file; it is asked once."""
+        if not self._is_checked:
+            self._is_checked, self._found = True, sound.fault(_connect(self._path))
+        return self._found
 
     def distrust(self, fault: str) -> None:
         """Have all tables read in the order of their pages from now on."""

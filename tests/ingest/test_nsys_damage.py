@@ -143,13 +143,14 @@ def test_rows_that_are_gone_are_counted(tmp_path: Path, how: Callable[[Pages], N
     assert f"{KERNEL}: {rows:,} rows read" in detail and "1,000" in detail
 
 
+@pytest.mark.usefixtures("size")
 def test_a_table_that_begins_elsewhere(tmp_path: Path) -> None:
     """The schema names a page of the table that is not its first: what lies below it is a sound table of its own."""
 
     def moved(pages: Pages) -> None:
         with closing(sqlite3.connect(pages.path)) as connection:
             connection.execute("PRAGMA writable_schema = ON")
-            leaf = pages.leaves()[0] // pages.size + 1
+            leaf = pages.leaves()[5] // pages.size + 1
             connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", [leaf, KERNEL])
             connection.commit()
         pages.data = bytearray(pages.path.read_bytes())

@@ -187,3 +187,8 @@ class TestGpus:
         for pid, gpu in ((PID, 2), (PID + 1, 3)):
             made.add("TARGET_INFO_CUDA_DEVICE", gpuId=None, cudaId=0, pid=pid, uuid=f"GPU-{gpu}")
         assert self.rows(tmp_path, made) == [(PID, 0, "H100", "GPU-2", 132), (PID + 1, 0, "H100", "GPU-3", 132)]
+
+    def test_a_number_that_no_device_has(self, tmp_path: Path) -> None:
+        made = self.export()
+        made.tables["TARGET_INFO_GPU"][3]["cuDevice"] = 1 << 48
+        assert [row[1] for row in self.rows(tmp_path, made)] == [0, 0]  # type: ignore[index]
