@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tracedb.errors import ReadError
 
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What Python raises where SQLite cannot read a file: its message may quote bytes that are no UTF-8."""
 LOCK_WAIT_S = 2.0
 SMALL = 4 << 20
 """Files up to this size are checked as a whole before they are read, which takes some 6 ms a megabyte."""
@@ -44,7 +46,7 @@ def check_whole(path: Path) -> None:
 
 def check_free(path: Path) -> None:
     """Raise ``ReadError`` where another program writes to the file."""
-    with suppress(sqlite3.DatabaseError):
+    with suppress(*ERRORS):
         try:
             address = f"{path.absolute().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=LOCK_WAIT_S)) as connection:
@@ -62,7 +64,7 @@ def fault(connection: sqlite3.Connection) -> str | None:
     try:
         with closing(connection):
             said = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
-    except sqlite3.Error as error:
+    except ERRORS as error:
         return _line(str(error))
     found = [line for text in said for line in text.splitlines() if text.startswith(TREES)]
     return next((_line(line) for line in found if not line.startswith("***")), None)

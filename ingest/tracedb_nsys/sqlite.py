@@ -36,7 +36,7 @@ def is_nsys(path: Path) -> bool:
     """Whether an SQLite file is an export of nsys; of a damaged one, whether it looks like one."""
     try:
         return is_export(_tables(path))
-    except (sqlite3.Error, UnicodeDecodeError):  # of what SQLite says of a damaged schema
+    except sound.ERRORS:  # of what SQLite says of a damaged schema
         with path.open("rb") as file:
             start = file.read(SNIFF)
         return sum(mark in start for mark in MARKS) > 1
@@ -85,7 +85,7 @@ class SqliteExport:
         sound.check_free(path)
         try:
             self.tables = _tables(path)
-        except sqlite3.Error as error:
+        except sound.ERRORS as error:
             raise sound.damaged(error) from error
         self.odd: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()  # pieces are read in several threads
@@ -238,7 +238,7 @@ class SqliteExport:
             found = plain.numbers(_connect(self._path), quoted(table), whole, rows, BATCH_ROWS_PLAIN)
             for batch in found:
                 yield values.within(batch.rename_columns(schema(columns).names), partial(self._count_odd, table))
-        except (sqlite3.Error, pa.ArrowException) as error:
+        except (*sound.ERRORS, pa.ArrowException) as error:
             raise sound.damaged(error) from error
 
     def _run(self, table: str, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -263,7 +263,7 @@ class SqliteExport:
         try:
             with closing(_connect(self._path)) as connection:
                 return connection.execute(query).fetchall()
-        except sqlite3.Error as error:
+        except sound.ERRORS as error:
             raise sound.damaged(error) from error
 
 
@@ -282,5 +282,5 @@ def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
 def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
-    except sqlite3.Error as error:
+    except sound.ERRORS as error:
         raise sound.damaged(error) from error

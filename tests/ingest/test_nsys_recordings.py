@@ -43,6 +43,11 @@ class TestFiles:
         path.write_bytes(content)
         assert "cannot be read" in Loaded(path, db=tmp_path / "a.duckdb").error
 
+    def test_a_damaged_schema_of_odd_bytes_is_one_line(self, tmp_path: Path) -> None:
+        path = many(10).sqlite(tmp_path / "a.sqlite")
+        path.write_bytes(path.read_bytes().replace(b'CREATE TABLE "StringIds"', b'CREATE \xebABLE "StringIds"'))
+        assert "cannot be read" in Loaded(path, db=tmp_path / "a.duckdb").error
+
     def test_damaged_names_of_tables_cost_their_file_only(self, tmp_path: Path) -> None:
         """Every ingester looks at the names of the tables, of whatever SQLite file there is."""
         whole, damaged = many(10).sqlite(tmp_path / "a.sqlite"), many(11).sqlite(tmp_path / "b.sqlite")
