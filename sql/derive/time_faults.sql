@@ -5,6 +5,8 @@
 -- Method: starts are grouped into stretches that nothing recorded lies between for longer than the bound `far` (in a
 -- capture without API calls and operators `far_without_calls`). Of several stretches one is trusted: that of the calls;
 -- failing that, the one with the most GPU events. A dispatch with counters, start 0 and no duration has no time at all.
+-- GPU events at 0 are a stretch of their own where no call or range starts at 0 and nothing within `before_launch` of
+-- it: 0 is what profilers write for a time they do not have.
 CREATE OR REPLACE TEMP TABLE time_limit AS
 SELECT
     max(b.limit_ns) FILTER (b.name = 'before_launch') AS before_launch,
@@ -43,14 +45,17 @@ buckets AS (
         count(*) FILTER (s.of = 'range') AS ranges
     FROM starts AS s
     CROSS JOIN time_limit AS t
-    GROUP BY bucket
+    GROUP BY bucket, s.start_ns = 0
 ),
 edges AS (
     SELECT
         b.first_ns, b.last_ns, b.events, b.calls, b.ranges,
-        b.first_ns::HUGEINT - lag(b.last_ns) OVER (ORDER BY b.bucket) > t.far AS is_first
+        b.first_ns::HUGEINT - lag(b.last_ns) OVER ordered
+        > CASE WHEN lag(b.last_ns = 0 AND b.calls + b.ranges = 0) OVER ordered THEN t.before_launch ELSE t.far END
+        AS is_first
     FROM buckets AS b
     CROSS JOIN time_limit AS t
+    WINDOW ordered AS (ORDER BY b.first_ns)
 ),
 numbered AS (
     SELECT
@@ -88,7 +93,7 @@ pair AS (
 distances AS (
     SELECT
         s.stretch, s.first_ns, s.last_ns, s.events, s.calls, s.ranges, s.is_zero,
-        s.stretch = e.stretch AS is_trusted_event,
+        s.stretch = e.stretch AND NOT (s.is_zero AND count(*) OVER () > 1) AS is_trusted_event,
         greatest(s.first_ns::HUGEINT - e.last_ns, e.first_ns::HUGEINT - s.last_ns) AS to_events_ns,
         e.calls > 0 AS has_trusted_calls,
         s.stretch = c.stretch AS is_trusted_call,
@@ -159,7 +164,9 @@ UPDATE {ranges} AS a SET time_fault = 'too_long'
 FROM time_last AS z, time_limit AS t
 WHERE {of_capture} AND a.time_fault IS NULL AND a.start_ns::HUGEINT + a.duration_ns > z.last_ns + t.far_alone;
 
--- A device most of whose events begin before their calls, or all of them long after, runs on another clock.
+-- A device most of whose events begin before their calls, or all of them long after, runs on another clock. Where
+-- a good part (one in 20) begins after its calls, and nothing lies between those and the early ones, it is not one
+-- clock that lies apart: the early ones have false times.
 DELETE FROM main.clock_fault AS f WHERE f.capture_id = {capture};
 
 INSERT INTO main.clock_fault BY NAME
@@ -173,8 +180,16 @@ INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.l
 CROSS JOIN time_limit AS t
 WHERE e.capture_id = {capture} AND l.capture_id = {capture} AND e.time_fault IS NULL
 GROUP BY e.device_id
-HAVING 2 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch) > count(*)
-    OR min(e.start_ns::HUGEINT - l.start_ns) > max(t.after_launch);
+HAVING (
+    2 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch) > count(*)
+    AND NOT coalesce(
+        20 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns >= -t.before_launch) >= count(*)
+        AND min(e.start_ns::HUGEINT - l.start_ns) FILTER (e.start_ns::HUGEINT - l.start_ns >= -t.before_launch)
+        - max(e.start_ns::HUGEINT - l.start_ns) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch)
+        > max(t.before_launch), false
+    )
+)
+OR min(e.start_ns::HUGEINT - l.start_ns) > max(t.after_launch);
 
 UPDATE main.kernel_event AS e SET time_fault = 'before_launch'
 FROM main.launch AS l, time_limit AS t

@@ -110,7 +110,7 @@ def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[Ex
 
 
 def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
-    """Whether something lies or lasts longer than a bound, or the clocks of calls and events may lie apart."""
+    """Whether something lies or lasts longer than a bound, starts may be 0 for none, or clocks may lie apart."""
     firsts = [found.first for found in (events, calls, ranges) if found.first is not None]
     lasts = [found.last for found in (events, calls, ranges) if found.last is not None]
     if not firsts or not lasts:
@@ -118,6 +118,8 @@ def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: E
     shortest = min(limits["far"], limits["far_without_calls"])
     longest = max(found.longest or 0 for found in (events, calls, ranges))
     if max(lasts) - min(firsts) > shortest or longest > shortest:
+        return True
+    if min(firsts) <= 0 and max(lasts) > limits["before_launch"]:
         return True
     if events.first is None or calls.first is None:
         return False

@@ -113,6 +113,39 @@ class TestFar:
         assert faults(db) == {"far_from_others": 6, None: 6}
         assert timeline(db) == (60_000, 510_000)
 
+    @pytest.mark.parametrize("zeros", [5, 12, 19])
+    def test_some_at_zero_within_an_hour_of_the_others(self, tmp_path: Path, zeros: int) -> None:
+        events = pairs(20, at=5_000_000)
+        for event in events[1 : 2 * zeros : 2]:
+            event["ts"] = 0
+        db, done = loaded(tmp_path, events, "--strict")
+        assert done.exit_code == 1
+        assert faults(db) == {"far_from_others": zeros, None: 20 - zeros}
+        assert ask(db, "SELECT count(*) FROM clock_fault") == [(0,)]
+        busy_ns = 10_000 * (20 - zeros)
+        assert timeline(db) == (busy_ns, 100_000 * (20 - zeros - 1) + 10_000)
+
+    def test_one_at_zero_without_any_call(self, tmp_path: Path) -> None:
+        db, _ = loaded(tmp_path, [kernel(0, 10, "lost"), *(kernel(5_000_000 + 100 * i, 10, "k") for i in range(6))])
+        assert faults(db) == {"far_from_others": 1, None: 6}
+
+    def test_all_kernels_at_zero_though_calls_have_times(self, tmp_path: Path) -> None:
+        events = [*(call(5_000_000 + 9 * i, 5, correlation=i) for i in range(4))]
+        db, _ = loaded(tmp_path, [*events, *(kernel(0, 10, "lost", correlation=i) for i in range(4))])
+        assert faults(db) == {"far_from_others": 4}
+        assert run("report", "gpu-timeline", "--db", db).exit_code == 3
+
+    @pytest.mark.parametrize(
+        "events",
+        [
+            [kernel(0, 10, "k"), kernel(90_000, 10, "k"), kernel(5_000_000, 10, "k")],
+            [call(0, 5, correlation=1), kernel(5_000_000, 10, "k", correlation=1), kernel(0, 10, "k")],
+        ],
+    )
+    def test_zero_may_be_a_time(self, tmp_path: Path, events: list[Event]) -> None:
+        db, _ = loaded(tmp_path, events)
+        assert set(faults(db)) == {None}
+
     def test_the_calls_say_which_part_is_right(self, tmp_path: Path) -> None:
         lost = [kernel(7 + 100 * i, 10, "lost") for i in range(30)]
         db, _ = loaded(tmp_path, [*lost, *pairs()])
@@ -198,6 +231,19 @@ class TestClocksApart:
         done = run("report", "launch-latency", "--db", db)
         assert done.exit_code == 3
         assert "their clocks lie apart" in done.stderr
+
+    @pytest.mark.parametrize("early", [11, 19])
+    def test_most_kernels_early_and_the_others_not_is_no_clock(self, tmp_path: Path, early: int) -> None:
+        some = pairs(early, late=-100_000_000)
+        db, _ = loaded(tmp_path, [*some, *pairs(20 - early, at=BASE + 100 * early, first=100)])
+        assert faults(db) == {"before_launch": early, None: 20 - early}
+        assert codes(db) == {"time_before_launch": early}
+
+    def test_a_clock_behind_by_less_than_kernels_wait_is_a_clock(self, tmp_path: Path) -> None:
+        waits = [kernel(BASE + 100 * i - 500_000 + 60_000 * i, 10, "k", correlation=i + 1) for i in range(10)]
+        db, _ = loaded(tmp_path, [*pairs(10)[::2], *waits])
+        assert faults(db) == {None: 10}
+        assert set(codes(db)) == {"clocks_apart"}
 
     def test_only_the_one_device(self, tmp_path: Path) -> None:
         other = [{**event, "args": {**event["args"], "device": 1}} for event in pairs(late=20 - HOUR, first=50)[1::2]]
