@@ -77,7 +77,7 @@ class Reader:
                 break
             end += len(line)
             match = self._anchored.fullmatch(block, position, end)
-            if match is not None:
+            if match is not None and _is_one_text(match.group(self._text_at + 1)):
                 self._take(match.groups(), found)
                 return end
         first = position + len(next(_lines(block, position)))
@@ -92,6 +92,11 @@ class Reader:
             elif place > self._text_at:
                 value = value[1:]
             values.append(value)
+
+
+def _is_one_text(value: bytes) -> bool:
+    """Whether the place of the text holds one field: of several, a quote stands at one end only."""
+    return len(value) < 2 or value.startswith(b'"') == value.endswith(b'"')
 
 
 def _lenient(header: Header) -> re.Pattern[bytes] | None:

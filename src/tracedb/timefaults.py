@@ -165,7 +165,7 @@ def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> l
     """Return the issue that graph launches have no recorded kernels, where they should have."""
     text = rooms.text("sql", "derive", "graph_launches.sql").replace("{capture}", str(int(capture_id)))
     ((launches, missing, inside),) = connection.execute(text).fetchall()
-    if not inside and (missing <= FEW_AT_THE_END or 2 * missing <= launches):
+    if not inside and (missing <= FEW_AT_THE_END or 4 * missing <= launches):
         return []
     detail = (
         f"{missing} of {launches} graph launches have no recorded kernels: idle, busy and sums over kernels are "

@@ -292,9 +292,10 @@ class TestGraphReplays:
             (said,) = json.loads(run("report", name, "--db", db, "--format", "json").stdout)["warnings"]
             assert said.startswith("39 of 40 graph launches have no recorded kernels: idle, busy")
 
-    def test_recording_ended_long_before(self, tmp_path: Path) -> None:
-        db, _ = loaded(tmp_path, self.replays(1))
-        assert codes(db) == {"graph_kernels_missing": 39}
+    @pytest.mark.parametrize("recorded", [1, 20, 29])
+    def test_recording_ended_long_before(self, tmp_path: Path, recorded: int) -> None:
+        db, _ = loaded(tmp_path, self.replays(recorded))
+        assert codes(db) == {"graph_kernels_missing": 40 - recorded}
 
     @pytest.mark.parametrize("recorded", [38, 39, 40])
     def test_the_last_ones_are_cut_off_by_the_end(self, tmp_path: Path, recorded: int) -> None:

@@ -153,6 +153,8 @@ class TestLayouts:
         row: list[Any] = [kernel("k, l", 5, 9).get(name, 0) for name in header]
         path = write(tmp_path / "1_kernel_trace.csv", direct(header, [row, row[:-1]]))
         assert "the header has 22 columns, the first has 21 fields: " in details(path)["line_unreadable"]
+        write(path, direct(header, [row, [*row, 1]]))
+        assert "the header has 22 columns, the first has 23 fields: " in details(path)["line_unreadable"]
         write(path, direct(header, [row[:-1], [*row[:-1]]]))
         with pytest.raises(
             ReadError, match="none of its 2 lines is a record; the header has 22 columns, the first has 21"
