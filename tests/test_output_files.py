@@ -231,8 +231,10 @@ class TestWriting:
         piped = subprocess.run(f"{words} | cat", shell=True, capture_output=True, text=True, check=True)
         assert piped.stdout == "n\n1\n"
         out = folder / "o.csv"
-        subprocess.run(f"{{ echo first; {words}; echo last; }} >> {out}", shell=True, check=True)
-        assert out.read_text() == "first\nn\n1\nlast\n"
+        for redirection in (">>", ">"):
+            out.unlink(missing_ok=True)
+            subprocess.run(f"{{ echo first; {words}; echo last; }} {redirection} {out}", shell=True, check=True)
+            assert out.read_text() == "first\nn\n1\nlast\n"
 
     def test_a_folder_and_no_folder(self, tmp_path: Path) -> None:
         with pytest.raises(TracedbError, match="is a folder; name a file in it"):

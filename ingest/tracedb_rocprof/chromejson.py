@@ -71,9 +71,8 @@ class ChromeReader:
                     else:
                         for batch in stream.batches(Event):
                             self._events(batch)
-            except CutShort:
-                self.found.is_cut = True
-                account.warned("file_cut", 1, "the file ends before its events do; the whole ones are there")
+            except CutShort as end:
+                self.found.end_early(end, account, self._stage.events_read)
         self._stage.events_read += stream.unreadable
         account.lost("event_unreadable", stream.unreadable, "items of traceEvents that are no objects")
         names = ", ".join(sorted(self._other))

@@ -20,7 +20,9 @@ from tracedb_rocprof.mending import Mender
 
 CHUNK = 1 << 20
 SPACE = b" \t\r\n"
-TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}"]', re.DOTALL)
+"""A text or a bracket; a quote alone where the text ends behind what was read."""
+CLOSING = {b"{": b"}", b"[": b"]"}
 SCALAR = re.compile(rb"[^\s,\]}]+")
 FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*+")\s*:')
 LONGEST = 256 << 20
@@ -30,7 +32,18 @@ T = TypeVar("T")
 
 
 class CutShort(Exception):
-    """The document ends before it is complete."""
+    """The document ends before it is complete; the text says so."""
+
+    code = "file_cut"
+
+    def __init__(self, said: str = "the file ends before its events do; the whole ones are there") -> None:
+        super().__init__(said)
+
+
+class Damaged(CutShort):
+    """Brackets do not match, so where the values that follow end is unknown; the text names the place."""
+
+    code = "file_damaged"
 
 
 class JsonStream:
@@ -41,6 +54,7 @@ class JsonStream:
         self._account = account
         self._data = b""
         self._at = 0
+        self._dropped = 0  # bytes that stood before those in ``_data``
         self.unreadable = 0
         """Items of arrays left out so far, since they are no objects or no JSON."""
 
@@ -52,7 +66,11 @@ class JsonStream:
         chunk = self._file.read(max(CHUNK, len(kept)))
         if not chunk:
             raise CutShort
+        self._dropped += self._at
         self._data, self._at = kept + chunk, 0
+
+    def _place(self, at: int) -> str:
+        return f"at byte {self._dropped + at}"
 
     def peek(self) -> bytes:
         """Return the next character that is no space."""
@@ -67,7 +85,10 @@ class JsonStream:
         """Step over a character. Raises ``ReadError`` where another stands."""
         found = self.peek()
         if found != wanted:
-            raise ReadError(f"not valid JSON: {found.decode(errors='replace')!r} where {wanted.decode()!r} is expected")
+            raise ReadError(
+                f"not valid JSON: {found.decode(errors='replace')} {self._place(self._at)}, "
+                f"where {wanted.decode()} is expected"
+            )
         self._at += 1
 
     def members(self) -> Iterator[str]:
@@ -75,7 +96,9 @@ class JsonStream:
         self.take(b"{")
         while self.peek() != b"}":
             if self.peek() != b'"':
-                raise ReadError(f"not valid JSON: {self.value()[:40].decode(errors='replace')} where a key is expected")
+                place = self._place(self._at)
+                found = self.value()[:40].decode(errors="replace")
+                raise ReadError(f"not valid JSON: {found} {place}, where a key is expected")
             key = _text(self.value())
             self.take(b":")
             self.peek()
@@ -125,19 +148,25 @@ class JsonStream:
             self._at = self._end()
 
     def _end(self) -> int:
-        """Return where the value that begins here ends."""
+        """Return where the value that begins here ends. Raises ``Damaged`` where its brackets do not match."""
         first = self.peek()
         if first not in b'{["':
             while (match := SCALAR.match(self._data, self._at)) is None or match.end() == len(self._data):
                 self._more()
             return match.end()
-        depth, place = 0, self._at
+        place, unclosed = self._at, list[bytes]()
         while True:
             for match in TOKEN.finditer(self._data, place):
                 token = match[0]
-                depth += (token in b"{[") - (token in b"}]") if len(token) == 1 else 0
+                if token == b'"':
+                    break
                 place = match.end()
-                if depth == 0:
+                if token in CLOSING:
+                    unclosed.append(token)
+                elif token in CLOSING.values() and token != (wanted := CLOSING[unclosed.pop()]):
+                    found = f"{token.decode()} {self._place(place - 1)}"
+                    raise Damaged(f"not valid JSON: {found}, where {wanted.decode()} is expected")
+                if not unclosed:
                     return place
             done = place - self._at
             self._more()

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracedb.errors import ReadError
+from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import Agent
+from tracedb_rocprof.jsonstream import CutShort, Damaged
 
 
 @dataclass
@@ -41,6 +44,16 @@ class Recording:
     """File and what it says of each name (the number of its text): calls and sum of durations."""
     metadata: dict[str, Any] = field(default_factory=dict)
     is_cut: bool = False
+
+    def end_early(self, end: CutShort, account: Account, events_read: int) -> None:
+        """Keep that a document ended early. Raises ``ReadError`` where damage comes before the first event."""
+        said = str(end)
+        if isinstance(end, Damaged):
+            if not events_read:
+                raise ReadError(f"damaged, {said}; copy the file again, or record again") from end
+            said += "; nothing after it is read"
+        self.is_cut = True
+        account.warned(end.code, 1, said)
 
     def agents_of(self, process: str) -> Sequence[Agent]:
         """Return the agents that a process could see."""

@@ -71,11 +71,8 @@ class JsonReader:
                         self._process(stream)
                     else:
                         raise ReadError(f"not the JSON that rocprofv3 writes: {TOP} is neither a list nor an object")
-            except CutShort:
-                self.found.is_cut = True
-                self._stage.account.warned(
-                    "file_cut", 1, "the file ends before its events do; the whole ones are there"
-                )
+            except CutShort as end:
+                self.found.end_early(end, self._stage.account, self._stage.events_read)
         self._stage.damaged(damages)
         return self.found
 

@@ -26,6 +26,7 @@ OWN_CATEGORIES = frozenset(
 """Categories that torch.profiler writes."""
 LEGACY = re.compile(rb'"pid"\s*:\s*"(?:CPU|CUDA) functions"')  # of torch.autograd.profiler
 ROCPROF = (b'"BeginNs"', b'"EndNs"')  # arguments in JSON of rocprof v1 and v2
+ROCPROFV3 = re.compile(rb'\{\s*"rocprofiler-sdk-tool"\s*:')
 ASCEND = re.compile(rb'"(?:Ascend Hardware|CANN|AscendCL@\w*|AI_CORE|AI_VECTOR_CORE)"')
 XLA = re.compile(rb'"(?:hlo_module|hlo_op|/device:[GT]PU:\d+|/host:CPU|XLA Ops|XLA Modules|TensorFlow Ops)"')
 BROWSER = re.compile(
@@ -71,6 +72,8 @@ def claim_of(path: Path) -> tuple[Claim, str]:
 
 
 def _judged(text: bytes, is_whole: bool) -> tuple[Claim, str]:
+    if ROCPROFV3.match(text):
+        return Claim.OF_ROCPROF, ""
     keys = set(TRACE_KEYS.findall(text)) if text.startswith(b"{") else set()
     if not (FIRST_KEYS.match(text) or (text.startswith(b"{") and EVENTS_KEY.search(text))):
         # No events in sight: a long header, or a trace that is cut. Other formats have a schemaVersion, too.

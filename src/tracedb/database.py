@@ -25,7 +25,7 @@ from tracedb.database_file import (
     withdraw,
 )
 from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
-from tracedb.faults import engine_words
+from tracedb.faults import engine_words, unwritten
 from tracedb.spill import spill_folder
 from tracedb.waiting import until_free
 
@@ -128,7 +128,8 @@ def attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duck
     except duckdb.Error as error:
         withdraw(path, before, written)
         cause = engine_words(error).rpartition("Original error: ")[2]
-        raise NotMoved(f"{path}: cannot be written ({cause}); make room and run it again") from error
+        why = unwritten(error) or f"cannot be written ({cause}); make room and run it again"
+        raise NotMoved(f"{path}: {why}") from error
 
 
 def _detach(connection: duckdb.DuckDBPyConnection) -> None:

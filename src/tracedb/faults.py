@@ -22,6 +22,11 @@ _ABORTED = "transaction is aborted"
 _ENGINES = frozenset({"duckdb", "_duckdb", "pyarrow"})
 _DECODERS = frozenset({"gzip", "lzma", "msgspec", "sqlite3", "struct", "zlib", "zstandard"})
 _FILE_FAULTS = frozenset({"IOException", "SerializationException", "FatalException"})
+_NO_ROOM = frozenset({"No space left on device", "File too large", "Disk quota exceeded"})
+_CONDITION = re.compile(
+    "|".join((*sorted(_NO_ROOM), "Too many open files", "Input/output error", "Read-only file system"))
+)
+"""What the operating system says where a file cannot be read or written."""
 _KIND_OF_ERROR = re.compile(r"^(?:\w+ )*Error: ")
 
 
@@ -72,6 +77,15 @@ def engine_words(error: BaseException) -> str:
     return _shortened(_KIND_OF_ERROR.sub("", " ".join(words)))
 
 
+def unwritten(error: BaseException) -> str | None:
+    """Return why the engine could not write a file, and what to do; None where the operating system did not fail."""
+    found = _CONDITION.search(str(error))
+    if found is None:
+        return None
+    advice = "; make room and run it again" if found[0] in _NO_ROOM else "; run it again once that is mended"
+    return f"cannot be {'read' if 'not read' in str(error) else 'written'} ({found[0]}){advice}"
+
+
 def _of_engine(error: BaseException, reader: str | None) -> str:
     first = error
     while _ABORTED in str(first) and (earlier := first.__cause__ or first.__context__) is not None:
@@ -81,6 +95,9 @@ def _of_engine(error: BaseException, reader: str | None) -> str:
     if _ABORTED in str(error):
         return f"internal fault of {_where(error, reader)}: a statement before this one had failed; please report it"
     words = engine_words(error) or type(error).__name__
+    if why := unwritten(error):
+        named = re.search(r'file "([^"]+)"', words)
+        return f"{named[1] if named else 'a file'} {why}"
     if type(error).__name__ in _FILE_FAULTS or words.startswith("Corrupt database file"):
         return words
     return f"holds values that cannot be stored: {words} ({_where(error, reader)}); please report it"

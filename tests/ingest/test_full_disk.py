@@ -69,6 +69,18 @@ def test_what_is_told_is_what_is_there(tmp_path: Path, more: int) -> None:
     assert not log_of(db).exists()
 
 
+@pytest.mark.parametrize("room", [2_000, 20_000])
+def test_a_log_that_cannot_be_written_is_told_as_that(tmp_path: Path, room: int) -> None:
+    db = tmp_path / "db"
+    assert run("ingest", trace(tmp_path / "first.json"), "--db", db).exit_code == 0
+    file = trace(tmp_path / "a.json", 2_000)
+    code, status, (said, _) = limited(room, file, db=db)
+    assert (code, status, stored(db)) == (1, {"a.json": "failed"}, {"first.json"})
+    assert (
+        said == f"tracedb: error: {file}: {log_of(db)} cannot be written (File too large); make room and run it again"
+    )
+
+
 def test_what_an_earlier_process_committed_is_not_taken_back(tmp_path: Path) -> None:
     """It lies in the log, as a killed process leaves it."""
     db = tmp_path / "db"

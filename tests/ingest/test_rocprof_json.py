@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -102,8 +103,36 @@ class TestDocument:
             monkeypatch.setattr("tracedb_rocprof.jsonstream.CHUNK", size)
             assert read(path).tables == wanted
 
+    def test_pieces_that_end_within_names_with_brackets(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Symbols end in ``[clone .kd]``, and names of lambdas hold braces."""
+        entry = small().entry()
+        for symbol in entry["kernel_symbols"]:
+            symbol["formatted_kernel_name"] = f"f{symbol['kernel_id']}(x)::{{lambda()#1}} [clone .kd] [["
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps({"rocprofiler-sdk-tool": [entry]}))
+        wanted = read(path).tables
+        for size in range(40, 140):
+            monkeypatch.setattr("tracedb_rocprof.jsonstream.CHUNK", size)
+            assert read(path).tables == wanted
+
 
 class TestFaults:
+    @pytest.mark.parametrize("spoilt", ["]", '{"traceEvents": [}'])
+    def test_brackets_that_do_not_match(self, spoilt: str, tmp_path: Path) -> None:
+        """What comes before is kept, and the place is named; a file with nothing before is refused."""
+        path = save(tmp_path / "a.json", small(), indent=1)
+        sound, first = path.read_text(), re.compile(r'(?<=[{])\s*"size": 184')
+        at = list(first.finditer(sound))[1].start()  # in the second dispatch
+        path.write_text(sound[:at] + spoilt + sound[at:])
+        reading = read(path)
+        assert (reading.status, reading.faults, len(reading.kernels())) == ("truncated", {"file_damaged": 1}, 1)
+        wanted = f"{spoilt[-1]} at byte {at + len(spoilt) - 1}, where {'}' if spoilt == ']' else ']'} is expected"
+        assert reading.rows("ingest_issue", "detail") == [f"not valid JSON: {wanted}; nothing after it is read"]
+        at = sound.index("{", sound.index('"agents"')) + 1
+        path.write_text(sound[:at] + spoilt + sound[at:])
+        with pytest.raises(ReadError, match=r"damaged, not valid JSON: . at byte \d+, where . is expected"):
+            read(path)
+
     def test_cut_files(self, tmp_path: Path) -> None:
         (tmp_path / "cut").mkdir()
         path = save(tmp_path / "17_results.json", small())

@@ -54,6 +54,19 @@ def test_the_others_of_a_call_are_loaded(tmp_path: Path) -> None:
     assert ask(tmp_path / "db", "SELECT count(*) FROM kernel_event") == [(2,)]
 
 
+def test_damaged_json_of_rocprofv3_is_not_claimed(tmp_path: Path) -> None:
+    """Its first key says whose it is, whatever stands in it; the one that reads it tells of the damage."""
+    path = tmp_path / "17_results.json"
+    path.write_text('{"rocprofiler-sdk-tool": [{"agents": [{"size": 1, {"traceEvents": [ }}]}]}')
+    assert claim_of(path)[0] is Claim.OF_ROCPROF
+    write(tmp_path / "rank0.json", launched(2))
+    done = ingest(tmp_path, db=tmp_path / "db")
+    first, *_, last = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error")]
+    assert first.startswith(f"tracedb: error: {path}: damaged, not valid JSON: }} at byte 68, where ] is expected")
+    assert (done.exit_code, last[:53]) == (1, "tracedb: error: 1 of 2 files could not be loaded; the")
+    assert ask(tmp_path / "db", "SELECT count(*) FROM kernel_event") == [(2,)]
+
+
 def test_a_long_one_is_told_by_reading_it(tmp_path: Path) -> None:
     content = document([SPAN] * 30_000, "compact", header={})
     path = write(tmp_path / "x.json", content)

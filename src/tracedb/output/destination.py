@@ -45,6 +45,9 @@ def replacing(out: Path) -> Iterator[Path]:
     before = _state(out)
     if before is not None and _is_stream(before):
         yield out
+        for number in _streams(before):  # what the shell writes next goes after the answer, not over it
+            with suppress(OSError):
+                os.lseek(number, 0, os.SEEK_END)
         return
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise TracedbError(f"{out} is a folder; name a file in it with -o")
@@ -81,13 +84,17 @@ def _state(out: Path | None) -> os.stat_result | None:
 
 
 def _is_stream(found: os.stat_result) -> bool:
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        return True
-    for number in (1, 2):  # -o /dev/stdout, which leads to a file
+    return (not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode)) or bool(_streams(found))
+
+
+def _streams(found: os.stat_result) -> list[int]:
+    """Return which of stdout and stderr lead to a file: of ``-o /dev/stdout``."""
+    streams = []
+    for number in (1, 2):
         with suppress(OSError):
             if os.path.samestat(os.fstat(number), found):
-                return True
-    return False
+                streams.append(number)
+    return streams
 
 
 def _is_same(out: Path | None, found: os.stat_result | None, path: Path) -> bool:
