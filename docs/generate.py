@@ -39,6 +39,8 @@ def views_page(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     yield from ("# Views", "", MADE.format("sql/v1"), "")
     yield "The answers, as SQL over the tables. `v1.NAME` is the versioned name, for code that is kept; `NAME` alone is"
     yield "the newest version's, for people at a prompt. `tracedb views show NAME` prints the same with the SQL."
+    yield "Only `kernels` lists events with a `time_fault`; all other views leave them out, and calls and ranges too"
+    yield "([times that cannot be true](ingest.md#times-that-cannot-be-true))."
     reports = {report.view: report.name for report in REPORTS}
     for version in views.VERSIONS:
         public = [view for view in views.shipped(version) if not view.is_private]

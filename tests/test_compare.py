@@ -67,8 +67,19 @@ def test_labels_paths_and_a_baseline(tmp_path: Path) -> None:
     assert [(row["side"], row["difference_mean_ns"]) for row in found] == [("run=a", -200), ("run=c", 200)]
     (found_too,) = rows("run=a,rank=1", "capture5.json", "--db", db, "--kind", "total")
     assert (found_too["base_mean_ns"], found_too["mean_ns"], found_too["verdict"]) == (252, 450, "too few units")
+    (numbered,) = rows("1", "5", "--db", db, "--kind", "total")
+    assert (numbered["base_mean_ns"], numbered["mean_ns"], numbered["base_units"]) == (250, 450, 2)
     (skipped,) = rows("run=a", "run=b", "--db", db, "--kind", "total", "--skip-warmup", "1")
     assert skipped["units"] == 4
+
+
+def test_whole_names_of_folders_go_before_pieces_of_them(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for folder, duration in (("a", 100), ("a100", 400), ("b", 300)):
+        tiny.capture(0, path=f"/runs/{folder}/t.json")
+        tiny.kernel(GEMM, 0, duration)
+    (found,) = rows("runs/a", "b", "--db", tiny.save(), "--kind", "total")
+    assert (found["base_mean_ns"], found["mean_ns"]) == (100, 300)
 
 
 @pytest.fixture(scope="module")

@@ -52,18 +52,41 @@ def chosen(found: Mapping[int, str], text: str) -> list[int]:
         if int(text) in found:
             return [int(text)]
         raise UsageError(f"--capture {text}: no capture has this number; there are: {_listed(found, found)}")
-    wanted = _parts(text)
-    matching = [number for number, path in found.items() if wanted and wanted in _runs(_parts(path), len(wanted))]
-    if not matching and any(sign in text for sign in "*?["):
-        matching = [number for number, path in found.items() if _matches(path, text)]
+    matching = _of_whole_names(found, text)
+    if not matching:
+        matching = _of_pattern(found, text)
         if matching:
             return matching
-    matching = matching or [number for number, path in found.items() if text and text in path]
+    matching = matching or _of_piece(found, text)
     if not matching:
         raise UsageError(f"--capture {text}: no capture has this in its path; there are: {_listed(found, found)}")
     if len(matching) > 1:
         raise UsageError(f"--capture {text}: {len(matching)} captures are meant: {_listed(found, matching)}")
     return matching
+
+
+def all_meant(found: Mapping[int, str], text: str) -> list[int]:
+    """Return the numbers of all captures that a word means.
+
+    Whole names of folders and files are tried first, then a number, then a pattern of paths, then any piece of a path.
+    """
+    numbered = [int(text)] if text.isdecimal() and int(text) in found else []
+    return _of_whole_names(found, text) or numbered or _of_pattern(found, text) or _of_piece(found, text)
+
+
+def _of_whole_names(found: Mapping[int, str], text: str) -> list[int]:
+    wanted = _parts(text)
+    return [number for number, path in found.items() if wanted and wanted in _runs(_parts(path), len(wanted))]
+
+
+def _of_pattern(found: Mapping[int, str], text: str) -> list[int]:
+    if not any(sign in text for sign in "*?["):
+        return []
+    return [number for number, path in found.items() if _matches(path, text)]
+
+
+def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
+    return [number for number, path in found.items() if text and text in path]
 
 
 def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class Gate:
 
 
 def side(text: str, db: Path) -> Side:
-    """Return the side that a word means: a database file, ``KEY=VALUE[,KEY=VALUE]``, or (part of) a capture's path."""
+    """Return the side that a word means: a database file, ``KEY=VALUE[,KEY=VALUE]``, or captures by path or number."""
     path = Path(text)
     if path.is_file() and _is_database(path):
         return Side(text, path, "true")
@@ -74,7 +74,9 @@ def side(text: str, db: Path) -> Side:
             where[key] = (*where.get(key, ()), value)
         keys = {"rank": Filters(ranks=tuple(_rank(value) for value in where.pop("rank", ()))), "": Filters(where=where)}
         return Side(text, db, " AND ".join(item for part in keys.values() for item in capture_conditions(part, "c")))
-    return Side(text, db, f"contains(c.path, {quoted(text)})")
+    with open_read_only(db) as connection:
+        those = captures.all_meant(captures.paths(connection), text)
+    return Side(text, db, one_of("c.capture_id", those) if those else "false")
 
 
 def capture_sides(texts: Sequence[str], db: Path) -> list[Side]:
@@ -184,8 +186,8 @@ def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps
     ((of, without),) = connection.execute("SELECT captures, without_steps FROM side_marked").fetchall()
     if not captures:
         raise NotCaptured(
-            f"{item.name}: no capture of {item.database} is meant; a side is a database file, KEY=VALUE of labels, or "
-            "a part of a capture's path"
+            f"{item.name}: no capture of {item.database} is meant; a side is a database file, KEY=VALUE of labels, "
+            "a part of a capture's path or its number"
         )
     if without and steps.range is not None:
         there = step_ranges.names(connection, f"{database}.{views.CURRENT}", "temp.side_capture")

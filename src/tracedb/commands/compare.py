@@ -47,9 +47,9 @@ def compare(
 ) -> None:
     """Compare runs: kernels, classes, GEMMs, collectives, timeline.
 
-    A side is a database file, labels (channels=16 or threads=256,channels=16), or a part of a capture's path; labels
-    and paths are looked up in --db, as is each --capture, which is one more side. Values are means over units: steps
-    of ranks where steps are marked, else captures.
+    A side is a database file, labels (channels=16 or threads=256,channels=16), or a part of a capture's path or its
+    number; all but files are looked up in --db, as is each --capture, which is one more side. Values are means over
+    units: steps of ranks where steps are marked, else captures.
     """
     from tracedb import comparison
     from tracedb.errors import UsageError
