@@ -236,6 +236,13 @@ class TestWarnings:
             "and --by run keeps them apart in a new file into which each is loaded with its own --label run=NAME"
         ]
 
+    def test_recordings_are_named_so_that_they_differ(self, tiny: Tiny) -> None:
+        for cycle in (0, 1):
+            tiny.capture(0, path=f"/x/cycle{cycle}/rank0/7_kernel_trace.csv")
+            tiny.kernel(GEMM, 0, 100)
+        (said,) = self.warnings(tiny)
+        assert "(cycle0/rank0/7_kernel_trace.csv, cycle1/rank0/7_kernel_trace.csv)" in said
+
     def test_rocm_durations_that_run_on(self, tiny: Tiny) -> None:
         tiny.capture(0, source="rocprofv3")
         tiny.connection.execute("UPDATE main.device SET vendor = 'AMD'")

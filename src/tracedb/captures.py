@@ -42,6 +42,16 @@ def told_apart(found: Mapping[int, str]) -> dict[int, str]:
     return {number: named.get(number, "") for number in found}
 
 
+def some_of(paths: Sequence[str | None], most: int = 3) -> str:
+    """Return the first few paths by their last two parts, or as many more as tell all of them apart."""
+    parts = [_parts(path) if path else ("?",) for path in paths]
+    length, longest = 2, max(map(len, parts), default=0)
+    while length < longest and len({each[-length:] for each in parts}) < len(set(parts)):
+        length += 1
+    short = list(dict.fromkeys("/".join(each[-length:]) for each in parts))
+    return ", ".join(short[:most]) + (f" and {len(short) - most} more" if len(short) > most else "")
+
+
 def chosen(found: Mapping[int, str], text: str) -> list[int]:
     """Return the numbers of the captures that a word means: a number, a part of one path, or a pattern of paths.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracedb import doubts, membership, owed, pooling, ranks, views
+from tracedb import captures, doubts, membership, owed, pooling, ranks, views
 from tracedb.report_entry import Report
 from tracedb.selection import Filters, Scope, described
 
@@ -24,12 +24,6 @@ def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
 
 def _many(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _named(paths: Sequence[str | None], most: int = 3) -> str:
-    """Return paths by their last two parts, the first few of them."""
-    short = ["/".join(PurePath(path).parts[-2:]) if path else "?" for path in paths[:most]]
-    return ", ".join(short) + (f" and {len(paths) - most} more" if len(paths) > most else "")
 
 
 def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, path: Path) -> str:
@@ -214,7 +208,7 @@ def _damaged(connection: duckdb.DuckDBPyConnection) -> list[str]:
            WHERE s.status IN ('truncated', 'repaired') GROUP BY s.status ORDER BY s.status DESC"""
     ).fetchall()
     meaning = {"truncated": "cut short: what follows is missing", "repaired": "mended: some events were lost"}
-    return [f"{_many(len(paths), 'capture')} {meaning[status]} ({_named(paths)})" for status, paths in rows]
+    return [f"{_many(len(paths), 'capture')} {meaning[status]} ({captures.some_of(paths)})" for status, paths in rows]
 
 
 def _graphs(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from tracedb import hooks, views
+from tracedb import captures, hooks, views
 from tracedb.report_entry import Report
 from tracedb.selection import BY_BUILT_IN, Scope, label
 
 if TYPE_CHECKING:
     import duckdb
-
-MOST_PATHS = 3
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
@@ -66,15 +63,10 @@ def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
         return []
     paths = [path for (group,) in rows for path in group]
     return [
-        f"{len(paths)} captures with the same source, rank and labels pooled ({_named(paths)}); --capture chooses one, "
-        "and --by run keeps them apart in a new file into which each is loaded with its own --label run=NAME"
+        f"{len(paths)} captures with the same source, rank and labels pooled ({captures.some_of(paths)}); --capture "
+        "chooses one, and --by run keeps them apart in a new file into which each is loaded with its own --label "
+        "run=NAME"
     ]
-
-
-def _named(paths: Sequence[str | None]) -> str:
-    """Return paths by their last two parts, the first few of them."""
-    short = ["/".join(PurePath(path).parts[-2:]) if path else "?" for path in paths[:MOST_PATHS]]
-    return ", ".join(short) + (f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else "")
 
 
 def _gpus(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:

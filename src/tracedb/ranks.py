@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from tracedb import captures
 from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     if not rows or not _is_duplicate(connection, scope):
         return
     rank, paths = rows[0]
-    named = ", ".join("/".join(PurePath(path).parts[-3:]) if path else "?" for path in paths[:3])
     more = f", and so are {len(rows) - 1} more ranks" if len(rows) > 1 else ""
     raise TracedbError(
-        f"rank {rank} is {len(paths)} times in one configuration ({named}){more}, and neither paths, steps nor times "
-        "tell which recordings of the ranks belong together; ingest each run into a new file of its own, or all into "
-        "one with a --label run=NAME for each"
+        f"rank {rank} is {len(paths)} times in one configuration ({captures.some_of(paths)}){more}, and neither paths, "
+        "steps nor times tell which recordings of the ranks belong together; ingest each run into a new file of its "
+        "own, or all into one with a --label run=NAME for each"
     )
 
 
