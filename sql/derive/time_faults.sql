@@ -5,8 +5,8 @@
 -- Method: starts are grouped into stretches that nothing recorded lies between for longer than the bound `far` (in a
 -- capture without API calls and operators `far_without_calls`). Of several stretches one is trusted: that of the calls;
 -- failing that, the one with the most GPU events. A dispatch with counters, start 0 and no duration has no time at all.
--- GPU events at 0 are a stretch of their own where no call or range starts at 0 and nothing within `before_launch` of
--- it: 0 is what profilers write for a time they do not have.
+-- Starts at 0 are a stretch of their own where no range is among them and nothing starts within `before_launch` after
+-- them: 0 is what profilers write for a time they do not have.
 CREATE OR REPLACE TEMP TABLE time_limit AS
 SELECT
     max(b.limit_ns) FILTER (b.name = 'before_launch') AS before_launch,
@@ -51,7 +51,7 @@ edges AS (
     SELECT
         b.first_ns, b.last_ns, b.events, b.calls, b.ranges,
         b.first_ns::HUGEINT - lag(b.last_ns) OVER ordered
-        > CASE WHEN lag(b.last_ns = 0 AND b.calls + b.ranges = 0) OVER ordered THEN t.before_launch ELSE t.far END
+        > CASE WHEN lag(b.last_ns = 0 AND b.ranges = 0) OVER ordered THEN t.before_launch ELSE t.far END
         AS is_first
     FROM buckets AS b
     CROSS JOIN time_limit AS t

@@ -129,6 +129,13 @@ class TestFar:
         db, _ = loaded(tmp_path, [kernel(0, 10, "lost"), *(kernel(5_000_000 + 100 * i, 10, "k") for i in range(6))])
         assert faults(db) == {"far_from_others": 1, None: 6}
 
+    def test_a_call_at_zero(self, tmp_path: Path) -> None:
+        events = pairs(5, at=5_000_000)
+        events[4]["ts"] = 0
+        db, _ = loaded(tmp_path, events)
+        assert (faults(db), faults(db, "launch")) == ({None: 5}, {"far_from_others": 1, None: 4})
+        assert len(report(db, "launch-latency")) == 4
+
     def test_all_kernels_at_zero_though_calls_have_times(self, tmp_path: Path) -> None:
         events = [*(call(5_000_000 + 9 * i, 5, correlation=i) for i in range(4))]
         db, _ = loaded(tmp_path, [*events, *(kernel(0, 10, "lost", correlation=i) for i in range(4))])
@@ -139,7 +146,7 @@ class TestFar:
         "events",
         [
             [kernel(0, 10, "k"), kernel(90_000, 10, "k"), kernel(5_000_000, 10, "k")],
-            [call(0, 5, correlation=1), kernel(5_000_000, 10, "k", correlation=1), kernel(0, 10, "k")],
+            [annotation(0, 6_000_000, "all"), kernel(5_000_000, 10, "k"), kernel(0, 10, "k")],
         ],
     )
     def test_zero_may_be_a_time(self, tmp_path: Path, events: list[Event]) -> None:
