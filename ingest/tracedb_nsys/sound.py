@@ -24,7 +24,8 @@ TREES = ("***", "Tree", "On tree", "Page", "Freelist", "Main freelist")
 
 def damaged(error: BaseException) -> ReadError:
     """Return what the user is told where SQLite cannot read a file."""
-    return ReadError(f"the SQLite file cannot be read ({_line(str(error))}); copy it or {ASK_AGAIN}")
+    said = _line(str(error).partition("\nquery:")[0])  # the Arrow driver tells its query, too
+    return ReadError(f"the SQLite file cannot be read ({said}); copy it or {ASK_AGAIN}")
 
 
 def check_whole(path: Path) -> None:

@@ -43,6 +43,8 @@ class Event(msgspec.Struct):
     pid: Any = None
     tid: Any = None
     args: dict[str, Any] = msgspec.field(default_factory=dict)
+    section: str = ""
+    """What its process is called where it stands; no member of the JSON."""
 
 
 class ChromeReader:
@@ -81,9 +83,11 @@ class ChromeReader:
         return self.found
 
     def _events(self, events: Sequence[Event]) -> None:
+        """Stage events; each is of the section that its process is known as where it stands, in whatever batch."""
         tables: dict[str, list[Event]] = {}
         aside: Counter[str] = Counter()
         for event in events:
+            event.section = self._section(event)
             if event.ph == "X":
                 tables.setdefault(self._table(event), []).append(event)
             elif event.ph in FLOWS:
@@ -97,7 +101,7 @@ class ChromeReader:
         for table, found in tables.items():
             if table == "other":
                 self._stage.events_read += len(found)
-                self._other.update(self._section(event) for event in found)
+                self._other.update(event.section for event in found)
             elif table == "barrier":
                 self._stage.events_read += len(found)
                 self._stage.account.left_aside(
@@ -118,7 +122,7 @@ class ChromeReader:
 
     def _table(self, event: Event) -> str:
         """Return which staging table an event belongs into."""
-        section = self._section(event)
+        section = event.section
         name = _text(event)
         if section.endswith("API"):
             return "call"
@@ -146,7 +150,7 @@ class ChromeReader:
         if table == "marker":
             columns["style"] = np.array([self._style(*item) for item in zip(events, start, end, strict=True)])
         else:  # calls of HSA are counted by themselves, and cause none of the activities
-            is_hsa = np.array(["HSA" in self._section(event) for event in events], np.bool_)
+            is_hsa = np.array(["HSA" in event.section for event in events], np.bool_)
             columns["correlation"] = np.where(is_hsa, NONE, _column(events, "Index"))
         self._stage.put(table, len(events), columns, start, end)
 
@@ -162,13 +166,13 @@ class ChromeReader:
 
     def _agent(self, event: Event) -> int:
         device = _whole(event.args.get("dev-id"))
-        match = GPU.fullmatch(self._section(event))
+        match = GPU.fullmatch(event.section)
         if device == NONE and match:
             device = int(match[1])
         return device if device < 0 else self._stage.agents.number(f"GPU {device}")
 
     def _style(self, event: Event, start: int, end: int) -> str:
-        if end - start < SHORTEST_RANGE:
+        if int(end) - int(start) < SHORTEST_RANGE:
             return "mark"
         return "start_end" if _whole(event.tid) == 0 != _whole(event.args.get("tid")) else "push_pop"
 

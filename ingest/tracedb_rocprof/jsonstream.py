@@ -177,7 +177,7 @@ class JsonStream:
         self.take(b"[")
         separator: re.Pattern[bytes] | None = None
         while self.peek() != b"]":
-            end = self._end()  # of the first item that is still to come
+            end = self._end_of_item(separator)
             if separator is None:
                 key = FIRST_KEY.match(self._data, self._at)
                 separator = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(key[1]) + rb"\s*:)") if key else None
@@ -185,6 +185,18 @@ class JsonStream:
             if self.peek() == b",":
                 self._at += 1
         self.take(b"]")
+
+    def _end_of_item(self, separator: re.Pattern[bytes] | None) -> int:
+        """Return where the item that begins here ends; of one that seems to have no end, the end of the file.
+
+        A quote too many or too few turns what follows inside out; the next separator is where the item after it begins.
+        """
+        try:
+            return self._end()
+        except CutShort:
+            if separator is None or separator.search(self._data, self._at) is None:
+                raise
+            return len(self._data)
 
     def _batch(self, kind: type[T], separator: re.Pattern[bytes] | None, end: int) -> list[T]:
         """Decode the items up to the last separator that was read, or the one that ends at ``end``."""
@@ -196,12 +208,16 @@ class JsonStream:
                 found: list[T] = msgspec.json.decode(b"[" + text + b"]", type=list[kind])  # type: ignore[valid-type]
                 self._at = last.start() + 1
                 return found
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 pass
         item = self._mended(self._data[self._at : end], kind)
+        if item is None:
+            self.unreadable += 1
+            found_after = separator.search(self._data, self._at, end) if separator is not None else None
+            self._at = end if found_after is None else found_after.start() + 1
+            return []
         self._at = end
-        self.unreadable += item is None
-        return [] if item is None else [item]
+        return [item]
 
     def _mended(self, text: bytes, kind: type[T]) -> T | None:
         """Return a value; None where it is no JSON, or another kind of thing as a whole."""

@@ -35,8 +35,11 @@ class Processes:
         if pids is None:
             self._unowned.add(table)
             return np.full(block.rows, self._stage.processes.number(""), np.int64)
-        different, places = np.unique(pids, return_inverse=True)
-        return np.array([self._number(pid) for pid in different.tolist()], np.int64)[places]
+        different, firsts, places = np.unique(pids, return_index=True, return_inverse=True)
+        made = np.empty(len(different), np.int64)
+        for at in np.argsort(firsts):  # as they are met, however the file is cut into blocks
+            made[at] = self._number(int(different[at]))
+        return made[places]
 
     def _number(self, pid: int) -> int:
         first = self._stage.processes.number("")

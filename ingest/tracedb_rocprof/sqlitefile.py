@@ -17,6 +17,8 @@ from tracedb.errors import ReadError
 from tracedb_rocprof.gather import BAD
 
 BATCH_ROWS = 32_768
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What Python raises where SQLite cannot read a file: its message may quote bytes that are no UTF-8."""
 NUMBER, DECIMAL, TEXT = "INTEGER", "REAL", "BLOB"
 KINDS = {NUMBER: pa.int64(), DECIMAL: pa.float64(), TEXT: pa.binary()}
 READ = {
@@ -55,7 +57,7 @@ class SqliteFile:
             with closing(self._connect()) as connection:
                 connection.text_factory = lambda value: value.decode(errors="replace")
                 return connection.execute(query).fetchall()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise _damaged(error) from error
 
     def rows(self, table: str, columns: Mapping[str, type]) -> list[tuple[Any, ...]]:
@@ -119,7 +121,7 @@ class SqliteFile:
                     values = zip(zip(*rows, strict=True), kinds, strict=True)
                     arrays = [pa.array(column, kind) for column, kind in values]
                     yield pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in columns])
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise _damaged(error) from error
 
 
@@ -159,7 +161,7 @@ def _check_whole(path: Path) -> None:
 
 
 def _damaged(error: Exception) -> ReadError:
-    said = " ".join(str(error).split())[:200]
+    said = " ".join(str(error).partition("\nquery:")[0].split())[:200]  # the Arrow driver tells its query, too
     if "no such column" in said:
         return ReadError(
             f"its tables have other columns than expected ({said}); convert it with the tool of its release"

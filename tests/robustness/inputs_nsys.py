@@ -1,0 +1,171 @@
+"""Exports of nsys, changed: SQLite by pages, the Arrow driver and the standard library; Parquet; staged or straight."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest.nsys_files import ERAS, Nsys
+from ingest.nsys_loaded import step
+from ingest.test_nsys_straight import export
+from robustness.checks import Case, Way
+from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
+from tracedb_nsys import ingester, parquet, sound, sqlite, straight
+
+__all__ = ["ingester", "make_parquet", "make_sqlite"]
+
+COUNTED = {
+    "kernel": "CUPTI_ACTIVITY_KIND_KERNEL",
+    "memcpy": "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "memset": "CUPTI_ACTIVITY_KIND_MEMSET",
+    "launch": "CUPTI_ACTIVITY_KIND_RUNTIME",
+}
+USUAL = Way("compiled pages")
+STRAIGHT = ((straight, "SMALLEST_ROWS", 1), (straight, "ROW_GROUP", 3))
+FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "BATCH_ROWS_PLAIN", 2), (sqlite, "PIECE_BATCHES", 1))
+WITHOUT_DRIVER = ((sqlite, "has_sqlite_driver", lambda: False),)
+OTHERS = (
+    Way("ADBC", is_python=True),
+    Way("sqlite3", WITHOUT_DRIVER, is_python=True),
+    Way("pieces of few rows", FEW_ROWS),
+    Way("pieces of few rows by sqlite3", (*FEW_ROWS, *WITHOUT_DRIVER), is_python=True),
+    Way("straight", (*STRAIGHT, *FEW_ROWS), cores=2),
+    Way("straight by sqlite3", (*STRAIGHT, *WITHOUT_DRIVER), cores=2, is_python=True),
+)
+PARQUET = (Way("parquet", ((parquet, "BATCH_ROWS", 3),)), Way("parquet, straight", STRAIGHT, cores=2))
+TYPES = (
+    pa.int32(),
+    pa.uint64(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.bool_(),
+    pa.dictionary(pa.int32(), pa.string()),
+)
+
+
+def _makers() -> list[Callable[[], Nsys]]:
+    steps = [partial(step, era) for era in ERAS]
+    return [*steps, *(partial(export, era, 6) for era in ERAS[2:]), partial(export, "2025.3", 60)]
+
+
+@cache
+def _databases() -> list[bytes]:
+    """Return sound exports, some with small pages, so that tables are trees."""
+    found = []
+    with TemporaryDirectory() as folder:
+        for number, maker in enumerate(_makers()):
+            path = maker().sqlite(Path(folder) / f"{number}.sqlite")
+            if number % 2 == 0:
+                with closing(sqlite3.connect(path)) as connection:
+                    connection.execute("PRAGMA page_size = 512")
+                    connection.execute("VACUUM")
+            found.append(path.read_bytes())
+    return found
+
+
+@cache
+def _folders() -> list[Mapping[str, pa.Table]]:
+    with TemporaryDirectory() as folder:
+        made = [maker().parquet(Path(folder) / str(number)) for number, maker in enumerate(_makers()[2:8])]
+        return [{path.stem: pq.read_table(path) for path in sorted(each.iterdir())} for each in made]
+
+
+def make_sqlite(dice: Dice, folder: Path) -> Case:
+    """Make an export in SQLite."""
+    data = dice.choice(_databases())
+    if dice.randrange(3):
+        data = changed_database(dice, data, dice.choice((1, 2, 4)))
+    for _ in range(dice.choice((0, 1, 1, 4))):
+        data = (
+            _changed_pages(dice, data) if dice.randrange(2) else changed_bytes(dice, data, least=dice.choice((0, 100)))
+        )
+    path = folder / "report.sqlite"
+    path.write_bytes(data)
+    common = ((sound, "SMALL", 0),) if dice.randrange(2) else ()
+    chosen = (USUAL, *dice.sample(OTHERS, 1))
+    ways = [Way(way.name, (*way.patches, *common), way.cores, way.is_python) for way in chosen]
+    return Case([path], ways, lambda: _counted(path))
+
+
+def _changed_pages(dice: Dice, data: bytes) -> bytes:
+    """Change one byte of a page where its cells are told, or put a page in another's place."""
+    size = int.from_bytes(data[16:18], "big") if len(data) > 100 else 0
+    if size < 512 or len(data) < 3 * size:
+        return data
+    at, other = (dice.randrange(1, len(data) // size) * size for _ in range(2))
+    changed = bytearray(data)
+    if dice.randrange(3) == 0:
+        changed[at : at + size] = data[other : other + size]
+    else:
+        changed[at + dice.randrange(24)] = dice.choice((0, 1, 2, 5, 10, 13, 127, 128, 255))
+    return bytes(changed)
+
+
+def _counted(path: Path) -> dict[str, int] | None:
+    """Count the rows with SQLite itself; None where it cannot read them all."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+                return None
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            return {
+                kind: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for kind, table in COUNTED.items()
+                if table in there
+            }
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+
+
+def make_parquet(dice: Dice, folder: Path) -> Case:
+    """Make an export as a folder of Parquet files."""
+    tables = dict(dice.choice(_folders()))
+    for _ in range(dice.choice((0, 1, 2))):
+        name = dice.choice(list(tables))
+        changed = _changed_table(dice, tables[name])
+        if changed is None and len(tables) > 2:
+            del tables[name]
+        elif changed is not None:
+            tables[name] = changed
+    target = folder / "report_pqtdir"
+    target.mkdir()
+    for name, table in tables.items():
+        pq.write_table(table, target / f"{name}.parquet", row_group_size=dice.choice((2, 1000)))
+    files = sorted(target.iterdir())
+    for _ in range(dice.choice((0, 0, 1, 2))):
+        path = dice.choice(files)
+        path.write_bytes(changed_bytes(dice, path.read_bytes()))
+    counts = {kind: tables[name].num_rows for kind, name in COUNTED.items() if name in tables}
+    return Case(files, PARQUET, lambda: counts)
+
+
+def _changed_table(dice: Dice, table: pa.Table) -> pa.Table | None:
+    """Return a table with a column, its type or values changed; None where it is to be left out."""
+    place, kind = dice.randrange(table.num_columns), dice.randrange(7)
+    name, column = table.column_names[place], table.column(place)
+    if kind == 0:
+        return table.drop_columns([name]) if table.num_columns > 1 else table
+    if kind == 1:
+        return None
+    if kind == 2:
+        return table.rename_columns([f"x{item}" if item == name else item for item in table.column_names])
+    if kind == 3:
+        return pa.concat_tables([table, table.slice(dice.randrange(table.num_rows))]) if table.num_rows else table
+    try:
+        if kind == 4:
+            return table.set_column(place, name, column.cast(dice.choice(TYPES)))
+        values: list[Any] = column.to_pylist()
+        values[dice.randrange(len(values))] = dice.choice(CELLS)
+        changed = pa.array(values, column.type if kind == 5 else None)
+        return table.set_column(place, name, changed)
+    except (pa.ArrowException, OverflowError, IndexError, TypeError):
+        return table

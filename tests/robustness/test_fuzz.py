@@ -1,0 +1,61 @@
+"""A small share of the inputs that ``fuzz.py`` makes, and the harness itself: it must see what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.nsys_loaded import step
+from robustness import fuzz
+from robustness.checks import Case, Way, judge
+from tracedb_nsys import ingester, stage, values
+
+SHARE = {"torch": 60, "samples": 10}
+USUAL = Way("usual")
+
+
+@pytest.mark.parametrize("name", fuzz.FORMATS)
+def test_a_share_of_each_format(name: str) -> None:
+    found = {number: fuzz.tried(name, 13, number).wrong for number in range(SHARE.get(name, 15))}
+    assert {fuzz.again(name, 13, number): wrong for number, wrong in found.items() if wrong} == {}
+
+
+def judged(folder: Path, *ways: Way, kernels: int = 2) -> list[str]:
+    """Return what is found wrong with a sound export, read in ways some of which are broken."""
+    case = Case([step().sqlite(folder / "a.sqlite")], ways, lambda: {"kernel": kernels})
+    judge(ingester, case)
+    return case.wrong
+
+
+def test_a_sound_export_is_no_finding(tmp_path: Path) -> None:
+    assert judged(tmp_path, USUAL, Way("again")) == []
+
+
+def test_ways_that_differ_are_a_finding(tmp_path: Path) -> None:
+    shifted = Way("shifted", ((values, "LIMITS", {**values.LIMITS, "streamId": (0, 1)}),))
+    (said,) = judged(tmp_path, USUAL, shifted)
+    assert said.startswith("shifted differs from usual: ")
+
+
+def test_an_account_that_does_not_add_up_is_a_finding(tmp_path: Path) -> None:
+    def forgetful(self: stage.Stage, table: str, rows: int, kept: int) -> None:
+        pass
+
+    (said,) = judged(tmp_path, Way("forgetful", ((stage.Stage, "_account_for", forgetful),)))
+    assert "the account or the numbers are wrong" in said
+
+
+def test_an_unknown_exception_is_a_finding(tmp_path: Path) -> None:
+    def broken(self: Any) -> Iterator[Any]:
+        raise KeyError("x")
+
+    (said,) = judged(tmp_path, Way("broken", ((stage.Stage, "_nvtx", broken),)))
+    assert said.startswith("broken: raised internal fault")
+
+
+def test_lost_rows_are_a_finding(tmp_path: Path) -> None:
+    (said,) = judged(tmp_path, USUAL, kernels=3)
+    assert said == "complete, without a warning, and 2 rows of kernel where another reader counts 3"
