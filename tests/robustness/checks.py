@@ -85,9 +85,11 @@ class Case:
     ways: Sequence[Way]
     count: Callable[[], dict[str, int] | None] = lambda: None
     """Gives rows of kernels (and other kinds) by an independent reader, None where that cannot be told."""
-    more: Callable[[], list[str]] = lambda: []
-    """Further comparisons; gives what is wrong."""
+    early: Callable[[Capture], tuple[str, list[str]]] | None = None
+    """Compares what readers find of a capture before it is linked; gives its state, and what is wrong."""
     state: str = "not claimed"
+    is_whole: bool = False
+    """Whether it was read as a whole, too."""
     is_warned: bool = False
     wrong: list[str] = field(default_factory=list)
 
@@ -100,13 +102,14 @@ def judge(ingester: Ingester, case: Case) -> None:
     except Exception as error:  # noqa: BLE001 - finding files may raise nothing
         case.wrong.append(f"find raised {type(error).__name__}: {error}")
         return
-    case.state = "claimed" if captures else case.state
     for capture in captures:
+        if case.early is not None:
+            try:
+                case.state, wrong = case.early(capture)
+                case.wrong += wrong
+            except Exception as error:  # noqa: BLE001 - as above
+                case.wrong.append(f"before DuckDB: raised {faults.one_line(error, ingester.name)}")
         _judge_capture(ingester, capture, case)
-    try:
-        case.wrong += case.more()
-    except Exception as error:  # noqa: BLE001 - as above
-        case.wrong.append(f"raised {faults.one_line(error, ingester.name)}")
     if _peak() - before > MOST_GROWTH:
         case.wrong.append(f"the peak of memory rose by {(_peak() - before) >> 10} MiB")
 
@@ -123,7 +126,7 @@ def _judge_capture(ingester: Ingester, capture: Capture, case: Case) -> None:
             case.wrong.append(f"{way.name}: refused in raw words: {outcome.refused}")
         found = outcome.comparable()
         if expected is None:
-            expected, case.state = found, outcome.state
+            expected, case.state, case.is_whole = found, outcome.state, True
             case.wrong += _lost(case, outcome)
         elif found != expected:
             case.wrong.append(f"{way.name} differs from {case.ways[0].name}: {difference(expected, found, outcome)}")
@@ -167,10 +170,10 @@ def _lost(case: Case, outcome: Outcome) -> Iterator[str]:
             yield f"complete, without a warning, and {found} rows of {kind} where another reader counts {count}"
 
 
-def difference(expected: Any, found: Any, outcome: Outcome) -> str:
+def difference(expected: Any, found: Any, outcome: Outcome | None) -> str:
     """Return in short where two outcomes part."""
     if isinstance(expected, str) or isinstance(found, str):
-        return f"{_kind(expected)} against {_kind(found)} ({_short(outcome.refused or '')})"
+        return f"{_kind(expected)} against {_kind(found)} ({_short(outcome.refused or '' if outcome else '')})"
     for table in sorted(expected.keys() | found.keys()):
         one, two = expected.get(table, []), found.get(table, [])
         if one != two:

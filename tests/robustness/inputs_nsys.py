@@ -17,7 +17,9 @@ from ingest.nsys_files import ERAS, Nsys
 from ingest.nsys_loaded import step
 from ingest.test_nsys_straight import export
 from robustness.checks import Case, Way
+from robustness.early import compared, counted, of_nsys
 from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
+from tracedb.ingester import Capture
 from tracedb_nsys import ingester, parquet, sound, sqlite, straight
 
 __all__ = ["ingester", "make_parquet", "make_sqlite"]
@@ -37,6 +39,8 @@ OTHERS = (
     Way("sqlite3", WITHOUT_DRIVER, is_python=True),
     Way("pieces of few rows", FEW_ROWS),
     Way("pieces of few rows by sqlite3", (*FEW_ROWS, *WITHOUT_DRIVER), is_python=True),
+)
+STRAIGHT_WAYS = (
     Way("straight", (*STRAIGHT, *FEW_ROWS), cores=2),
     Way("straight by sqlite3", (*STRAIGHT, *WITHOUT_DRIVER), cores=2, is_python=True),
 )
@@ -91,9 +95,17 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
     path = folder / "report.sqlite"
     path.write_bytes(data)
     common = ((sound, "SMALL", 0),) if dice.randrange(2) else ()
-    chosen = (USUAL, *dice.sample(OTHERS, 1))
-    ways = [Way(way.name, (*way.patches, *common), way.cores, way.is_python) for way in chosen]
-    return Case([path], ways, lambda: _counted(path))
+    usual, other, straight_way = (
+        Way(way.name, (*way.patches, *common), way.cores, way.is_python)
+        for way in (USUAL, dice.choice(OTHERS), dice.choice(STRAIGHT_WAYS))
+    )
+    ways = ((usual, dice.choice((other, straight_way))), (usual,), (), (), (), ())[dice.randrange(6)]
+
+    def early(capture: Capture) -> tuple[str, list[str]]:
+        found = [(way, of_nsys(capture, way)) for way in (usual, other)]
+        return found[0][1]["state"], compared(found) + counted(path, found[0][1])
+
+    return Case([path], ways, lambda: _counted(path), early)
 
 
 def _changed_pages(dice: Dice, data: bytes) -> bytes:
@@ -145,7 +157,12 @@ def make_parquet(dice: Dice, folder: Path) -> Case:
         path = dice.choice(files)
         path.write_bytes(changed_bytes(dice, path.read_bytes()))
     counts = {kind: tables[name].num_rows for kind, name in COUNTED.items() if name in tables}
-    return Case(files, PARQUET, lambda: counts)
+
+    def early(capture: Capture) -> tuple[str, list[str]]:
+        found = [(way, of_nsys(capture, way)) for way in PARQUET]
+        return found[0][1]["state"], compared(found)
+
+    return Case(files, (PARQUET, PARQUET[:1], (), (), ())[dice.randrange(5)], lambda: counts, early)
 
 
 def _changed_table(dice: Dice, table: pa.Table) -> pa.Table | None:

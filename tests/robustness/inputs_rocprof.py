@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,9 @@ from ingest import rocpd_files, rocprof_json_files
 from ingest.rocprof_files import ERAS, WRITERS, Set, kernel, small
 from ingest.test_rocprof_legacy import V1, V2, rpd
 from robustness.checks import Case, Way
+from robustness.early import compared, of_rocprof
 from robustness.mutations import CELLS, NAMES, Dice, changed_bytes, changed_database, changed_tree, encoded, tree_text
+from tracedb.ingester import Capture
 from tracedb_rocprof import blocks, gather, ingester, jsonstream, sqlitefile, straight
 from tracedb_samples import ingester as samples_ingester
 from tracedb_samples import samples
@@ -32,7 +35,9 @@ CSV_WAYS = (
     Way("records", (*SMALL_BLOCKS, *NOT_PLAIN), is_python=True),
     Way("blocks of a line or two", ((blocks, "BLOCK_BYTES", 150),)),
     Way("blocks of a line or two in Python", ((blocks, "BLOCK_BYTES", 150),), is_python=True),
-    Way("straight", ((blocks, "BLOCK_BYTES", 700), (straight, "SMALLEST_BYTES", 0), (gather, "ROWS", 3)), cores=2),
+)
+STRAIGHT = Way(
+    "straight", ((blocks, "BLOCK_BYTES", 700), (straight, "SMALLEST_BYTES", 0), (gather, "ROWS", 3)), cores=2
 )
 JSON_WAYS = tuple(Way(f"chunks of {size}", ((jsonstream, "CHUNK", size),)) for size in (1, 7, 64, 300))
 DATABASE_WAYS = (
@@ -43,6 +48,7 @@ DATABASE_WAYS = (
         ((sqlitefile, "has_sqlite_driver", lambda: False), (sqlitefile, "BATCH_ROWS", 2)),
     ),
 )
+Counts = Callable[[], dict[str, int] | None]
 ODD_FIELDS = [item for item in CELLS if isinstance(item, int | float | str)] + list(NAMES)
 CHROME_ARGS = {
     "BeginNs": 1_000,
@@ -54,6 +60,18 @@ CHROME_ARGS = {
     "tid": 77,
     "Name": "k",
 }
+
+
+def _case(
+    dice: Dice, files: list[Path], ways: tuple[Way, Way], count: Counts = lambda: None, other: tuple[Way, ...] = ()
+) -> Case:
+    """Return a case whose ways are compared early, and a share of which is read as a whole in one way or two."""
+
+    def early(capture: Capture) -> tuple[str, list[str]]:
+        found = [(way, of_rocprof(capture, way)) for way in ways]
+        return found[0][1]["state"], compared(found)
+
+    return Case(files, (ways, other or ways, ways[:1], (), (), (), ())[dice.randrange(7)], count, early)
 
 
 def make_csv(dice: Dice, folder: Path) -> Case:
@@ -73,7 +91,7 @@ def make_csv(dice: Dice, folder: Path) -> Case:
         packed.write_bytes(changed_bytes(dice, gzip.compress(files[0].read_bytes(), mtime=0), least=10))
         files[0].unlink()
     files = sorted(folder.iterdir())
-    return Case(files, (COMPILED, dice.choice(CSV_WAYS)), lambda: _csv_counted(files))
+    return _case(dice, files, (COMPILED, dice.choice(CSV_WAYS)), lambda: _csv_counted(files), (COMPILED, STRAIGHT))
 
 
 def _save_set(dice: Dice, folder: Path) -> None:
@@ -167,7 +185,7 @@ def make_json(dice: Dice, folder: Path) -> Case:
         data = changed_bytes(dice, data, b'{"size": 184, "kind": 5, "operation": 2}, ')
     path = folder / "17_results.json"
     path.write_bytes(data)
-    return Case([path], (Way("whole"), dice.choice(JSON_WAYS)))
+    return _case(dice, [path], (Way("whole"), dice.choice(JSON_WAYS)))
 
 
 def _chrome_events() -> list[dict[str, Any]]:
@@ -217,7 +235,7 @@ def make_rocpd(dice: Dice, folder: Path) -> Case:
         data = changed_bytes(dice, data, least=dice.choice((0, 100)))
     path = folder / name
     path.write_bytes(data)
-    return Case([path], (Way("ADBC"), dice.choice(DATABASE_WAYS)), lambda: _database_counted(path))
+    return _case(dice, [path], (Way("ADBC"), dice.choice(DATABASE_WAYS)), lambda: _database_counted(path))
 
 
 def _database_counted(path: Path) -> dict[str, int] | None:

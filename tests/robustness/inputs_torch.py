@@ -64,9 +64,9 @@ def make(dice: Dice, folder: Path) -> Case:
     path.write_bytes(stored)
     block, way = dice.choice(BLOCKS), dice.choice(WAYS[1:])
     readers = (
-        (COMPILED, PYTHON) if is_packed or dice.randrange(6) == 0 else (COMPILED,) if dice.randrange(3) == 0 else ()
+        (COMPILED, PYTHON) if is_packed or dice.randrange(10) == 0 else (COMPILED,) if dice.randrange(3) == 0 else ()
     )
-    return Case([path], readers, lambda: _counted(content), lambda: _parted(content, block, way, options))
+    return Case([path], readers, lambda: _counted(content), lambda _: _parted(content, block, way, options))
 
 
 def _text(dice: Dice, events: list[Any], header: dict[str, Any]) -> bytes:
@@ -95,7 +95,7 @@ def _counted(content: bytes) -> dict[str, int] | None:
     return {kind: kinds.count(kind) for kind in GPU.values()}
 
 
-def _parted(content: bytes, block: int, way: str, options: dict[str, Any]) -> list[str]:
+def _parted(content: bytes, block: int, way: str, options: dict[str, Any]) -> tuple[str, list[str]]:
     """Compare what both readers find before anything is linked; the compiled one also in threads."""
     size = max(block, FILLED) if way in FILES else block
     with python_reader():
@@ -111,7 +111,7 @@ def _parted(content: bytes, block: int, way: str, options: dict[str, Any]) -> li
                 f"{key}: {str(expected.get(key))[:300]} against {str(found.get(key))[:300]}" for key in parts
             )
             wrong.append(f"{name}, blocks of {size}, differs from Python in {said}")
-    return wrong
+    return _state(expected), wrong
 
 
 def _unbalanced(found: dict[str, Any]) -> Iterator[str]:
@@ -121,3 +121,9 @@ def _unbalanced(found: dict[str, Any]) -> Iterator[str]:
         skipped = sum(issue["skipped"] for issue in found["issues"].values())
         if found["events_read"] != rows + skipped:
             yield f"{found['events_read']} events read, {rows} rows, {skipped} skipped"
+
+
+def _state(found: dict[str, Any]) -> str:
+    if "refused" in found:
+        return "refused"
+    return "truncated" if found["is_cut"] else "repaired" if found["is_repaired"] else "complete"
