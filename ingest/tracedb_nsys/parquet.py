@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from tracedb_nsys.tables import ROW, STRINGS, decoded, schema
 from tracedb_nsys.values import ANY, Odd, number_of, text_of, whole_numbers, within
 
 BATCH_ROWS = 32_768
+ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises over a damaged file; names of columns may be no UTF-8."""
 
 
 class ParquetExport:
@@ -30,14 +32,14 @@ class ParquetExport:
         self.odd: Counter[tuple[str, str]] = Counter()
         self._lost: dict[str, int] = {}
         self._files: dict[str, Any] = {}
+        self.tables: dict[str, Sequence[str]] = {}
         for path in files:
             try:
-                self._files[path.name.removesuffix(SUFFIX)] = pq.ParquetFile(path)
-            except (pa.ArrowException, OSError) as error:
+                file = pq.ParquetFile(path)
+                self.tables[path.name.removesuffix(SUFFIX)] = file.schema_arrow.names
+                self._files[path.name.removesuffix(SUFFIX)] = file
+            except ERRORS as error:
                 raise _damaged(path.name, error) from error
-        self.tables: Mapping[str, Sequence[str]] = {
-            table: file.schema_arrow.names for table, file in self._files.items()
-        }
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -54,7 +56,7 @@ class ParquetExport:
         known = [name for name in columns if name in self.tables[table]]
         try:
             rows = self._files[table].read(columns=known).to_pylist()
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise _damaged(table, error) from error
         return [tuple(_plain(row.get(name)) for name in columns) for row in rows]
 
@@ -99,7 +101,7 @@ class ParquetExport:
                 arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field, odd) for field in wanted]
                 yield within(pa.RecordBatch.from_arrays(arrays, schema=wanted), odd)
                 done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except ERRORS as error:
             raise _damaged(table, error) from error
 
 

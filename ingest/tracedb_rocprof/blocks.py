@@ -65,7 +65,7 @@ class Parser:
         self._plain = native.PlainParser(found, header) if found else None
         self._kinds = {name: self._kind(name) for name in header.used}
         self._options = pa_csv.ConvertOptions(
-            include_columns=list(header.used), column_types=self._kinds, strings_can_be_null=False
+            include_columns=list(header.used), column_types=self._kinds, strings_can_be_null=False, null_values=[""]
         )
 
     def _kind(self, column: str) -> pa.DataType:

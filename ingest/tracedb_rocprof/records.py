@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from tracedb_rocprof.headers import ALLOCATION, Header
 
 SIMPLE = rb'(?:"[^"\r\n]*"|[^",\r\n]*)'
-NUMBER = rb'(?:"[-+.\dA-Fa-fx]*"|[-+.\dA-Fa-fx]*)'
+QUOTED = rb'(?:"[^"]*+"|[^",\r\n]*)'
+NUMBER = rb'(?:"[-+.\dA-Fa-fx \t]*"|[-+.\dA-Fa-fx \t]*)'
 LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'  # FREE rows of memory_allocation_trace hold one as their agent
 END = rb"\r?(?:\n|\Z)"
 TIMES = frozenset(("start_timestamp", "end_timestamp"))
@@ -36,7 +37,8 @@ class Reader:
         at = header.text_at
         head = b"".join(b"(%s,)" % _pattern(header, name) for name in header.columns[:at])
         tail = b"".join(b"(,%s)" % _pattern(header, name) for name in header.columns[at + 1 :]) + END
-        self._strict = re.compile(head + rb'("(?:[^"]++|"")*+"|[^",\r\n]*)' + tail)
+        strict = [head.replace(SIMPLE, QUOTED), tail.replace(SIMPLE, QUOTED)]  # a quoted field may go over lines
+        self._strict = re.compile(strict[0] + rb'("(?:[^"]++|"")*+"|[^",\r\n]*)' + strict[1])
         self._anchored = re.compile(head + b"(.*)" + tail, re.DOTALL)
         self._lenient = _lenient(header)
         wanted = header.used

@@ -155,7 +155,7 @@ class Stage:
         """Stage the first of the kernels held back, in the order of their starts: buffers are written out of order."""
         if not self._held:
             return
-        held = pa.concat_tables(self._held)
+        held = pa.concat_tables(self._held, promote_options="default")  # files of a set differ in their columns
         starts = held["start_ns"].to_numpy()
         if not bool((starts[1:] >= starts[:-1]).all()):
             held = held.take(pa.array(np.argsort(starts, kind="stable")))
