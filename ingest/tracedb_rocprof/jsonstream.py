@@ -177,7 +177,7 @@ class JsonStream:
         self.take(b"[")
         separator: re.Pattern[bytes] | None = None
         while self.peek() != b"]":
-            end = self._end_of_item(separator)
+            end = self._end()  # of the first item that is still to come
             if separator is None:
                 key = FIRST_KEY.match(self._data, self._at)
                 separator = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(key[1]) + rb"\s*:)") if key else None
@@ -185,18 +185,6 @@ class JsonStream:
             if self.peek() == b",":
                 self._at += 1
         self.take(b"]")
-
-    def _end_of_item(self, separator: re.Pattern[bytes] | None) -> int:
-        """Return where the item that begins here ends; of one that seems to have no end, the end of the file.
-
-        A quote too many or too few turns what follows inside out; the next separator is where the item after it begins.
-        """
-        try:
-            return self._end()
-        except CutShort:
-            if separator is None or separator.search(self._data, self._at) is None:
-                raise
-            return len(self._data)
 
     def _batch(self, kind: type[T], separator: re.Pattern[bytes] | None, end: int) -> list[T]:
         """Decode the items up to the last separator that was read, or the one that ends at ``end``."""
@@ -213,8 +201,9 @@ class JsonStream:
         item = self._mended(self._data[self._at : end], kind)
         if item is None:
             self.unreadable += 1
-            found_after = separator.search(self._data, self._at, end) if separator is not None else None
-            self._at = end if found_after is None else found_after.start() + 1
+            # A quote too many or too few has an item seem to go on; the next one begins behind the next separator.
+            following = separator.search(self._data, self._at, end) if separator is not None else None
+            self._at = end if following is None else following.start() + 1
             return []
         self._at = end
         return [item]

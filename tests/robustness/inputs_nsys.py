@@ -99,7 +99,7 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
         Way(way.name, (*way.patches, *common), way.cores, way.is_python)
         for way in (USUAL, dice.choice(OTHERS), dice.choice(STRAIGHT_WAYS))
     )
-    ways = ((usual, dice.choice((other, straight_way))), (usual,), (), (), (), ())[dice.randrange(6)]
+    ways = ((usual, other), (usual, straight_way), (usual,), *[()] * 17)[dice.randrange(20)]
 
     def early(capture: Capture) -> tuple[str, list[str]]:
         found = [(way, of_nsys(capture, way)) for way in (usual, other)]
@@ -162,7 +162,7 @@ def make_parquet(dice: Dice, folder: Path) -> Case:
         found = [(way, of_nsys(capture, way)) for way in PARQUET]
         return found[0][1]["state"], compared(found)
 
-    return Case(files, (PARQUET, PARQUET[:1], (), (), ())[dice.randrange(5)], lambda: counts, early)
+    return Case(files, (PARQUET, PARQUET[:1], *[()] * 8)[dice.randrange(10)], lambda: counts, early)
 
 
 def _changed_table(dice: Dice, table: pa.Table) -> pa.Table | None:

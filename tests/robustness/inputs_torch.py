@@ -58,14 +58,13 @@ def make(dice: Dice, folder: Path) -> Case:
         content = changed_bytes(dice, content, event_text(PLAIN[0], "native"))
     options = {dice.choice(("python_stacks", "memory_events")): True} if dice.randrange(4) == 0 else {}
     path, stored = folder / "trace.json", content
-    if is_packed := dice.randrange(12) == 0:
+    if is_packed := dice.randrange(20) == 0:
         path, stored = folder / "trace.json.gz", gzip.compress(content, 1, mtime=0)
         stored = changed_bytes(dice, stored, least=10) if dice.randrange(2) else stored
     path.write_bytes(stored)
     block, way = dice.choice(BLOCKS), dice.choice(WAYS[1:])
-    readers = (
-        (COMPILED, PYTHON) if is_packed or dice.randrange(10) == 0 else (COMPILED,) if dice.randrange(3) == 0 else ()
-    )
+    both, one = (COMPILED, PYTHON), (COMPILED,)
+    readers = both if is_packed else (both, one, *[()] * 10)[dice.randrange(12)]
     return Case([path], readers, lambda: _counted(content), lambda _: _parted(content, block, way, options))
 
 
