@@ -248,8 +248,10 @@ class Stage:
             f"SELECT {column} AS id FROM staged_{table} WHERE {column} IS NOT NULL" for table, column in made.NAMED
         )
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_used AS {used}")
+        ((used_count,),) = self._connection.execute("SELECT count(*) FROM staged_used").fetchall()
         columns = ["id", "value"]
-        if not set(columns).issubset(self._export.tables.get(STRINGS, ())):
+        # Where no string is asked for, DuckDB would not read them to the end, and some would seem to be lost.
+        if not used_count or not set(columns).issubset(self._export.tables.get(STRINGS, ())):
             return
         feeds = [Feed(part, columns, self._advance) for part in self._export.batches(STRINGS, columns, 1)]
         rows, _ = self._drain(

@@ -30,6 +30,8 @@ BLOCK_BYTES = 4 << 20
 QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
 VALUE = "counter_value"
 LARGEST = 1 << 63
+LEAST = b"-9223372036854775808"
+"""The number that stands for no value; Arrow would take it for one."""
 OUTSIDE = re.compile(rb'"[^"]*"')
 WHOLE = re.compile(r"[-+]?\d{1,40}", re.ASCII)
 MOST_LINES_BACK = 1_000
@@ -84,7 +86,7 @@ class Parser:
         data = bytes(block)
         lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
         is_plain = self._is_plain(data, lines)
-        if is_plain or _is_clean(data):
+        if LEAST not in data and (is_plain or _is_clean(data)):
             try:
                 return self._fast(data, lines if is_plain else None)
             except (pa.ArrowInvalid, pa.ArrowKeyError):

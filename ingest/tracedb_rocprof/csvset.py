@@ -26,7 +26,6 @@ from tracedb_rocprof.recording import Recording
 from tracedb_rocprof.stage import Stage, numbers
 
 ORDER = (headers.AGENT, headers.CALL, headers.KERNEL, headers.LEGACY, headers.COUNTER, headers.COPY)
-LONGEST_HEADER = 1 << 16
 LEFT_ASIDE = {
     headers.ALLOCATION: ("memory_allocation_events", "allocations and releases of device memory; left aside"),
     headers.SCRATCH: ("scratch_memory_events", "scratch memory of kernels; left aside"),
@@ -82,7 +81,7 @@ class SetReader:
 
     def _header(self, path: Path) -> Header | None:
         with opened(path) as file:
-            line = file.readline(LONGEST_HEADER)
+            line = headers.first_line(file)
         header = header_of(line)
         if header is None and line.strip():
             self._progress(path.stat().st_size)
@@ -108,7 +107,7 @@ class SetReader:
         unreadable, rows, example, fields, is_last = 0, 0, "", 0, False
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
-            file.readline(LONGEST_HEADER)
+            headers.first_line(file)
             ahead = AHEAD if self._stage.is_straight else 1
             for block in parsed(file, parser, self._cores, ahead):
                 if header.domain in LEFT_ASIDE:
@@ -226,7 +225,7 @@ class SetReader:
         parser = Parser(header)
         said: dict[int, tuple[int, int]] = {}
         with opened(path, self._progress) as file:
-            file.readline(LONGEST_HEADER)
+            headers.first_line(file)
             for block in parsed(file, parser, 1):
                 names = self._stage.texts.of(block.columns["name"], block.is_undecided).tolist()
                 calls = block.columns["calls"].to_pylist()
@@ -240,7 +239,7 @@ class SetReader:
     def _rows(self, path: Path) -> list[dict[str, str]]:
         """Return the rows of a small file by column."""
         with opened(path, self._progress) as file:
-            text = file.read(MOST_SMALL_BYTES).decode("utf-8-sig", errors="replace")
+            text = file.read(MOST_SMALL_BYTES).decode("utf-8-sig", errors="replace").lstrip()
         lines = csv.reader(io.StringIO(text, newline=""))
         names = [name.strip().lower() for name in next(lines, [])]
         return [dict(zip(names, values, strict=False)) for values in lines]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
+LONGEST_HEADER = 1 << 16
 KERNEL, COPY, CALL, COUNTER = "kernel", "copy", "call", "counter"
 AGENT, STATS, ALLOCATION, SCRATCH, LEGACY = "agent", "stats", "allocation", "scratch", "legacy"
 
@@ -102,6 +104,14 @@ class Header:
     def has(self, column: str) -> bool:
         """Whether the file has the column."""
         return column in self.columns
+
+
+def first_line(file: BinaryIO) -> bytes:
+    """Read up to the end of the first line that is not blank, and return it: the header."""
+    while line := file.readline(LONGEST_HEADER):
+        if line.strip():
+            return line
+    return b""
 
 
 def names_of(line: bytes) -> list[str]:

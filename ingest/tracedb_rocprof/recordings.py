@@ -75,7 +75,7 @@ def kind_of(path: Path) -> str | None:
         return JSON
     if LEGACY_JSON_MARK.search(head):
         return LEGACY_JSON
-    header = headers.header_of(head.partition(b"\n")[0])
+    header = headers.header_of(head.lstrip(b"\r\n").partition(b"\n")[0])
     if header is None:
         return CSV if TRACE_NAME.fullmatch(path.name) else None
     return {headers.STATS: STATS, headers.LEGACY: LEGACY_CSV}.get(header.domain, CSV)

@@ -13,6 +13,7 @@ from ingest.nsys_files import Nsys
 from ingest.nsys_loaded import Loaded, change, many
 from ingest.test_nsys_faults import reader  # noqa: F401 - a fixture
 from ingest.test_nsys_straight import from_the_start  # noqa: F401 - a fixture
+from tracedb.errors import ReadError
 from tracedb_nsys import sound
 from tracedb_nsys.parquet import ParquetExport
 
@@ -214,3 +215,11 @@ def test_rows_that_a_footer_of_parquet_has_and_its_pages_have_not(tmp_path: Path
     export.verify(KERNEL, 7)
     lost, detail = export.losses() or (0, "")
     assert lost == 3 and KERNEL in detail and "7" in detail and "10" in detail
+
+
+def test_a_column_of_parquet_whose_name_is_no_text(tmp_path: Path) -> None:
+    folder = many(10).parquet(tmp_path / "a_pqtdir")
+    path = folder / f"{KERNEL}.parquet"
+    path.write_bytes(path.read_bytes().replace(b"gridX", b"gri\x96X"))
+    with pytest.raises(ReadError, match=f"{KERNEL}.parquet cannot be read"):
+        ParquetExport(sorted(folder.iterdir()))

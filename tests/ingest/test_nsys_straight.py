@@ -222,6 +222,24 @@ class TestStraight:
         assert loaded.one("capture", "rows_written") == 22 + len(loaded.rows("launch", "launch_id"))
 
     @pytest.mark.usefixtures("from_the_start")
+    def test_strings_that_nothing_staged_names_are_not_lost(self, tmp_path: Path) -> None:
+        """Of a file with kernels only, of which a page is damaged where no row is harmed."""
+        file = Nsys()
+        for at in range(20):
+            file.kernel(1_000 + 100 * at, 1_060 + 100 * at, f"k{at}")
+        path = file.sqlite(tmp_path / "a.sqlite")
+        with closing(sqlite3.connect(path)) as connection:
+            query = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
+            ((root,),) = connection.execute(query).fetchall()
+        data = bytearray(path.read_bytes())
+        data[(root - 1) * int.from_bytes(data[16:18], "big") + 7] = 99  # bytes in fragments of a page
+        path.write_bytes(data)
+        loaded = Loaded(path, db=tmp_path / "a.duckdb")
+        assert loaded.errors == []
+        assert loaded.one("capture", "status", "rows_written") == ("repaired", 20)
+        assert loaded.issues == {"file_damaged": 1}
+
+    @pytest.mark.usefixtures("from_the_start")
     def test_several_processes_are_read_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = export("2025.3")
         file.launch(8_000, 8_100, 8_200, pid=PID + 1)

@@ -124,13 +124,13 @@ def of_nsys(capture: Capture, way: Way) -> Found:
             return {"refused": str(error), "state": "refused"}
     losses = export.losses()
     state = "complete" if losses is None and not export.odd else "repaired"
-    return {"state": state, "rows": found, "odd": dict(export.odd), "losses": losses}
+    return {"state": state, "rows": found, "odd": dict(export.odd), "losses": losses and losses[0]}
 
 
 def _tables(export: Export) -> dict[str, list[str]]:
     found = {}
     for table, names in sorted(export.tables.items()):
-        columns = sorted(name for name in names if name in TEXT or name not in TEXT_COLUMNS)
+        columns = sorted(name for name in names if name.isascii() and (name in TEXT or name not in TEXT_COLUMNS))
         if table == STRINGS:
             columns = [name for name in ("id", "value") if name in names]
         if table != STRINGS and not set(TIMES).issubset(columns):
