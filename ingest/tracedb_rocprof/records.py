@@ -97,8 +97,12 @@ class Reader:
 
 
 def _is_one_text(value: bytes) -> bool:
-    """Whether the place of the text holds one field: of several, a quote stands at one end only."""
-    return len(value) < 2 or value.startswith(b'"') == value.endswith(b'"')
+    """Whether the place of the text holds one field: of several, a quote stands at one end only.
+
+    A text that goes over lines and holds quotes is taken for several records that have too many fields or too few.
+    """
+    is_quoted = value.startswith(b'"') == value.endswith(b'"')
+    return len(value) < 2 or (is_quoted and not (b"\n" in value and b'"' in value[1:-1]))
 
 
 def _lenient(header: Header) -> re.Pattern[bytes] | None:

@@ -18,9 +18,11 @@ import os
 import random
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -94,7 +96,7 @@ def work(name: str, seed: int, numbers: range, keep: Path) -> None:
 def explored(name: str, seed: int, numbers: range, keep: Path, seconds: float, settings: dict[str, str]) -> Tally:
     """Have processes read inputs of a format, for so long at most."""
     tally, began, following = Tally(), time.monotonic(), numbers.start
-    while following < numbers.stop and time.monotonic() - began < seconds:
+    while following < numbers.stop and time.monotonic() - began < seconds and not STOPPED.is_set():
         command = [sys.executable, __file__, "--worker", "--format", name, "--seed", str(seed), "--keep", str(keep)]
         command += ["--first", str(following), "--count", str(numbers.stop - following)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **settings}) as worker:
@@ -105,7 +107,7 @@ def explored(name: str, seed: int, numbers: range, keep: Path, seconds: float, s
                     break
                 _add(tally, said, name, seed)
                 following = said["number"] + 1
-                if time.monotonic() - began > seconds:
+                if time.monotonic() - began > seconds or STOPPED.is_set():
                     why = ""
                     break
             else:
@@ -144,6 +146,14 @@ def _add(tally: Tally, said: Said, name: str, seed: int) -> None:
         print(again(name, seed, said["number"]), *said["wrong"], sep="\n    ", flush=True)
 
 
+STOPPED = threading.Event()
+"""Set by SIGTERM: what is done so far is told, and nothing more is done."""
+
+
+def _stop(*_: object) -> None:
+    STOPPED.set()
+
+
 def table(tallies: dict[str, Tally]) -> str:
     """Return the outcomes as a table in Markdown."""
     names = ("complete", "repaired", "truncated", "no_gpu_activity", "refused", "not claimed")
@@ -168,6 +178,7 @@ def main() -> None:
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, _stop)
     names = given.format or list(FORMATS)
     numbers = range(given.first, given.first + given.count)
     given.keep.mkdir(parents=True, exist_ok=True)

@@ -151,7 +151,10 @@ def changed_bytes(dice: Dice, data: bytes, other: bytes = b"", least: int = 0) -
 
 def changed_tree(dice: Dice, tree: Any, keys: Sequence[str] = ()) -> None:
     """Change one value, key or order within nested dicts and lists, in place; ``keys``: names that mean something."""
-    holder = dice.choice(list(_holders(tree)))
+    holders = list(_holders(tree))
+    if not holders:
+        return
+    holder = dice.choice(holders)
     if isinstance(holder, dict):
         _change_dict(dice, holder, keys)
     else:
