@@ -58,11 +58,11 @@ def test_what_a_word_means(text: str, expected: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("trace.json", "--capture trace.json: 2 captures are meant: 1 before, 2 after"),
+        ("trace.json", "--capture trace.json: 2 captures match: 1 before, 2 after"),
         ("9", "no capture has this number; there are: 1 before, 2 after, 3 x[1].json, 4 x1.json"),
-        ("nowhere", "no capture has this in its path; there are: 1 before"),
-        ("q*", "no capture has this in its path"),
-        ("", "no capture has this in its path"),
+        ("nowhere", "no capture has it in its path; there are: 1 before"),
+        ("q*", "no capture has it in its path"),
+        ("", "no capture has it in its path"),
     ],
 )
 def test_words_that_mean_no_capture_or_several(text: str, words: str) -> None:
@@ -121,4 +121,4 @@ def test_an_unknown_capture_is_one_line(db: Path) -> None:
     for command in (("report", "top-kernels"), ("export", "rocprof-yaml")):
         done = run(*command, "--db", db, "--capture", "rank0.json")
         assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert "2 captures are meant: 1 before/rank0.json, 3 after/rank0.json" in done.stderr
+        assert "2 captures match: 1 before/rank0.json, 3 after/rank0.json" in done.stderr

@@ -113,7 +113,7 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
     db, _ = slower
     for arguments, code, text in (
         ((db,), 2, "two sides or more"),
-        (("--capture", "rank9", "--capture", "1", "--db", db), 2, "no capture has this in its path"),
+        (("--capture", "rank9", "--capture", "1", "--db", db), 2, "no capture has it in its path"),
         ((db, "run=a", "--db", db, "--baseline", "run=z"), 2, "none of the sides"),
         ((db, "run=z", "--db", db), 3, "run=z: no capture"),
         ((db, "nowhere.json", "--db", db), 3, "nowhere.json: no capture"),

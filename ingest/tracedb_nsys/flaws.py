@@ -19,7 +19,7 @@ KNOWN_NAMES = "SELECT id FROM staged_text WHERE value IS NOT NULL"
 def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account) -> None:
     """Account for values that cannot be, and for missing ones; ``nulls``: how many are, by table and column."""
     for (table, column), count in sorted(export.odd.items()):
-        detail = f"{count} values of {table}.{column} are no whole numbers that it can hold; they are NULL"
+        detail = f"{count} values of {table}.{column} are not whole numbers that fit it; they are NULL"
         account.flawed("field_unreadable", count, detail)
     for (table, column), found in sorted(nulls.items()):
         count = found - export.odd[table, column]
@@ -38,7 +38,7 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
         )
         ((staged,),) = connection.execute(f"SELECT sum(n)::BIGINT FROM ({counts})").fetchall()
         missing += staged
-    detail = f"{missing} events have a name that StringIds does not hold; its number stands for it"
+    detail = f"{missing} events have a name that StringIds lacks; its number stands for it"
     account.flawed("string_missing", missing, detail)
     ((spoilt,),) = connection.execute(
         """SELECT (SELECT count(*) FROM staged_text WHERE contains(value, $mark))
@@ -46,13 +46,13 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
         {"mark": REPLACED},
     ).fetchall()
     spoilt += replaced
-    account.flawed("text_replaced", spoilt, f"{spoilt} names hold bytes that are no UTF-8; they were replaced")
+    account.flawed("text_replaced", spoilt, f"{spoilt} names hold bytes that are not UTF-8; they were replaced")
 
 
 def of_header(header: Header, account: Account) -> None:
     """Account for what the export says of itself: values that cannot be, and tables of a version nobody has tried."""
     for (table, column), count in sorted(header.odd.items()):
-        account.flawed("field_unreadable", count, f"{count} values of {table}.{column} are not what it can hold; NULL")
+        account.flawed("field_unreadable", count, f"{count} values of {table}.{column} do not fit it; they are NULL")
     if (schema := header.strange_schema) is not None:
         detail = f"the tables are of version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
         account.warned("schema_unknown", 1, detail)

@@ -41,7 +41,7 @@ def scrub(export: Path) -> None:
             _scrub(connection)
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise ReadError(f"what nsys exported is no whole SQLite file ({error}); export it again") from error
+        raise ReadError(f"what nsys exported is not a complete SQLite file ({error}); export it again") from error
 
 
 def _scrub(connection: sqlite3.Connection) -> None:

@@ -42,7 +42,9 @@ def check_whole(path: Path) -> None:
         raise ReadError(f"the SQLite file is cut short: {size:,} of {expected:,} bytes; copy it or {ASK_AGAIN}")
     journal = Path(f"{path}-journal")
     if journal.exists() and journal.stat().st_size:
-        raise ReadError(f"an unfinished write lies beside it ({journal.name}); let the export finish, or {ASK_AGAIN}")
+        raise ReadError(
+            f"a journal of an unfinished write lies beside it ({journal.name}); let the export finish, or {ASK_AGAIN}"
+        )
 
 
 def check_free(path: Path) -> None:

@@ -60,6 +60,11 @@ class Account:
         """Events that gave no row."""
         return sum(issue.skipped for issue in self.issues.values())
 
+    @property
+    def lost_events(self) -> int:
+        """Events that gave no row though they may have been kernels: unreadable ones, and those of unknown kinds."""
+        return sum(issue.skipped for issue in self.issues.values() if issue.severity == "warning")
+
     def table(self) -> pa.Table:
         """Return the lines as rows of ``ingest_issue``."""
         issues = list(self.issues.items())

@@ -69,14 +69,14 @@ class ChromeReader:
                     if key != "traceEvents":
                         stream.skip()
                     elif stream.peek() != b"[":
-                        raise ReadError("not the JSON that rocprof writes: its traceEvents is no list")
+                        raise ReadError("not the JSON that rocprof writes: its traceEvents is not a list")
                     else:
                         for batch in stream.batches(Event):
                             self._events(batch)
             except CutShort as end:
                 self.found.end_early(end, account, self._stage.events_read)
         self._stage.events_read += stream.unreadable
-        account.lost("event_unreadable", stream.unreadable, "items of traceEvents that are no objects")
+        account.lost("event_unreadable", stream.unreadable, "items of traceEvents that are not objects")
         names = ", ".join(sorted(self._other))
         account.left_aside("region_events", self._other.total(), f"events of other kinds: {names}")
         self._stage.damaged(damages)

@@ -132,7 +132,7 @@ class SetReader:
         if unreadable and not rows and header.domain in NEEDED:
             raise ReadError(f"{path.name}: none of its {unreadable:,} lines is a record; {counted}{example}")
         self._stage.account.lost(
-            "line_unreadable", unreadable, f"lines of {path.name} that are no record: {counted}{example}"
+            "line_unreadable", unreadable, f"lines of {path.name} that are not records: {counted}{example}"
         )
 
     def _left_aside(self, domain: str, rows: int) -> None:

@@ -127,7 +127,7 @@ class JsonStream:
         """Return the value that begins here, without what cannot be read of it."""
         found = self._mended(self.value(), kind)
         if found is None:
-            self._account.mended("header_unreadable", 1, f"{kind.__name__.lower()} is no object; left out")
+            self._account.mended("header_unreadable", 1, f"{kind.__name__.lower()} is not an object; left out")
         return kind() if found is None else found
 
     def holds(self, opening: bytes, what: str) -> bool:
@@ -135,8 +135,8 @@ class JsonStream:
         if self.peek() == opening:
             return True
         if self.value() != b"null":
-            noun = "list" if opening == b"[" else "object"
-            self._account.mended("header_unreadable", 1, f"{what} is no {noun}; left out")
+            noun = "a list" if opening == b"[" else "an object"
+            self._account.mended("header_unreadable", 1, f"{what} is not {noun}; left out")
         return False
 
     def skip(self) -> None:
@@ -173,7 +173,7 @@ class JsonStream:
             place = self._at + done
 
     def batches(self, kind: type[T]) -> Iterator[list[T]]:
-        """Yield the items of the array that begins here, decoded, in batches, without those that are no objects."""
+        """Yield the items of the array that begins here, decoded, in batches, without those that are not objects."""
         self.take(b"[")
         separator: re.Pattern[bytes] | None = None
         while self.peek() != b"]":

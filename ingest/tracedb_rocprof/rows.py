@@ -55,7 +55,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         is_idle = not _count(scratch, "kernel", proc) + _count(scratch, "counter", proc)
         copies = _count(scratch, "copy", proc)
         if is_idle:
-            mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, recording, proc, copies))
+            mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, recording, proc, copies, account.lost_events))
         yield Rows("ingest_issue", mine.table(), part)
         read = stage.events_read + made if len(found) == 1 else None
         yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
@@ -176,8 +176,10 @@ def _capture(
     return pa.table({name: pa.array([value], kind) for name, (value, kind) in values.items()})
 
 
-def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, recording: Recording, proc: int, copies: int) -> str:
-    """Return what was recorded instead of kernels."""
+def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, recording: Recording, proc: int, copies: int, lost: int) -> str:
+    """Return what was recorded instead of kernels; of ``lost`` events it is not known what they were."""
+    if lost:
+        return f"events skipped as unreadable: {lost:,}; kernels may be among them"
     had = (
         (copies, "copies"),
         (_count(scratch, "call", proc), "API calls"),

@@ -128,7 +128,7 @@ class JsonReader:
         """Read a list of events; one that is no object is lost, alone."""
         lost = self._batches(stream, key, kind, put)
         self._stage.events_read += lost
-        self._stage.account.lost("event_unreadable", lost, f"items of {key} that are no objects")
+        self._stage.account.lost("event_unreadable", lost, f"items of {key} that are not objects")
 
     def _counters(self, counters: Iterable[Counter]) -> None:
         for counter in counters:

@@ -195,7 +195,7 @@ class Stage:
     def _unreadable(self, table: str, name: str, count: int) -> None:
         word = WORDS.get(name, name.replace("_", " "))
         self.account.mended(
-            "field_unreadable", count, f"{word} of {NOUNS[table]} negative, too large or no number; left empty"
+            "field_unreadable", count, f"{word} of {NOUNS[table]} negative, too large or not a number; left empty"
         )
 
     def _usable(self, start: Numbers, end: Numbers, is_gpu: bool, may_be_untimed: bool) -> npt.NDArray[np.bool_]:

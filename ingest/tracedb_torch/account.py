@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
-FIELD_UNREADABLE = "values that cannot be what they stand for; the rows are kept without them"
+FIELD_UNREADABLE = "impossible values; the rows are kept without them"
 MOST_PARTS = 8  # parts of an issue that are named
 
 
@@ -92,3 +93,9 @@ class Account:
     def skipped(self) -> int:
         """Events that gave no row."""
         return sum(issue.skipped for issue in self.issues.values())
+
+    def lost_among(self, categories: Container[str]) -> int:
+        """Return how many events of some categories, or of none that could be read, the file's faults cost."""
+        unknown = self.issues.get("event_unreadable")
+        parts = [part for issue in self.issues.values() if issue.skipped for part in issue.parts.items()]
+        return sum(count for part, count in parts if part in categories) + (unknown.skipped if unknown else 0)

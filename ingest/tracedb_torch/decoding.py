@@ -266,17 +266,15 @@ class BlockReader:
             elif self._batches.leaves_frames(begin.shape):
                 account.left_aside("python_functions", edges, PYTHON_FUNCTIONS)
             elif begin.dur is None and begin.shape.kind not in (ev.USER, ev.PYTHON):
-                account.lost("begin_without_end", 1, "beginnings of events without an end", begin.shape.category)
+                account.lost("begin_without_end", 1, "begin events without an end", begin.shape.category)
             else:
                 rows[begin.shape].append(begin)
         for shape, begins in rows.items():
             self._batches.take_pairs(shape, begins)
         ends = sum(begin.dur is not None for begins in rows.values() for begin in begins)
-        account.left_aside("end_events", ends, "ends of events that are in the rows of their beginnings")
+        account.left_aside("end_events", ends, "end events, stored in the rows of their begin events")
         for end in found.strays:
-            account.lost(
-                "end_without_begin", 1, "ends of events without a beginning", end.shape.category or NO_CATEGORY
-            )
+            account.lost("end_without_begin", 1, "end events without a beginning", end.shape.category or NO_CATEGORY)
         return self._decoded(0)
 
 

@@ -158,7 +158,7 @@ class Header:
 def header_of(trace: Trace, account: Account) -> Header:
     """Return the header of a trace whose events have been read.
 
-    A header that is no valid JSON is searched for the wanted fields. Raises ``ReadError`` where a second event array
+    A header that is not valid JSON is searched for the wanted fields. Raises ``ReadError`` where a second event array
     follows the first.
     """
     if trace.is_bare_list:
@@ -178,7 +178,7 @@ def header_of(trace: Trace, account: Account) -> Header:
         pass
     if trace.ended:
         account.mended(
-            "header_unreadable", 1, "the header is no valid JSON; the fields that tracedb uses were searched for"
+            "header_unreadable", 1, "the header is not valid JSON; the fields that tracedb uses were searched for"
         )
     return _checked(_searched((head + tail).decode("utf-8", errors="replace")), account)
 
@@ -186,7 +186,7 @@ def header_of(trace: Trace, account: Account) -> Header:
 def _checked(fields: dict[str, Any], account: Account) -> Header:
     header = Header(fields)
     for name in header.unusable():
-        account.warned("header_field_unreadable", 1, "fields of the header that cannot be what they stand for", name)
+        account.warned("header_field_unreadable", 1, "header fields with values that are impossible for them", name)
     return header
 
 

@@ -17,6 +17,7 @@ from tracedb_torch import kinds, linked_rows, parts, vendors
 from tracedb_torch.account import Account
 from tracedb_torch.ahead import Reading
 from tracedb_torch.decoding import DEVICE_EVENTS
+from tracedb_torch.events import CATEGORIES, GPU
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.held import Held
 from tracedb_torch.kinds import Claim
@@ -272,6 +273,8 @@ def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, account: Account) -> str:
     if unread:
         named = ", ".join(f"{count} of category {code.removeprefix(DEVICE_EVENTS)}" for code, count in unread.items())
         return f"device events are there, but of categories that tracedb does not read: {named}"
+    if lost := account.lost_among({name for name, kind in CATEGORIES.items() if kind == GPU}):
+        return f"events skipped as unreadable: {lost:,}; kernels may be among them"
     ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
         WHERE regexp_matches(t.value, '(?i)graphlaunch')"""

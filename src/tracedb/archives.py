@@ -110,7 +110,8 @@ class _Unpacking:
             self._fail(f"is damaged ({' '.join(str(error).split()) or type(error).__name__})")
 
     def _fail(self, why: str) -> None:
-        before = f"; {self._members} members before that are read" if self._members else ""
+        members = "the member" if self._members == 1 else f"the {self._members:,} members"
+        before = f"; {members} before that {'is' if self._members == 1 else 'are'} read" if self._members else ""
         self._found.failed.append((self._archive, f"{why}{before}"))
 
     def _give_up(self, why: str) -> None:
@@ -118,7 +119,9 @@ class _Unpacking:
         mine = {path for path in self._found.files if path.is_relative_to(self._folder)}
         self._found.files = [path for path in self._found.files if path not in mine]
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._found.failed.append((self._archive, f"{why}; nothing of it is read, unpack it if it is sound"))
+        self._found.failed.append(
+            (self._archive, f"{why}; nothing of it is read; if it is sound, unpack it and ingest the files")
+        )
 
     def _unzip(self) -> None:
         with zipfile.ZipFile(self._archive) as archive:

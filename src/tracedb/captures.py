@@ -69,9 +69,9 @@ def chosen(found: Mapping[int, str], text: str) -> list[int]:
             return matching
     matching = matching or _of_piece(found, text)
     if not matching:
-        raise UsageError(f"--capture {text}: no capture has this in its path; there are: {_listed(found, found)}")
+        raise UsageError(f"--capture {text}: no capture has it in its path; there are: {_listed(found, found)}")
     if len(matching) > 1:
-        raise UsageError(f"--capture {text}: {len(matching)} captures are meant: {_listed(found, matching)}")
+        raise UsageError(f"--capture {text}: {len(matching)} captures match: {_listed(found, matching)}")
     return matching
 
 

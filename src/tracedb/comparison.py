@@ -186,7 +186,7 @@ def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps
     ((of, without),) = connection.execute("SELECT captures, without_steps FROM side_marked").fetchall()
     if not captures:
         raise NotCaptured(
-            f"{item.name}: no capture of {item.database} is meant; a side is a database file, KEY=VALUE of labels, "
+            f"{item.name}: no capture of {item.database} matches; a side is a database file, KEY=VALUE of labels, "
             "a part of a capture's path or its number"
         )
     if without and steps.range is not None:

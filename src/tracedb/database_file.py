@@ -59,8 +59,8 @@ def absolute(path: Path) -> Path:
     for spelling in (str(found), os.path.realpath(found)):
         if wrong := next((letter for letter in UNSAFE if letter in spelling), None):
             raise TracedbError(
-                f"{path}: DuckDB cannot use a database whose path holds {wrong} ({spelling}); give file and folders "
-                "other names, or put the database elsewhere with --db"
+                f"{path}: DuckDB cannot use a database whose path holds {wrong} ({spelling}); rename the file "
+                "or folder, or put the database elsewhere with --db"
             )
     return found
 
@@ -71,7 +71,7 @@ def check(path: Path) -> None:
         if path.is_dir():
             raise TracedbError(f"{path}: is a folder, not a database; name a file with --db")
         if not stat.S_ISREG(path.stat().st_mode):
-            raise TracedbError(f"{path}: is no regular file, so no database; {OTHER}")
+            raise TracedbError(f"{path}: is not a regular file, so it cannot be a database; {OTHER}")
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
@@ -149,7 +149,7 @@ def check_writable(path: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TracedbError(f"{path}: {unwritable(folder)}")
     if path.exists() and not os.access(path, os.W_OK):
-        raise TracedbError(f"{path}: the file cannot be written; give yourself the right to it, or {OTHER}")
+        raise TracedbError(f"{path}: the file cannot be written; make it writable, or {OTHER}")
 
 
 def unwritable(folder: Path, error: OSError | None = None) -> str:
@@ -196,7 +196,7 @@ def damage(path: Path, error: Exception) -> str:
     """Say that a file is damaged, and where."""
     place = re.search(r"block at location (\d+)", str(error))
     where = f" at byte {int(place[1]):,}" if place else ""
-    return f"{path}: is damaged{where}: it does not hold there what was written; ingest the traces into a new one"
+    return f"{path}: is damaged{where}: the data there is not what was written; ingest the traces into a new one"
 
 
 def storage_version(path: Path) -> int | None:

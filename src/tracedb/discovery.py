@@ -16,6 +16,16 @@ from tracedb.ingester import Capture, Ingester
 from tracedb.tasks import Found, Task, state_of
 
 NO_BYTES = "0 bytes"
+NOT_READ = (
+    (BOM_UTF16_LE, "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
+    (BOM_UTF16_BE, "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
+    (b"PK\x03\x04", "a zip archive by its content; archives are read if their names end in .zip"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive, which is not read; unpack it"),
+    (b"Rar!", "a RAR archive, which is not read; unpack it"),
+    (b"\xfd7zXZ\x00", "compressed with xz, which is read only of archives (.tar.xz); unpack it"),
+    (b"BZh", "compressed with bzip2, which is read only of archives (.tar.bz2); unpack it"),
+)
+"""First bytes of files that no ingester reads, and what is said of them."""
 
 
 @contextmanager
@@ -163,9 +173,9 @@ def _why_not(path: Path) -> str:
         return "not a regular file"
     try:
         with path.open("rb") as file:
-            start = file.read(4)
-        if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            return "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"
+            start = file.read(8)
+        if said := next((words for magic, words in NOT_READ if start.startswith(magic)), None):
+            return said
         return "no ingester recognises its content" if start else NO_BYTES
     except OSError as error:
         return error.strerror or "unreadable"

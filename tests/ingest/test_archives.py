@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
 import os
 import signal
 import subprocess
@@ -161,6 +163,22 @@ def test_what_is_damaged_is_a_line_and_the_rest_is_loaded(here: Path) -> None:
         (str(flipped / "run_channels" / "16channels" / "rank1.json"), 5),
         (str(whole / "rank0.json"), 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.bin", b"PK\x03\x04", "a zip archive by its content; archives are read if their names end in .zip"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive, which is not read; unpack it"),
+        ("a.rar", b"Rar!\x1a\7\1\0", "a RAR archive, which is not read; unpack it"),
+        ("a.json.xz", lzma.compress(b"{}"), "compressed with xz, which is read only of archives (.tar.xz); unpack it"),
+        ("a.json.bz2", bz2.compress(b"{}"), "compressed with bzip2, which is read only of archives (.tar.bz2); unpack"),
+    ],
+)
+def test_what_is_packed_otherwise_is_named(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = ingest(tmp_path / name, db=tmp_path / "db", new=True)
+    assert (done.exit_code, f"{name} ({words}" in done.stderr) == (1, True), done.stderr
 
 
 def test_an_encrypted_zip_and_one_within_another(here: Path) -> None:

@@ -67,6 +67,13 @@ def test_damaged_json_of_rocprofv3_is_not_claimed(tmp_path: Path) -> None:
     assert ask(tmp_path / "db", "SELECT count(*) FROM kernel_event") == [(2,)]
 
 
+@pytest.mark.parametrize("spoilt", [{"dur": -5}, {"ts": "abc"}, {"ts": 1e300}])
+def test_kernels_that_were_skipped_are_not_said_to_be_missing(tmp_path: Path, spoilt: Event) -> None:
+    reading = read(write(tmp_path / "rank0.json", [op(0, 5), {**kernel(10, 5), **spoilt}]))
+    details = {row["code"]: row["detail"] for row in reading.tables["ingest_issue"]}
+    assert details["no_gpu_activity"] == "events skipped as unreadable: 1; kernels may be among them"
+
+
 def test_a_long_one_is_told_by_reading_it(tmp_path: Path) -> None:
     content = document([SPAN] * 30_000, "compact", header={})
     path = write(tmp_path / "x.json", content)
