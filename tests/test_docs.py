@@ -173,7 +173,8 @@ def test_codes_of_issues_are_documented() -> None:
     assert sorted(codes - documented) == []
     sources = [path for package in PACKAGES for path in package_folder(package).rglob("*.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in [*sources, *(ROOT / "sql" / "derive").glob("*.sql")])
-    assert [code for code in sorted(documented) if not re.search(rf"[\"'`]{code}[\"'`:]", text)] == []
+    reasons = [code.removeprefix("time_") for code in documented]  # time_issues.sql puts the prefix before a reason
+    assert [code for code in sorted(reasons) if not re.search(rf"[\"'`]{code}[\"'`:]", text)] == []
 
 
 def test_labels_are_read_from_paths_as_documented() -> None:

@@ -311,7 +311,7 @@ def explored(seed: int, kills: int, folder: Path) -> list[Trial]:
     for number in range(3 * kills):
         if len(trials) >= kills:
             break
-        scenario = SCENARIOS[number // 2 % 2]
+        scenario = SCENARIOS[(number // 2 + number // 2 // len(names)) % 2]  # each point meets each scenario
         if number % 2:
             trial = explorer.after(scenario, dice.random())
         else:
