@@ -60,8 +60,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         mine = account if part == len(processes) - 1 else Account()
         is_idle = not gpu or not has_kernels
         if is_idle:
-            unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
-            mine.noted("no_gpu_activity", 1, "; ".join(unread) or _why_no_gpu(scratch, header, gpu))
+            mine.noted("no_gpu_activity", 1, _what_is_missing(account) or _why_no_gpu(scratch, header, gpu))
         yield Rows("ingest_issue", mine.table(), part)
         status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
         read = stage.events_read if len(processes) == 1 else None
@@ -138,6 +137,13 @@ def _capture(
             "metadata": pa.array([metadata], pa.string()),
         }
     )
+
+
+def _what_is_missing(account: Account) -> str:
+    """Return what the export holds that may be GPU work and gave no row; empty where all of it was read."""
+    unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
+    lost = sum(issue.skipped for issue in account.issues.values() if issue.severity == "warning")
+    return "; ".join(unread) or (f"events skipped as unreadable: {lost:,}; kernels may be among them" if lost else "")
 
 
 def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, header: Header, copies: int) -> str:

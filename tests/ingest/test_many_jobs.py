@@ -169,6 +169,14 @@ class TestWaiting:
                 assert "--wait SECONDS" in done.stderr
             assert time.monotonic() - began < 5
 
+    def test_doctor_says_nothing_of_what_a_database_in_use_holds(self, tmp_path: Path) -> None:
+        db = tmp_path / "run.duckdb"
+        assert ingest(trace(tmp_path / "0.json", 3), db=db, new=True).exit_code == 0
+        with holding(db):
+            done = run("doctor", "--db", db, "--wait", "0")
+        assert (done.exit_code, "has the database open" in done.stderr) == (1, True)
+        assert "what the captures hold" not in done.stdout
+
     def test_time_up_fails_what_is_left_and_no_more(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """What was loaded by then is told; files that were not are named with the reason."""
         db = tmp_path / "run.duckdb"

@@ -98,6 +98,16 @@ class TestB037InvalidTimes:
         assert len(found.rows("kernel_event", "name")) == 1
         assert found.issues == {"times_unusable": 3}
 
+    def test_where_it_is_the_only_kernel_nobody_is_told_to_record_again(self, tmp_path: Path) -> None:
+        made = many(0)
+        made.call(0, 5)
+        made.kernel(20, 10)
+        found = load(tmp_path, made)
+        assert found.one("capture", "status", "events_skipped") == ("repaired", 1)
+        details = " ".join(found.rows("ingest_issue", "detail"))
+        assert "events skipped as unreadable: 1; kernels may be among them" in details
+        assert "record again" not in details
+
     def test_b028_no_duration_is_one(self, tmp_path: Path) -> None:
         made = many(1)
         made.kernel(7, 7)

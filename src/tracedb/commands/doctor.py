@@ -32,7 +32,8 @@ def doctor(db: Path, format_name: str | None, out: Path | None) -> None:
     if not found.about["file"]["exists"]:
         note(f"{db} does not exist; `tracedb ingest PATH --db {db}` makes it")
     if form == "table" and out is None:
-        _print(found.about, [("what the captures hold", found.abilities), ("what ingest noted", found.issues)])
+        parts = [("what the captures hold", found.abilities), ("what ingest noted", found.issues)]
+        _print(found.about, [] if found.busy else parts)  # of a file in use nothing is known
     else:
         write(found.captures, form, out)
     if found.busy:
