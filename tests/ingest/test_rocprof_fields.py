@@ -75,3 +75,19 @@ def test_blank_lines_before_the_header(blank: str, tmp_path: Path) -> None:
     reading = read(tmp_path)
     assert reading.kernels("name", "correlation_id") == [("k", 3)]
     assert (reading.status, reading.faults) == ("complete", {})
+
+
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_lines_with_too_many_fields_make_no_record_together(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    rows = [kernel(f"k<{at}, int>", 1_000 * at, 1_000 * at + 500) for at in range(1, 6)]
+    lines = kernel_trace(tmp_path / "17_kernel_trace.csv", rows).read_text().splitlines(keepends=True)
+    lines[2] = lines[2].replace("\n", ",\n")
+    lines[3] = lines[3].replace('"Agent 4",', '"Agent 4","X",')
+    write(tmp_path / "17_kernel_trace.csv", "".join(lines))
+    reading = read(tmp_path)
+    assert reading.kernels("name") == ["k<1, int>", "k<4, int>", "k<5, int>"]
+    assert reading.faults == {"line_unreadable": 2}
+    assert reading.capture["events_skipped"] == 2

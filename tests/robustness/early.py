@@ -20,7 +20,7 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options
 from tracedb_nsys.parquet import ParquetExport
 from tracedb_nsys.sqlite import SqliteExport
-from tracedb_nsys.tables import STRINGS, TEXT, TIMES, Export, Unsound
+from tracedb_nsys.tables import NVTX, STRINGS, TEXT, TIMES, Export, Unsound
 from tracedb_rocprof import rows
 from tracedb_rocprof.account import Account
 from tracedb_rocprof.stage import STAGED, Stage
@@ -130,7 +130,8 @@ def of_nsys(capture: Capture, way: Way) -> Found:
 def _tables(export: Export) -> dict[str, list[str]]:
     found = {}
     for table, names in sorted(export.tables.items()):
-        columns = sorted(name for name in names if name.isascii() and (name in TEXT or name not in TEXT_COLUMNS))
+        texts = TEXT if table == NVTX else ()  # elsewhere, columns of these names are not read
+        columns = sorted(name for name in names if name.isascii() and (name in texts or name not in TEXT_COLUMNS))
         if table == STRINGS:
             columns = [name for name in ("id", "value") if name in names]
         if table != STRINGS and not set(TIMES).issubset(columns):
