@@ -85,22 +85,21 @@ class Parser:
             return Block(made[1], made[0], is_plain=True)
         data = bytes(block)
         lines = _count(data, NEWLINE) + (not data.endswith(b"\n"))
-        is_plain = self._is_plain(data, lines)
-        if LEAST not in data and (is_plain or _is_clean(data)):
+        if LEAST not in data and _is_clean(data):
             try:
-                return self._fast(data, lines if is_plain else None)
+                return self._fast(data, lines if self._is_plain(data, lines) else None)
             except (pa.ArrowInvalid, pa.ArrowKeyError):
                 pass
         return self._slow(data)
 
     def _is_plain(self, data: bytes, lines: int) -> bool:
-        """Whether each line is a record: all hold as many quotes as the first, whose quotes stand round its texts."""
+        """Whether each line of a clean block is a record: all hold as many quotes as the first."""
         if b"\r" in data:
             returns = data.count(b"\r")
             if returns != data.count(b"\r\n") or returns < lines - 1:
                 return False
         first = data[: data.find(b"\n") + 1 or len(data)]
-        return _count(data, QUOTE) == lines * first.count(b'"') and _is_clean(first)
+        return _count(data, QUOTE) == lines * first.count(b'"')
 
     def _fast(self, data: bytes, lines: int | None) -> Block:
         table = pa_csv.read_csv(

@@ -232,4 +232,4 @@ def _text(value: bytes) -> str:
     try:
         return str(msgspec.json.decode(value))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ReadError(f"not valid JSON: the key {value[:40].decode(errors='replace')}") from error
+        raise ReadError(f"not valid JSON: the key {value[:40].decode(errors='replace')!r}") from error

@@ -62,6 +62,15 @@ def test_a_quoted_field_that_goes_over_lines(tmp_path: Path, monkeypatch: pytest
     assert all(other == first for other in others)
 
 
+def test_a_quote_inside_a_field_after_sound_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many quotes and fields as in other lines, and yet another name."""
+    lines = ['"K","Agent 4","k, 1",1000,1500,3\n'] * 3 + ['"K","Agent 4"x"k, 1",2000,2500,3\n']
+    write(tmp_path / "17_kernel_trace.csv", HEADER + "".join(lines))
+    first, *others = by_each(tmp_path, monkeypatch)
+    assert [row["name"] for row in first["kernel_event"]] == ["k, 1"] * 3
+    assert all(other == first for other in others)
+
+
 def test_files_of_a_set_with_other_columns(tmp_path: Path) -> None:
     kernel_trace(tmp_path / "17_kernel_trace.csv", [kernel("a", 1_000, 1_500)], "6.0", direct)
     write(tmp_path / "17_memory_copy_trace.csv", HEADER + LINES.format(7).replace("Agent 4", "139690710949888"))
