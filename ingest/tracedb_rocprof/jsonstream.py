@@ -97,7 +97,7 @@ class JsonStream:
         while self.peek() != b"}":
             if self.peek() != b'"':
                 place = self._place(self._at)
-                found = self.value()[:40].decode(errors="replace")
+                found = " ".join(self.value()[:40].decode(errors="replace").split())
                 raise ReadError(f"not valid JSON: {found} {place}, where a key is expected")
             key = _text(self.value())
             self.take(b":")

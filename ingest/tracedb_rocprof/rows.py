@@ -38,6 +38,8 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     link.begin(scratch)
     straight = Straight(stage)
     recording = yield from _fill(stage, straight, capture, options)
+    if not stage.processes.count:
+        stage.processes.number("")  # the first, which rows of no process have
     straight.finish()
     stage.finish()
     for file, said in recording.stats:

@@ -99,6 +99,16 @@ def test_rpd(is_packed: bool, tmp_path: Path) -> None:
         conformance.check_rows(ingester, path)
 
 
+def test_rpd_whose_calls_name_no_process(tmp_path: Path) -> None:
+    path = rpd(tmp_path / "trace.rpd")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE rocpd_api SET pid = NULL")
+        connection.commit()
+    reading = read(path)
+    assert len(reading.kernels()) == 3
+    assert reading.capture["pid"] is None
+
+
 def test_rpd_without_a_table(tmp_path: Path) -> None:
     path = rpd(tmp_path / "trace.rpd")
     with closing(sqlite3.connect(path)) as connection:
