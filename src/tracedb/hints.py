@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tracedb.reports import Report
     from tracedb.selection import Scope
+    from tracedb.tasks import Loaded
 
 
 OVER_KERNELS = ("kernels", "gpu", "ranges", "launches")
@@ -34,8 +36,13 @@ END
 """
 
 
-def first(path: Path) -> str | None:
-    """Return the command that answers the first question about a database; None where it cannot be asked now."""
+def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
+    """Return the command that answers the first question about a database; None where it cannot be asked now.
+
+    ``loaded``: captures that were just written; where they tell enough, the database is not opened again.
+    """
+    if any(item.kernels and not item.has_counters and not item.samples for item in loaded):
+        return f"tracedb report top-kernels --db {shlex.quote(str(path))}"
     import duckdb
 
     from tracedb import database

@@ -101,6 +101,8 @@ class Loaded:
     issues: list[tuple[str, str, int, str]]
     samples: int = 0
     """Operator samples that came as one number each, without events."""
+    has_counters: bool = False
+    """Whether hardware counters were read: then its kernels may all be dispatches that were not plain runs."""
 
 
 @dataclass

@@ -43,6 +43,7 @@ class _Part:
     annotations: Annotations
     events: Events = field(default_factory=Events)
     samples: int = 0
+    has_counters: bool = False
     issues: list[Issue] = field(default_factory=list)
     is_amd: bool = False
     passing: Passing | None = None
@@ -54,6 +55,8 @@ class _Part:
             self.events.take(table, written, count)
         elif table == "operator_sample":
             self.samples += count
+        elif table == "counter":
+            self.has_counters = self.has_counters or count > 0
         elif table == "device":
             self.is_amd = self.is_amd or "AMD" in column(written, "vendor")
         elif table == "ingest_issue":
@@ -190,6 +193,7 @@ class Writer:
                 kernels=self._kernels(part),
                 issues=sorted(part.issues, key=itemgetter(0)),
                 samples=part.samples,
+                has_counters=part.has_counters,
             )
         )
         if recorded is None:

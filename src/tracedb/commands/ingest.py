@@ -297,5 +297,5 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     if loaded:
         from tracedb import hints
 
-        command = hints.first(db)
+        command = hints.first(db, [item for outcome in outcomes for item in outcome.loaded])
         note(f"next: {command}, or tracedb report --list" if command else "next: tracedb report --list")
