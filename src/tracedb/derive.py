@@ -71,7 +71,7 @@ def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: E
         connection,
         f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,
             coalesce(start_ns + duration_ns, {_last_ns(connection, capture_id)}) AS end_ns, annotation_id AS tie
-        FROM annotation_in WHERE {RANGES}""",
+        FROM annotation_in WHERE {RANGES} AND annotation_id IS NOT NULL AND start_ns IS NOT NULL""",
     )
     connection.execute(INSERT_ANNOTATIONS, [capture_id])
     ((ranges,),) = connection.execute("SELECT count(*) FROM nest_out").fetchall()

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tracedb.errors import ReadError
+
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 NOWHERE = -1
@@ -116,9 +118,16 @@ def _taken(values: Numbers, places: Numbers) -> Numbers:
 
 
 def _along(parent: Numbers, until: Numbers) -> tuple[Numbers, Numbers]:
-    """Return how many ranges are around each, and the greatest value of ``until`` of it and of those."""
+    """Return how many ranges are around each, and the greatest value of ``until`` of it and of those.
+
+    Raises ``ReadError`` where ranges are parents of each other, as numbers that are not unique can make them.
+    """
     depth, until, above = (parent != NOWHERE).astype(np.int64), until.copy(), parent.copy()
+    rounds = len(parent).bit_length()  # each doubles how far it looks
     while len(going := np.flatnonzero(above != NOWHERE)):
+        if rounds < 0:
+            raise ReadError("ranges of one number cannot be nested; the numbers of ranges must be unique")
+        rounds -= 1
         to = above[going]
         depth[going], until[going], above[going] = (
             depth[going] + depth[to],

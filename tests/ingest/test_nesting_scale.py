@@ -16,6 +16,7 @@ from ingest.loading import ask, ingest
 from ingest.test_nesting import Call, Item, check
 from ingest.traces import annotation, launched, write
 from tracedb import nesting, nesting_crossing
+from tracedb.errors import ReadError
 
 RANGES = 100_000
 ITEMS = ["item_id", "lane_a", "lane_b", "start_ns", "end_ns", "tie"]
@@ -119,3 +120,21 @@ def test_ranges_as_deep_as_there_are_many(tmp_path: Path) -> None:
     assert 0 < pairs <= depth
     held = ask(tmp_path / "db", "SELECT sum(gpu_ops) FROM v1.nvtx_ranges WHERE rule = 'thread'")
     assert held == [(pairs,)]
+
+
+def test_ranges_that_are_parents_of_each_other_end_in_an_error() -> None:
+    """As numbers that are not unique can make them: the search for the outermost range would not end."""
+    numbers = np.array([0, 0], np.int64)
+    opened = nesting_crossing.Opened(
+        numbers, numbers, numbers + 5, np.array([1, 0], np.int64), np.array([False, False])
+    )
+    with pytest.raises(ReadError, match="must be unique"):
+        nesting_crossing.link(opened, 0)
+
+
+def test_a_chain_as_deep_as_there_are_ranges_is_followed_to_its_end() -> None:
+    count = 1 << 10
+    places = np.arange(count, dtype=np.int64)
+    nothing = np.zeros(count, np.int64)
+    opened = nesting_crossing.Opened(nothing, places, 10 * count - places, places - 1, nothing.astype(bool))
+    assert nesting_crossing.link(opened, 0).depth.tolist() == list(range(count))

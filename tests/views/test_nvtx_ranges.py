@@ -79,6 +79,7 @@ def test_rules_of_captures_without_launches_and_without_gpu(insert: Insert, ask:
     insert("kernel_event", "event_id", (1,), capture_id=0, kind="kernel", name="add", start_ns=0, duration_ns=5)
     insert("annotation_kernel", "event_id", (1,), capture_id=0, annotation_id=1, rule="time")
     assert ask(f"SELECT {SUMS} FROM v1.nvtx_ranges ORDER BY rule") == [
+        ("process", "a", 1, 9, 0, None, None, None, None),
         ("thread", "a", 1, 9, 0, None, None, None, None),
         ("time", "a", 1, 9, 1, 5, 5, 5, 1),
     ]
