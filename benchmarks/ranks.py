@@ -15,7 +15,7 @@ from pathlib import Path
 
 import measure
 
-from tracedb import pipeline
+from tracedb.pipeline import run as pipeline
 
 REPORTS = (
     "overlap-effect",

@@ -19,8 +19,8 @@ from pathlib import Path
 import duckdb
 import measure
 
-from tracedb import schema, views
-from tracedb.database import STORAGE, attached, quoted, workbench
+from tracedb.storage import schema, views
+from tracedb.storage.connection import STORAGE, attached, quoted, workbench
 
 NOT_CAPTURED = 3
 REPORTS = ("top-kernels", "matmul-fraction", "gemm-variance", "collective-overlap", "gpu-timeline")

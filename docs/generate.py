@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import console
-from tracedb import catalogue, schema, views
+from tracedb.catalog import describe
 from tracedb.output import about
-from tracedb.reports import REPORTS
+from tracedb.report import registry
+from tracedb.storage import schema, views
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,12 +42,12 @@ def views_page(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     yield "the newest version's, for people at a prompt. `tracedb views show NAME` prints the same with the SQL."
     yield "Only `kernels` lists events with a `time_fault`; all other views leave them out, and calls and ranges too"
     yield "([times that cannot be true](ingest.md#times-that-cannot-be-true))."
-    reports = {report.view: report.name for report in REPORTS}
+    reports = {report.view: report.name for report in registry.every()}
     for version in views.VERSIONS:
         public = [view for view in views.shipped(version) if not view.is_private]
         order = [*reports, *sorted(view.name for view in public)]
         for view in sorted(public, key=lambda view: order.index(view.name)):
-            yield from ("", f"## `{view.version}.{view.name}`", "", catalogue.comment(connection, view))
+            yield from ("", f"## `{view.version}.{view.name}`", "", describe.comment(connection, view))
             if view.name in reports:
                 yield from ("", f"Printed by `tracedb report {reports[view.name]}`.")
             yield from ("", *HEAD)
@@ -63,7 +64,7 @@ def columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: str) 
 
 def pages() -> dict[Path, str]:
     """Return the text of each page."""
-    with catalogue.shipped() as connection:
+    with describe.shipped() as connection:
         made = {"tables.md": tables(connection), "views.md": views_page(connection)}
         return {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
 

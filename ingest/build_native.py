@@ -18,9 +18,9 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LIBRARIES = {
-    "ingest/tracedb_nsys/native": "libtracedb_pages.so",
-    "ingest/tracedb_rocprof/native": "libtracedb_csv.so",
-    "ingest/tracedb_torch/native": "libtracedb_scan.so",
+    "ingest/tracedb_nsys/export/native": "libtracedb_pages.so",
+    "ingest/tracedb_rocprof/csv/native": "libtracedb_csv.so",
+    "ingest/tracedb_torch/scan/native": "libtracedb_scan.so",
 }
 """The folders that are compiled, each into one library."""
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")

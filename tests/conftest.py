@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tracedb import pipeline
+from tracedb.pipeline import run as pipeline
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     # Where a shell started the tests in the background; what they start would inherit it, and could not be interrupted.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ class ViewFile:
 
     @property
     def version(self) -> str:
-        """The folder's name."""
-        return self.path.parent.name
+        """The name of the folder around its topic's."""
+        return self.path.parents[1].name
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class ViewFile:
 
 def view_files(root: Path = SQL) -> list[ViewFile]:
     """Return the files of all versions."""
-    return [ViewFile(path) for path in sorted(root.glob("v*/*.sql"))]
+    return [ViewFile(path) for path in sorted(root.glob("v*/*/*.sql"))]
 
 
 def parsed(text: str) -> list[Any]:
@@ -79,9 +79,11 @@ def faults(root: Path = SQL) -> list[str]:
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)
     for view in files:
-        found += [f"{view.version}/{view.path.name}: {text}" for text in _view_faults(view, tables)]
+        found += [
+            f"{view.version}/{view.path.parent.name}/{view.path.name}: {text}" for text in _view_faults(view, tables)
+        ]
     for version in sorted({view.version for view in files}):
-        found += _order_faults(root / version, [view for view in files if view.version == version])
+        found += _set_faults(root / version, [view for view in files if view.version == version])
     return found
 
 
@@ -191,28 +193,20 @@ def needs(view: ViewFile) -> set[str]:
     }
 
 
-def _order_faults(folder: Path, files: Iterable[ViewFile]) -> Iterator[str]:
-    """ORDER lists each file once, and each after those that it reads."""
+def _set_faults(folder: Path, files: Sequence[ViewFile]) -> Iterator[str]:
+    """A view stands in one topic only, and views do not read each other in a circle."""
+    names = [view.name for view in files]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{folder.name}: {name} stands in several topics"
+    for path in sorted(folder.glob("*.sql")):
+        yield f"{folder.name}/{path.name}: stands in no topic's folder"
     try:
         wanted = {view.name: needs(view) for view in files}
     except (sqlglot.errors.ParseError, sqlglot.errors.TokenError):
         return
-    path = folder / "ORDER"
-    order = path.read_text(encoding="utf-8").split() if path.exists() else []
-    if sorted(order) != sorted(wanted):
-        missing, surplus = set(wanted) - set(order), set(order) - set(wanted)
-        yield f"{folder.name}/ORDER: missing {sorted(missing)}, without a file {sorted(surplus)}"
-    early = [
-        f"{name} before {other}"
-        for place, name in enumerate(order)
-        for other in sorted(wanted.get(name, ()))
-        if other not in order[:place]
-    ]
     right = sorted_by_needs(wanted)
     if len(right) < len(wanted):
         yield f"{folder.name}: views read each other in a circle: {sorted(set(wanted) - set(right))}"
-    elif early:
-        yield f"{folder.name}/ORDER: {', '.join(early)}; right is: {' '.join(right)}"
 
 
 def sorted_by_needs(wanted: dict[str, set[str]]) -> list[str]:

@@ -19,22 +19,22 @@ from pathlib import Path
 import pytest
 
 import build_native
-from shipped import INGESTERS, PACKAGES, folder
+from support.shipped import INGESTERS, PACKAGES, folder
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE_PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 ROOMS = re.compile(
-    r"tracedb/sql/(README\.md|RELEASED|(derive|compare)/\w+\.sql|v\d+/(ORDER|\w+\.sql))"
+    r"tracedb/sql/(README\.md|RELEASED|(derive|compare)/\w+\.sql|v\d+/\w+/\w+\.(sql|toml))"
     r"|tracedb/schemas/(README\.md|RELEASED|v\d+(_to_v\d+)?\.sql)"
 )
 MODULES = re.compile(
     rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
-    r"|tracedb_(torch|nsys|rocprof)/native/([a-z]+\.[ch]|libtracedb_(scan|pages|csv)\.so)"
+    r"|tracedb_(torch/scan|nsys/export|rocprof/csv)/native/([a-z]+\.[ch]|libtracedb_(scan|pages|csv)\.so)"
 )
 LIBRARIES = (
-    "tracedb_nsys/native/libtracedb_pages.so",
-    "tracedb_rocprof/native/libtracedb_csv.so",
-    "tracedb_torch/native/libtracedb_scan.so",
+    "tracedb_nsys/export/native/libtracedb_pages.so",
+    "tracedb_rocprof/csv/native/libtracedb_csv.so",
+    "tracedb_torch/scan/native/libtracedb_scan.so",
 )
 HAS_COMPILER = build_native.compiler() is not None
 CORE = {"duckdb", "pyarrow", "numpy", "click", "rich", "sqlglot", "msgspec", "isal", "zstandard"}
@@ -151,7 +151,7 @@ def test_entry_points(wheel: zipfile.ZipFile) -> None:
     points = configparser.ConfigParser()
     points.read_string(info(wheel, "entry_points.txt"))
     assert {section: dict(points[section]) for section in points.sections()} == {
-        "console_scripts": {"tracedb": "tracedb.cli:main", "tracedb-gpu": "tracedb.cli:main"},
+        "console_scripts": {"tracedb": "tracedb.cli.main:main", "tracedb-gpu": "tracedb.cli.main:main"},
         "tracedb.ingesters": INGESTERS,
     }
 
@@ -173,9 +173,15 @@ def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt"):
         assert name in names
-    for name in ("schemas/v1.sql", "sql/v1/ORDER", "tests/test_packaging.py", "examples/shell.sql", "docs/generate.py"):
+    for name in (
+        "schemas/v1.sql",
+        "sql/v1/kernels/kernels.sql",
+        "tests/test_packaging.py",
+        "examples/shell.sql",
+        "docs/generate.py",
+    ):
         assert name in names
-    for name in ("nsys/native/pages.c", "rocprof/native/csv.c", "torch/native/scan.c"):
+    for name in ("nsys/export/native/pages.c", "rocprof/csv/native/csv.c", "torch/scan/native/scan.c"):
         assert f"ingest/tracedb_{name}" in names
     assert "ingest/build_native.py" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".duckdb", ".pyc", ".so"))]

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tracedb import pipeline
-from tracedb.database import connect
+from tracedb.pipeline import run as pipeline
+from tracedb.storage.connection import connect
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PAIRS = {

@@ -1,6 +1,6 @@
 """Nsight Systems captures: SQLite and Parquet exports of every era, and reports through `nsys export`."""
 
-from tracedb_nsys.nsys import NsysIngester
+from tracedb_nsys.source import NsysIngester
 
 ingester = NsysIngester()
 

@@ -7,9 +7,9 @@ from collections import Counter
 import duckdb
 
 from tracedb_nsys.account import Account
-from tracedb_nsys.columns import NAMED
+from tracedb_nsys.export.protocol import Export
 from tracedb_nsys.header import KNOWN_SCHEMAS, Header
-from tracedb_nsys.tables import Export
+from tracedb_nsys.staging_sql import NAMED
 
 REPLACED = chr(0xFFFD)
 """What stands in a text for bytes that are no UTF-8."""

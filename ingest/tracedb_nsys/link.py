@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import duckdb
 
 from tracedb.ingester import Rows
-from tracedb_nsys import collectives, ranges
+from tracedb_nsys import nccl_payloads, ranges
 from tracedb_nsys.account import Account
-from tracedb_nsys.columns import COPY, SET
+from tracedb_nsys.staging_sql import COPY, SET
 
 PARTS = ("kernel", "copy", "launch", "range")
 GPU = """
@@ -106,7 +106,7 @@ def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool,
 
 def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> Iterator[Rows]:
     """Yield the event rows of the current process; ``are_sorted``: the kernels stand in the order of their starts."""
-    collectives.link(connection)
+    nccl_payloads.link(connection)
     ((devices,),) = connection.execute("SELECT count(DISTINCT device_id) FROM part_kernel").fetchall()
     order = "" if are_sorted and devices < 2 else "ORDER BY g.device_id, g.start_ns, g.event_id"
     yield Rows("kernel_event", connection.sql(KERNEL_SQL.format(order=order)), part)

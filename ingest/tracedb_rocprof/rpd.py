@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb_rocprof.recording import Place, Recording
-from tracedb_rocprof.sqlitefile import NUMBER, TEXT, Query, SqliteFile
-from tracedb_rocprof.stage import Stage, numbers
+from tracedb_rocprof.metadata import Place, Recording
+from tracedb_rocprof.rocpd.sqlite import NUMBER, TEXT, Query, SqliteFile
+from tracedb_rocprof.staging import Stage, numbers
 
 KERNELS = ("Task", "KernelExecution")
 MARKER = "UserMarker"

@@ -1,6 +1,6 @@
 """Operator and NCCL sampling files of estimate-train-time: CSV with a time for each shape."""
 
-from tracedb_samples.samples import SamplesIngester
+from tracedb_samples.source import SamplesIngester
 
 ingester = SamplesIngester()
 

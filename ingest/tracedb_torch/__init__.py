@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracedb_torch.kineto import TorchIngester as TorchIngester
+    from tracedb_torch.source import TorchIngester as TorchIngester
 
     ingester: TorchIngester
 
@@ -16,6 +16,6 @@ def __getattr__(name: str) -> object:
     """Import the ingester when it is asked for: the decoding process imports this package without needing it."""
     if name not in __all__:
         raise AttributeError(f"module 'tracedb_torch' has no attribute {name!r}")
-    from tracedb_torch.kineto import TorchIngester
+    from tracedb_torch.source import TorchIngester
 
     return TorchIngester if name == "TorchIngester" else TorchIngester()

@@ -13,8 +13,8 @@ from typing import Any
 
 from tracedb.errors import ReadError
 from tracedb_torch.account import Account
-from tracedb_torch.blocks import BOM, EVENTS_KEY, Trace
-from tracedb_torch.repair import clean
+from tracedb_torch.recover.repair import clean
+from tracedb_torch.split.blocks import BOM, EVENTS_KEY, Trace
 
 KEPT = (
     "schemaVersion",

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracedb.database import connect as connect
     from tracedb.ingester import Capture as Capture
     from tracedb.ingester import Ingester as Ingester
     from tracedb.ingester import Options as Options
     from tracedb.ingester import Rows as Rows
-    from tracedb.pipeline import ingest as ingest
+    from tracedb.pipeline.run import ingest as ingest
+    from tracedb.storage.connection import connect as connect
 
     __version__: str
 
 __all__ = ["Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest"]
 
 _HOMES = {
-    "connect": "tracedb.database",
-    "ingest": "tracedb.pipeline",
+    "connect": "tracedb.storage.connection",
+    "ingest": "tracedb.pipeline.run",
     "Capture": "tracedb.ingester",
     "Ingester": "tracedb.ingester",
     "Options": "tracedb.ingester",

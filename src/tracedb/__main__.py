@@ -1,6 +1,6 @@
 """``python -m tracedb``."""
 
-from tracedb.cli import main
+from tracedb.cli.main import main
 
 if __name__ == "__main__":
     main()

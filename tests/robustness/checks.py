@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ingest.readings import Reading, as_dicts, check, instance
-from tracedb import faults
-from tracedb.compiled import CHOICE
+from support.readings import Reading, as_dicts, check, instance
 from tracedb.errors import TracedbError
 from tracedb.ingester import Capture, Ingester, Options, ReadAgain
+from tracedb.ingester.native_library import CHOICE
+from tracedb.storage import error_lines
 
 MOST_GROWTH = 256 << 10
 """KiB by which reading one small input may raise the peak of memory."""
@@ -108,7 +108,7 @@ def judge(ingester: Ingester, case: Case) -> None:
                 case.state, wrong = case.early(capture)
                 case.wrong += wrong
             except Exception as error:  # noqa: BLE001 - as above
-                case.wrong.append(f"before DuckDB: raised {faults.one_line(error, ingester.name)}")
+                case.wrong.append(f"before DuckDB: raised {error_lines.one_line(error, ingester.name)}")
         _judge_capture(ingester, capture, case)
     if _peak() - before > MOST_GROWTH:
         case.wrong.append(f"the peak of memory rose by {(_peak() - before) >> 10} MiB")
@@ -120,7 +120,9 @@ def _judge_capture(ingester: Ingester, capture: Capture, case: Case) -> None:
         try:
             outcome = read(ingester, capture, way)
         except Exception as error:  # noqa: BLE001 - whatever is raised here is a finding
-            case.wrong.append(f"{way.name}: raised {faults.one_line(error, ingester.name) or type(error).__name__}")
+            case.wrong.append(
+                f"{way.name}: raised {error_lines.one_line(error, ingester.name) or type(error).__name__}"
+            )
             continue
         if outcome.refused is not None and RAW_WORDS.search(outcome.refused):
             case.wrong.append(f"{way.name}: refused in raw words: {outcome.refused}")

@@ -14,17 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.nsys_files import TEXT_COLUMNS
 from robustness.checks import Way, difference
+from support.nsys_files import TEXT_COLUMNS
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options
-from tracedb_nsys.parquet import ParquetExport
-from tracedb_nsys.sqlite import SqliteExport
-from tracedb_nsys.tables import NVTX, STRINGS, TEXT, TIMES, Export, Unsound
-from tracedb_rocprof import rows
+from tracedb_nsys.export.parquet import ParquetExport
+from tracedb_nsys.export.protocol import NVTX, STRINGS, TEXT, TIMES, Export, Unsound
+from tracedb_nsys.export.sqlite import SqliteExport
+from tracedb_rocprof import capture as rows
 from tracedb_rocprof.account import Account
-from tracedb_rocprof.stage import STAGED, Stage
-from tracedb_rocprof.straight import Straight
+from tracedb_rocprof.direct_kernels import Straight
+from tracedb_rocprof.staging import STAGED, Stage
 
 Found = dict[str, Any]
 AGENTS, TEXTS = ("agent", "source", "target"), ("name", "counter")

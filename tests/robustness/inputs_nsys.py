@@ -13,14 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.nsys_files import ERAS, Nsys
-from ingest.nsys_loaded import step
-from ingest.test_nsys_straight import export
+from readers.nsys.test_nsys_straight import export
 from robustness.checks import Case, Way
 from robustness.early import compared, counted, of_nsys
 from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
+from support.nsys_files import ERAS, Nsys
+from support.nsys_loaded import step
 from tracedb.ingester import Capture
-from tracedb_nsys import ingester, parquet, sound, sqlite, straight
+from tracedb_nsys import direct_kernels, ingester
+from tracedb_nsys.export import parquet, soundness, sqlite
 
 __all__ = ["ingester", "make_parquet", "make_sqlite"]
 
@@ -31,7 +32,7 @@ COUNTED = {
     "launch": "CUPTI_ACTIVITY_KIND_RUNTIME",
 }
 USUAL = Way("compiled pages")
-STRAIGHT = ((straight, "SMALLEST_ROWS", 1), (straight, "ROW_GROUP", 3))
+STRAIGHT = ((direct_kernels, "SMALLEST_ROWS", 1), (direct_kernels, "ROW_GROUP", 3))
 FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "BATCH_ROWS_PLAIN", 2), (sqlite, "PIECE_BATCHES", 1))
 WITHOUT_DRIVER = ((sqlite, "has_sqlite_driver", lambda: False),)
 OTHERS = (
@@ -94,7 +95,7 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
         )
     path = folder / "report.sqlite"
     path.write_bytes(data)
-    common = ((sound, "SMALL", 0),) if dice.randrange(2) else ()
+    common = ((soundness, "SMALL", 0),) if dice.randrange(2) else ()
     usual, other, straight_way = (
         Way(way.name, (*way.patches, *common), way.cores, way.is_python)
         for way in (USUAL, dice.choice(OTHERS), dice.choice(STRAIGHT_WAYS))

@@ -14,38 +14,41 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ingest import rocpd_files, rocprof_json_files
-from ingest.rocprof_files import ERAS, WRITERS, Set, kernel, small
-from ingest.test_rocprof_legacy import V1, V2, rpd
+from readers.rocprof.test_rocprof_legacy import V1, V2, rpd
 from robustness.checks import Case, Way
 from robustness.early import compared, of_rocprof
 from robustness.mutations import CELLS, NAMES, Dice, changed_bytes, changed_database, changed_tree, encoded, tree_text
+from support import rocpd_files, rocprof_json_files
+from support.rocprof_files import ERAS, WRITERS, Set, kernel, small
 from tracedb.ingester import Capture
-from tracedb_rocprof import blocks, gather, ingester, jsonstream, sqlitefile, straight
+from tracedb_rocprof import direct_kernels, ingester
+from tracedb_rocprof.csv import chunks, row_groups
+from tracedb_rocprof.json import stream
+from tracedb_rocprof.rocpd import sqlite
 from tracedb_samples import ingester as samples_ingester
-from tracedb_samples import samples
+from tracedb_samples import source
 
 __all__ = ["ingester", "make_csv", "make_json", "make_rocpd", "make_samples", "samples_ingester"]
 
-SMALL_BLOCKS = ((blocks, "BLOCK_BYTES", 1 << 14), (blocks, "ROOM_FOR_REST", 1 << 10))
+SMALL_BLOCKS = ((chunks, "BLOCK_BYTES", 1 << 14), (chunks, "ROOM_FOR_REST", 1 << 10))
 COMPILED = Way("compiled parser", SMALL_BLOCKS)
-NOT_PLAIN = ((blocks.Parser, "_is_plain", lambda *_: False), (blocks, "_is_clean", lambda _: False))
+NOT_PLAIN = ((chunks.Parser, "_is_plain", lambda *_: False), (chunks, "_is_clean", lambda _: False))
 CSV_WAYS = (
     Way("Arrow", SMALL_BLOCKS, is_python=True),
     Way("records", (*SMALL_BLOCKS, *NOT_PLAIN), is_python=True),
-    Way("blocks of a line or two", ((blocks, "BLOCK_BYTES", 150),)),
-    Way("blocks of a line or two in Python", ((blocks, "BLOCK_BYTES", 150),), is_python=True),
+    Way("blocks of a line or two", ((chunks, "BLOCK_BYTES", 150),)),
+    Way("blocks of a line or two in Python", ((chunks, "BLOCK_BYTES", 150),), is_python=True),
 )
 STRAIGHT = Way(
-    "straight", ((blocks, "BLOCK_BYTES", 700), (straight, "SMALLEST_BYTES", 0), (gather, "ROWS", 3)), cores=2
+    "straight", ((chunks, "BLOCK_BYTES", 700), (direct_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
 )
-JSON_WAYS = tuple(Way(f"chunks of {size}", ((jsonstream, "CHUNK", size),)) for size in (1, 7, 64, 300))
+JSON_WAYS = tuple(Way(f"chunks of {size}", ((stream, "CHUNK", size),)) for size in (1, 7, 64, 300))
 DATABASE_WAYS = (
-    Way("sqlite3", ((sqlitefile, "has_sqlite_driver", lambda: False),)),
-    Way("batches of two rows", ((sqlitefile, "BATCH_ROWS", 2),)),
+    Way("sqlite3", ((sqlite, "has_sqlite_driver", lambda: False),)),
+    Way("batches of two rows", ((sqlite, "BATCH_ROWS", 2),)),
     Way(
         "sqlite3, batches of two rows",
-        ((sqlitefile, "has_sqlite_driver", lambda: False), (sqlitefile, "BATCH_ROWS", 2)),
+        ((sqlite, "has_sqlite_driver", lambda: False), (sqlite, "BATCH_ROWS", 2)),
     ),
 )
 Counts = Callable[[], dict[str, int] | None]
@@ -265,5 +268,5 @@ def make_samples(dice: Dice, folder: Path) -> Case:
         for _ in range(dice.choice((0, 1, 1, 2))):
             data = _changed_lines(dice, data) if dice.randrange(3) == 0 else changed_bytes(dice, data)
         (folder / name).write_bytes(data)
-    few = Way("two lines at a time", ((samples, "BATCH_LINES", 2),))
+    few = Way("two lines at a time", ((source, "BATCH_LINES", 2),))
     return Case(sorted(folder.iterdir()), (Way("whole"), few))

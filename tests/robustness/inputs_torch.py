@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ingest.both_readers import FILES, FILLED, WAYS, outcome, python_reader
-from ingest.test_torch_readers import COMMITTED, KEYS, PLAIN
-from ingest.traces import HEADER, LAYOUTS, Raw, annotation, dumps, event_text, kernel, launched, op
+from readers.torch.test_torch_readers import COMMITTED, KEYS, PLAIN
 from robustness.checks import Case, Way
 from robustness.mutations import Dice, changed_bytes, changed_tree, encoded, value
+from support.both_readers import FILES, FILLED, WAYS, outcome, python_reader
+from support.traces import HEADER, LAYOUTS, Raw, annotation, dumps, event_text, kernel, launched, op
 from tracedb_torch import ingester
 
 __all__ = ["ingester", "make"]

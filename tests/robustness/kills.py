@@ -36,8 +36,8 @@ from typing import Any
 import duckdb
 from click.testing import CliRunner
 
-from tracedb import views
-from tracedb.cli import cli
+from tracedb.cli.main import cli
+from tracedb.storage import views
 
 TRACES = Path(__file__).resolve().parents[2] / "examples" / "run" / "sweep_sample" / "256thread" / "nccl_4channels"
 Found = dict[str, Any]
@@ -75,24 +75,24 @@ class Point:
 
 
 POINTS = {
-    "before the file appears": Point("tracedb.blank:_link"),
-    "after the file appeared": Point("tracedb.blank:place", is_after=True),
-    "file attached": Point("tracedb.database:_attach", is_after=True, most=2),
-    "tables and views looked at": Point("tracedb.loading:prepare", is_after=True),
-    "views being installed": Point("tracedb.views:_alias", most=40),
-    "views installed": Point("tracedb.views:install", is_after=True),
-    "rows being written": Point("tracedb.writing:Writer._insert", is_after=True, most=20),
-    "capture row written": Point("tracedb.derive:finish", most=4),
-    "capture derived": Point("tracedb.derive:finish", is_after=True, most=4),
-    "captures committed": Point("tracedb.job:Job.write", is_after=True, most=4),
-    "before the log is moved": Point("tracedb.database:_detach", most=2),
-    "after the log was moved": Point("tracedb.database:_detach", is_after=True, most=2),
-    "before clocks are aligned": Point("tracedb.clocks:align_file"),
-    "clocks being aligned": Point("tracedb.clocks:_run", is_after=True, most=4),
-    "clocks aligned, not committed": Point("tracedb.clocks:align", is_after=True),
-    "after clocks are aligned": Point("tracedb.clocks:align_file", is_after=True),
-    "before the account": Point("tracedb.commands.ingest:_account"),
-    "after the account": Point("tracedb.commands.ingest:_close"),
+    "before the file appears": Point("tracedb.storage.template_database:_link"),
+    "after the file appeared": Point("tracedb.storage.template_database:place", is_after=True),
+    "file attached": Point("tracedb.storage.connection:_attach", is_after=True, most=2),
+    "tables and views looked at": Point("tracedb.pipeline.batch:prepare", is_after=True),
+    "views being installed": Point("tracedb.storage.views:_alias", most=40),
+    "views installed": Point("tracedb.storage.views:install", is_after=True),
+    "rows being written": Point("tracedb.pipeline.writer:Writer._insert", is_after=True, most=20),
+    "capture row written": Point("tracedb.derive.run:finish", most=4),
+    "capture derived": Point("tracedb.derive.run:finish", is_after=True, most=4),
+    "captures committed": Point("tracedb.pipeline.capture_load:Job.write", is_after=True, most=4),
+    "before the log is moved": Point("tracedb.storage.connection:_detach", most=2),
+    "after the log was moved": Point("tracedb.storage.connection:_detach", is_after=True, most=2),
+    "before clocks are aligned": Point("tracedb.derive.clock_alignment:align_file"),
+    "clocks being aligned": Point("tracedb.derive.clock_alignment:_run", is_after=True, most=4),
+    "clocks aligned, not committed": Point("tracedb.derive.clock_alignment:align", is_after=True),
+    "after clocks are aligned": Point("tracedb.derive.clock_alignment:align_file", is_after=True),
+    "before the account": Point("tracedb.cli.ingest:_account"),
+    "after the account": Point("tracedb.cli.ingest:_close"),
 }
 SCENARIOS = ("new file", "file with a capture and older views")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from ingest.traces import Raw, dumps
+from support.traces import Raw, dumps
 
 Dice = random.Random
 INVALID = "\ue000"

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import build_native
-from tracedb_nsys import pages
-from tracedb_rocprof import native as csv_native
-from tracedb_torch import native as torch_native
+from tracedb_nsys.export import pages
+from tracedb_rocprof.csv import native_parser as csv_native
+from tracedb_torch.scan import native_scanner as torch_native
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from ingest.nsys_loaded import step
 from robustness import fuzz
 from robustness.checks import Case, Way, judge
-from tracedb_nsys import ingester, stage, values
+from support.nsys_loaded import step
+from tracedb_nsys import ingester, staging
+from tracedb_nsys.export import values
 
 SHARE = {"torch": 40, "samples": 5}
 USUAL = Way("usual")
@@ -41,10 +42,10 @@ def test_ways_that_differ_are_a_finding(tmp_path: Path) -> None:
 
 
 def test_an_account_that_does_not_add_up_is_a_finding(tmp_path: Path) -> None:
-    def forgetful(self: stage.Stage, table: str, rows: int, kept: int) -> None:
+    def forgetful(self: staging.Stage, table: str, rows: int, kept: int) -> None:
         pass
 
-    (said,) = judged(tmp_path, Way("forgetful", ((stage.Stage, "_account_for", forgetful),)))
+    (said,) = judged(tmp_path, Way("forgetful", ((staging.Stage, "_account_for", forgetful),)))
     assert "the account or the numbers are wrong" in said
 
 
@@ -52,7 +53,7 @@ def test_an_unknown_exception_is_a_finding(tmp_path: Path) -> None:
     def broken(self: Any) -> Iterator[Any]:
         raise KeyError("x")
 
-    (said,) = judged(tmp_path, Way("broken", ((stage.Stage, "_nvtx", broken),)))
+    (said,) = judged(tmp_path, Way("broken", ((staging.Stage, "_nvtx", broken),)))
     assert said.startswith("broken: raised internal fault")
 
 

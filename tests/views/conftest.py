@@ -9,8 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from tracedb.hooks import By, Edits, resolve
-from tracedb.views import View
+from tracedb.report.view_template import By, Edits, resolve
+from tracedb.storage import views
+from tracedb.storage.views import View
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,8 +25,8 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the tables and views of version 1 from their files."""
     connection.execute((ROOT / "schemas" / "v1.sql").read_text(encoding="utf-8"))
     connection.execute("CREATE SCHEMA v1")
-    for name in (ROOT / "sql" / "v1" / "ORDER").read_text(encoding="utf-8").split():
-        connection.execute((ROOT / "sql" / "v1" / f"{name}.sql").read_text(encoding="utf-8"))
+    for view in views.by_dependency("v1"):
+        connection.execute(view.text)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tracedb import clocks
+from tracedb.derive import clock_alignment
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -55,12 +55,12 @@ def test_a_shifted_and_stretched_clock_is_found(
 ) -> None:
     """Relative to the estimate before, to better than 1 µs, whatever the noise."""
     run(insert, WORLD)
-    clocks.align(db)
+    clock_alignment.align(db)
     before = {row[0]: row for row in ask(FOUND)}
     assert [row[:2] for row in before.values()] == [(0, 0), (1, 0), (2, 0), (3, 0)]
     assert all(abs(row[3]) < 3_000 and not row[5] and row[6] == 40 for row in before.values())
     turn_clock(db, 2, shift, ppm)
-    clocks.align(db)
+    clock_alignment.align(db)
     after = {row[0]: row for row in ask(FOUND)}
     assert [after[rank][2:] for rank in (1, 3)] == [before[rank][2:] for rank in (1, 3)]
     middle = after[2][2] - ZERO
@@ -73,11 +73,11 @@ def test_a_shifted_and_stretched_clock_is_found(
 
 def test_views_use_it(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
     run(insert, WORLD)
-    clocks.align(db)
+    clock_alignment.align(db)
     query = "SELECT skew_start_ns, last_rank, clock_residual_ns FROM v1.collectives ORDER BY start_ns"
     before = ask(query)
     turn_clock(db, 1, 9_000_000, 300)
-    clocks.align(db)
+    clock_alignment.align(db)
     after = ask(query)
     assert len(after) == 40 and all(abs(a[0] - b[0]) < 6_000 for a, b in zip(before, after, strict=True))
     assert 0 < after[0][2] < 10_000
@@ -88,7 +88,7 @@ def test_clocks_are_joined_over_subgroups(db: duckdb.DuckDBPyConnection, insert:
     run(insert, ("1", (0, 1)), ("1", (2, 3)), ("2", (0, 2)), ("2", (1, 3)), noise=100)
     for rank, shift, ppm in ((1, 5_000_000, 200), (2, -3_000, 0), (3, 70_000, -100)):
         turn_clock(db, rank, shift, ppm)
-    clocks.align(db)
+    clock_alignment.align(db)
     found = {row[0]: row for row in ask(FOUND)}
     assert {row[1] for row in found.values()} == {0}
     for rank, shift, ppm in ((0, 0, 0), (1, 5_000_000, 200), (2, -3_000, 0), (3, 70_000, -100)):
@@ -101,14 +101,14 @@ def test_groups_that_never_meet_have_references_of_their_own(
     db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask
 ) -> None:
     run(insert, ("1", (0, 1)), ("1", (2, 3)))
-    clocks.align(db)
+    clock_alignment.align(db)
     assert [row[:2] for row in ask(FOUND)] == [(0, 0), (1, 0), (2, 2), (3, 2)]
 
 
 def test_few_calls_tell_an_offset_and_no_drift(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
     run(insert, ("0", (0, 1)), calls=3, noise=0)
     turn_clock(db, 1, 500, 0)
-    clocks.align(db)
+    clock_alignment.align(db)
     ((*_, offset, drift, uses_drift, calls, span, median, p99),) = ask(FOUND)[1:]
     assert (offset, drift, uses_drift, calls, span, median, p99) == (500, None, False, 3, 6_000_000, 0, 0)
 
@@ -116,16 +116,16 @@ def test_few_calls_tell_an_offset_and_no_drift(db: duckdb.DuckDBPyConnection, in
 def test_of_many_calls_some_are_compared(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
     run(insert, ("0", (0, 1)), calls=300, noise=1_000)
     turn_clock(db, 1, 0, 20)
-    clocks.align(db)
+    clock_alignment.align(db)
     ((*_, drift, uses_drift, calls, _, _, _),) = ask(FOUND)[1:]
     assert (abs(drift - 20) < 1, uses_drift, calls) == (True, True, 300)
 
 
 def test_nothing_to_align(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
-    clocks.align(db)
+    clock_alignment.align(db)
     run(insert, ("0", (0,)))
     insert("capture", "capture_id rank", (7, 7), source="torch")
-    clocks.align(db)
+    clock_alignment.align(db)
     assert ask(FOUND) == []
     tables = ask("SELECT table_name FROM duckdb_tables() WHERE temporary")
     assert tables == []

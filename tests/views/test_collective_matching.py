@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tracedb import clocks
+from tracedb.derive import clock_alignment
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -89,7 +89,7 @@ def test_a_rank_that_recorded_later_iterations(
     at = ends(22)
     run(insert, 0, at[:20])
     run(insert, 1, at[2:], shift=off)
-    clocks.align(db)
+    clock_alignment.align(db)
     right = [(1, "unmatched")] * 2 + [(2, "order")] * 18 + [(1, "unmatched")] * 2
     assert sorted(ask(RANKS)) == sorted(right)
     assert ask("SELECT max(skew_end_ns) < 20000 FROM v1.collectives") == [(True,)]
@@ -137,7 +137,7 @@ def test_a_lost_call_in_the_middle(db: duckdb.DuckDBPyConnection, insert: Insert
     at = ends(20)
     run(insert, 0, at)
     run(insert, 1, at[:lost] + at[lost + 1 :])
-    clocks.align(db)
+    clock_alignment.align(db)
     found = ask("SELECT ranks, skew_end_ns, match_rule FROM v1.collectives ORDER BY start_ns")
     kept = max(lost, 19 - lost)
     assert [ranks for ranks, *_ in found].count(2) == kept
@@ -191,7 +191,7 @@ def tensor_and_data(insert: Insert, late: int | None = None, iterations: int = 1
 def test_a_layout_of_several_groups(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
     """Groups are named by each rank on its own; nothing of one group is taken for another's."""
     tensor_and_data(insert)
-    clocks.align(db)
+    clock_alignment.align(db)
     pairs = [(f"[{n}, {n + 1}]", "allreduce", 2, "order", 20) for n in (0, 2, 4, 6)]
     stages = [(f"[{n}, {n + 4}]", "sendrecv", 2, "order", 10) for n in range(4)]
     fours = [
@@ -209,7 +209,7 @@ def test_the_straggler_of_such_a_layout(
     db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, shuffled: Callable[[], None]
 ) -> None:
     tensor_and_data(insert, late=5)
-    clocks.align(db)
+    clock_alignment.align(db)
     query = "SELECT rank, calls, times_last, wait_caused_ns FROM v1.stragglers WHERE is_straggler"
     waiting = 10 * 600_000 * (2 * 1 + 1 + 2 * 3 + 7)
     assert ask(query) == [(5, 60, 60, waiting)]

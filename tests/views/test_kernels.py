@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tracedb import clipping
+from tracedb.derive import clipped_event
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -80,8 +80,8 @@ def test_clipped_at_the_next_start_of_the_queue_on_amd_only(
            capture_id=0, kind="kernel", name="add")  # fmt: skip
     insert("kernel_event", "event_id start_ns duration_ns", (1, 20, 9), (2, 10, 99), (3, 10, 0), (4, 20, 3),
            capture_id=1, kind="kernel", name="add", device_id=0, queue_id=4)  # fmt: skip
-    clipping.clip(db, 0)
-    clipping.clip(db, 1)
+    clipped_event.clip(db, 0)
+    clipped_event.clip(db, 1)
     assert ask("SELECT event_id, clipped_duration_ns FROM main.clipped_event WHERE capture_id = 1") == [(2, 10)]
     assert ask("SELECT event_id, clipped_duration_ns FROM v1.kernels WHERE capture_id = 0 ORDER BY event_id") == [
         (1, 10), (2, 5), (3, 20), (4, 0), (5, 99), (6, 15), (7, 9), (8, 40), (9, 40), (10, 7)

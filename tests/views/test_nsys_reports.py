@@ -11,14 +11,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from tracedb import nsys_reports
-from tracedb.hooks import By, Edits, has_rule, resolve
-from tracedb.views import View
+from tracedb.report import registry
+from tracedb.report.view_template import By, Edits, has_rule, resolve
+from tracedb.storage.views import View
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
-VIEWS = [report.view for report in nsys_reports.REPORTS]
+OF_NSYS = [report for report in registry.every() if "with the columns of nsys stats" in report.title]
+VIEWS = [report.view for report in OF_NSYS]
 WITH_RULE = ["nvtx_kern_sum", "nvtx_gpu_proj_sum"]
 
 

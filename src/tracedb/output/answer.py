@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from tracedb.output.shape import Show
+    from tracedb.output.display import Show
 
 BATCH = 10_000
 _SUFFIX_UNITS = (

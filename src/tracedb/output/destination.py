@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tracedb.errors import TracedbError
-from tracedb.spill import spill_folder
+from tracedb.storage.spill_folder import spill_folder
 
 DUCKDB_MAGIC = b"DUCK"  # at byte 8
 ADVICE = "give -o another name"

@@ -11,9 +11,9 @@ from typing import TextIO
 
 from tracedb.errors import OutputFault, TracedbError, UsageError
 from tracedb.output.answer import Answer
+from tracedb.output.binary_files import write_parquet, write_xlsx
 from tracedb.output.destination import replacing
-from tracedb.output.files import write_parquet, write_xlsx
-from tracedb.output.text import write_csv, write_json, write_ndjson
+from tracedb.output.machine_text import write_csv, write_json, write_ndjson
 
 _ENDINGS = {
     ".txt": "table",
@@ -100,11 +100,11 @@ def _opened(path: Path) -> TextIO:
 
 def _write_text(answer: Answer, format_name: str, target: TextIO) -> int:
     if format_name == "table":
-        from tracedb.output.table import write_table
+        from tracedb.output.terminal import write_table
 
         return write_table(answer, target)
     if format_name in ("markdown", "html"):
-        from tracedb.output.page import write_html, write_markdown
+        from tracedb.output.markdown_html import write_html, write_markdown
 
         (write_html if format_name == "html" else write_markdown)(answer, target)
         return 0

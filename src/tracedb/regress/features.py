@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracedb.regress.problems import Array, Problem, problem
+from tracedb.regress.work_model import Array, Problem, problem
 
 TILES = ((128, 128), (256, 128), (128, 256))
 """Output tiles of the matrix kernels of cuBLAS and CUTLASS on NVIDIA since Ampere; rows by columns."""

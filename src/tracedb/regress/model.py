@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tracedb.regress import learners, trend
 from tracedb.regress.features import features
-from tracedb.regress.guard import Guard
-from tracedb.regress.problems import problem
+from tracedb.regress.monotonic import Guard
+from tracedb.regress.work_model import problem
 
 Array = NDArray[np.float64]
 Shape = Mapping[str, int]

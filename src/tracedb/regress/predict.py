@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.regress import dataset
-from tracedb.regress.models import Models
+from tracedb.regress.model_folder import Models
 
 if TYPE_CHECKING:
     import duckdb

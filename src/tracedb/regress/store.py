@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tracedb.errors import TracedbError
 from tracedb.output.destination import replacing
 from tracedb.regress import learners
-from tracedb.regress.guard import Guard
 from tracedb.regress.model import COVERAGE, Model, Target
+from tracedb.regress.monotonic import Guard
 
 FORMAT = 1
 DESCRIPTION, NUMBERS = "models.json", "models.npz"

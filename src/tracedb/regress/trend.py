@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracedb.regress.problems import Problem
+from tracedb.regress.work_model import Problem
 
 Array = NDArray[np.float64]
 

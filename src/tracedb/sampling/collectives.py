@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from tracedb import pipeline
 from tracedb.errors import TracedbError, UsageError
+from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
 from tracedb.sampling import ledger, sweep
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.ledger import Series
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.runner import Account
-from tracedb.spill import temporary_folder
+from tracedb.storage.spill_folder import temporary_folder
 
 COLLECTIVES = ("allreduce", "allgather", "reducescatter", "p2p")
 ALIASES = {

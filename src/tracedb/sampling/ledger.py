@@ -8,12 +8,12 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb import loading
-from tracedb.database import open_read_only, transaction, workbench
 from tracedb.errors import EmptyDatabase
+from tracedb.pipeline import batch
+from tracedb.pipeline.task import MEMORY_LIMIT
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.sweep import Shape
-from tracedb.tasks import MEMORY_LIMIT
+from tracedb.storage.connection import open_read_only, transaction, workbench
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_i
     """Add a row for each shape; the database is made where there is none."""
     with (
         workbench(MEMORY_LIMIT, 1, database) as connection,
-        loading.opened(connection, database),
+        batch.opened(connection, database),
         transaction(connection),
     ):
-        loading.prepare(connection, database)
+        batch.prepare(connection, database)
         for outcome in outcomes:
             _insert(connection, series, outcome, capture_id if outcome.status == "sampled" else None)
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracedb import pipeline
 from tracedb.errors import TracedbError
+from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
 from tracedb.sampling import ledger, sweep
 from tracedb.sampling.configuration import Configuration
@@ -17,7 +17,7 @@ from tracedb.sampling.ledger import Series
 from tracedb.sampling.operator import Operator, find
 from tracedb.sampling.recording import Outcome, Recorder
 from tracedb.sampling.sweep import Shape
-from tracedb.spill import temporary_folder
+from tracedb.storage.spill_folder import temporary_folder
 
 ITERATIONS_A_TRACE = 400
 """A trace of that many iterations is read in seconds and holds what a crash would lose."""

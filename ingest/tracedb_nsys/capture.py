@@ -1,0 +1,165 @@
+"""The rows of one capture of nsys: read, link, split by process, and give the account."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from tracedb.ingester import Capture, Options, Rows
+from tracedb_nsys import direct_kernels, flaws, link, nccl_payloads, ranges
+from tracedb_nsys.account import Account
+from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
+from tracedb_nsys.export import nsys_rep
+from tracedb_nsys.export.parquet import ParquetExport
+from tracedb_nsys.export.protocol import GRAPH, KERNEL, Export
+from tracedb_nsys.export.roles import tables_of
+from tracedb_nsys.export.sqlite import SqliteExport
+from tracedb_nsys.gpus import devices
+from tracedb_nsys.header import Header, header_of, metadata_text
+from tracedb_nsys.staging import UNREAD, Stage
+
+EXPORTING = 0.5  # share of the progress bar for `nsys export`
+SEVERAL = "one export held several processes; each became a capture of its own"
+RECORD_AGAIN = "record again with `nsys profile --trace=cuda,nvtx`"
+WSL = "WSL2 with this driver records calls but no kernels; update the driver or record on Linux itself"
+NO_ACCESS = (
+    "the GPU could not be traced (permissions, a container, WSL2): see `nsys status -e`, try a newer nsys or "
+    "CuptiUseRawGpuTimestamps=false in its configuration"
+)
+ONLY_GRAPHS = "its {} graph launches hold the kernels; record again with `nsys profile --cuda-graph-trace=node`"
+
+
+def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
+    """Yield the rows of an export; every process in it gives a part."""
+    progress = _Progress(sum(path.stat().st_size for path in capture.files), options)
+    export, share = _open(capture.files, progress)
+    account = Account()
+    header = header_of(export)
+    stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
+    yield from stage.fill(may_go_straight=options.cores > 1 and not options.is_second)
+    progress.finish()
+    flaws.of_header(header, account)
+    others = recording_names(capture.duplicates)
+    account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
+    processes = link.prepare(scratch, account)
+    straight_rows = stage.straight_rows()
+    direct_kernels.check(processes, straight_rows)
+    if len(processes) > 1:
+        account.noted("several_processes", len(processes), SEVERAL)
+    has_kernels = any(export.count(table) for role in (KERNEL, GRAPH) for table in tables_of(role, export.tables))
+    shared = [number for (number,) in scratch.execute(link.SHARED_DEVICES).fetchall()] if len(processes) > 1 else []
+    for part, gpid in enumerate(processes):
+        link.use(scratch, gpid, part == 0, len(processes) == 1)
+        yield from link.rows(scratch, part, stage.kernels_are_sorted)
+        used = scratch.execute(link.USED_DEVICES).fetchall()
+        yield Rows("device", devices(header, gpid, [device for (device,) in used], shared), part)
+        gpu = _rows(scratch, "part_gpu") + straight_rows
+        mine = account if part == len(processes) - 1 else Account()
+        is_idle = not gpu or not has_kernels
+        if is_idle:
+            mine.noted("no_gpu_activity", 1, _what_is_missing(account) or _why_no_gpu(scratch, header, gpu))
+        yield Rows("ingest_issue", mine.table(), part)
+        status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
+        read = stage.events_read if len(processes) == 1 else None
+        row = _capture(scratch, header, gpid, status, mine.skipped, read, straight_rows)
+        yield Rows("capture", row, part)
+
+
+class _Progress:
+    """Turns shares of the work into bytes of the files."""
+
+    def __init__(self, size: int, options: Options) -> None:
+        self._size = size
+        self._report = options.progress
+        self._share = 0.0
+        self._told = 0
+        self._lock = threading.Lock()  # rows come from several threads
+
+    def advance(self, share: float) -> None:
+        with self._lock:
+            self._share += share
+            done = min(int(self._share * self._size), self._size)
+            if done > self._told:
+                self._report(done - self._told)
+                self._told = done
+
+    def finish(self) -> None:
+        self.advance(1.0)
+
+
+def _open(files: Sequence[Path], progress: _Progress) -> tuple[Export, float]:
+    """Open the export; returns it and the share of the work that reading it is."""
+    kind = kind_of(files[0])
+    if kind == PARQUET:
+        return ParquetExport(files), 1.0
+    nsys_rep.check_complete(files[0])
+    if kind == REPORT:
+        exported = nsys_rep.export(files[0], lambda share: progress.advance(share * EXPORTING))
+        return SqliteExport(exported), 1.0 - EXPORTING
+    return SqliteExport(files[0]), 1.0
+
+
+def _rows(scratch: duckdb.DuckDBPyConnection, table: str) -> int:
+    ((count,),) = scratch.execute(f"SELECT count(*) FROM {table}").fetchall()
+    return int(count)
+
+
+def _capture(
+    scratch: duckdb.DuckDBPyConnection,
+    header: Header,
+    gpid: int | None,
+    status: str,
+    skipped: int,
+    events_read: int | None,
+    straight_rows: int,
+) -> pa.Table:
+    """Return the row of a process; ``events_read`` is counted where one export holds several."""
+    rows = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
+    pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
+    place = nccl_payloads.place(scratch)
+    rank = header.mpi_ranks.get(pid) if pid is not None else None
+    metadata = metadata_text(header, last_annotation_ns=ranges.last_ns(scratch))
+    return pa.table(
+        {
+            "host": pa.array([header.host], pa.string()),
+            "pid": pa.array([pid], pa.int64()),
+            "rank": pa.array([place.rank if rank is None else rank], pa.int32()),
+            "world_size": pa.array([place.world_size], pa.int32()),
+            "tool_version": pa.array([header.tool_version], pa.string()),
+            "clock_zero_unix_ns": pa.array([header.clock_zero_unix_ns], pa.int64()),
+            "status": pa.array([status], pa.string()),
+            "events_read": pa.array([rows + skipped if events_read is None else events_read], pa.int64()),
+            "events_skipped": pa.array([skipped], pa.int64()),
+            "rows_written": pa.array([rows], pa.int64()),
+            "metadata": pa.array([metadata], pa.string()),
+        }
+    )
+
+
+def _what_is_missing(account: Account) -> str:
+    """Return what the export holds that may be GPU work and gave no row; empty where all of it was read."""
+    unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
+    lost = sum(issue.skipped for issue in account.issues.values() if issue.severity == "warning")
+    return "; ".join(unread) or (f"events skipped as unreadable: {lost:,}; kernels may be among them" if lost else "")
+
+
+def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, header: Header, copies: int) -> str:
+    """Return why no kernel was recorded, as far as the export tells."""
+    calls, spans = _rows(scratch, "part_launch"), _rows(scratch, "part_range")
+    had = ((copies, "copies and memsets"), (calls, "API calls"), (spans, "ranges and marks"))
+    what = ", ".join(f"{count:,} {noun}" for count, noun in had if count)
+    ((graphs,),) = scratch.execute(
+        """SELECT count(*) FROM part_launch
+        WHERE name IN (SELECT id FROM link_call_name WHERE value ILIKE '%GraphLaunch%')"""
+    ).fetchall()
+    hint = RECORD_AGAIN
+    if graphs:
+        hint = ONLY_GRAPHS.format(graphs)
+    elif calls:
+        hint = WSL if header.release and "microsoft" in header.release.lower() else NO_ACCESS
+    said = f"; nsys says: {header.warnings[0]}" if header.warnings else ""
+    return f"{f'only {what} were recorded' if what else 'nothing was recorded'}; {hint}{said}"

@@ -1,0 +1,72 @@
+"""Which tables of an export hold kernels, copies and calls, by their names and columns; and which hold other GPU work.
+
+The names that nsys writes today come first. Others (CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, …_KERNEL_V3) are told by a
+word in their names, so that a release that renames a table does not look like a recording without GPU work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracedb_nsys.export.protocol import DRIVER, GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, RUNTIME, TIMES
+
+PREFIX = "CUPTI_ACTIVITY_KIND_"
+WORDS = (("KERNEL", KERNEL), ("MEMCPY", MEMCPY), ("MEMSET", MEMSET), ("GRAPH_TRACE", GRAPH), ("RUNTIME", RUNTIME),
+         ("DRIVER", DRIVER))  # fmt: skip
+OTHERS = (f"{PREFIX}OPENACC_", f"{PREFIX}OPENMP")
+NAMES = ("demangledName", "mangledName", "shortName")
+EXPECTED = {
+    KERNEL: (("deviceId",), ("streamId",), NAMES),
+    MEMCPY: (("deviceId",), ("streamId",), ("bytes",)),
+    MEMSET: (("deviceId",), ("streamId",), ("bytes",)),
+    GRAPH: (("deviceId",),),
+    RUNTIME: (("globalTid",), ("correlationId",), ("nameId",)),
+    DRIVER: (("globalTid",), ("correlationId",), ("nameId",)),
+}
+"""Columns that rows of a role are of little use without, one of each group; the times they cannot be read without."""
+REQUIRED: dict[str, tuple[tuple[str, ...], ...]] = {
+    KERNEL: (("deviceId",), ("streamId",), NAMES),
+    MEMCPY: (("deviceId",), ("streamId",)),
+    MEMSET: (("deviceId",), ("streamId",)),
+    RUNTIME: (("globalTid",), ("nameId",)),
+    DRIVER: (("globalTid",), ("nameId",)),
+    NVTX: (("globalTid",),),
+}
+"""Columns that every row of nsys has a value in, in one of each group."""
+NO_WORK = (
+    "SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD", "UNIFIED_MEMORY", "MEMORY", "MODULE", "CONTEXT", "STREAM", "DEVICE",
+    "ENVIRONMENT", "EXTERNAL_CORRELATION", "JIT",
+)  # fmt: skip
+"""How names of activities of CUPTI go on that are no work of a GPU."""
+PAGE_FAULTS = "CUDA_UM_"
+
+
+def role_of(table: str) -> str | None:
+    """Return the table of today's nsys that has the same kind of rows; None for tables of no such kind."""
+    if not table.upper().startswith(PREFIX) or table.upper().startswith(OTHERS):
+        return None
+    rest = table.upper().removeprefix(PREFIX)
+    return next((role for word, role in WORDS if word in rest), None)
+
+
+def tables_of(role: str, tables: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the tables of a role, the one that nsys writes today first."""
+    return sorted((table for table in tables if role_of(table) == role), key=lambda table: (table != role, table))
+
+
+def absent(role: str, columns: Sequence[str]) -> list[str]:
+    """Return what a table of a role lacks of the columns that are expected."""
+    return [" or ".join(group) for group in EXPECTED[role] if set(group).isdisjoint(columns)]
+
+
+def required(table: str) -> tuple[tuple[str, ...], ...]:
+    """Return groups of columns of a table, of which every row must have one."""
+    return REQUIRED.get(role_of(table) or table, ())
+
+
+def is_gpu_work(table: str, columns: Sequence[str]) -> bool:
+    """Whether rows of a table of no known kind look like work of a GPU: they have a span of time and a device."""
+    name = table.upper().removeprefix(PREFIX)
+    if name.startswith((*NO_WORK, PAGE_FAULTS)):
+        return False
+    return set(TIMES).issubset(columns) and not {"deviceId", "streamId"}.isdisjoint(columns)

@@ -1,0 +1,87 @@
+"""What an export of a report loses before it is kept: environment, command lines, output, and paths of the machine.
+
+Nothing of it is read. Strings that no event means go as well: paths and variables are among them. The name of the host
+and the versions of driver and system stay, since the capture row has them.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tracedb.errors import ReadError
+from tracedb_nsys.export.protocol import STRINGS
+from tracedb_nsys.header import SAYINGS, SYSTEM, SYSTEM_KEYS
+
+GONE = (
+    "ProcessStreams",
+    "ANALYSIS_FILE",
+    "PROCESSES",
+    "ThreadNames",
+    "SAMPLING_CALLCHAINS",
+    "OSRT_CALLCHAINS",
+    "OSRT_FILE_ACCESS_DESCRIPTORS",
+)
+"""Tables of texts about processes: what they print, their names, their files."""
+TARGETS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_", "TARGET_INFO_SESSION_START_TIME", SYSTEM)
+"""Tables about the machine that stay; others of that prefix go."""
+TEXTS = re.compile(r"(?i)(name|text|string|symbol|label|message|category|description)(id)?$")
+"""Columns whose numbers mean strings; what none of them means is of no use to a reader."""
+
+
+def scrub(export: Path) -> None:
+    """Take out of an SQLite export what is not to be kept, and overwrite its bytes. Raises ``ReadError``."""
+    try:
+        with closing(sqlite3.connect(export, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA synchronous = OFF")  # it is a draft: what a crash leaves is thrown away
+            connection.execute("BEGIN")
+            _scrub(connection)
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise ReadError(f"what nsys exported is not a complete SQLite file ({error}); export it again") from error
+
+
+def _scrub(connection: sqlite3.Connection) -> None:
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    gone = [name for name in tables if _goes(name)]
+    if STRINGS in tables:
+        connection.execute("CREATE TEMP TABLE meant (id INTEGER PRIMARY KEY)")
+        for name in set(tables) - set(gone) - {STRINGS}:
+            for column in _text_columns(connection, name):
+                numbers = f"SELECT {column} FROM {_quoted(name)} WHERE typeof({column}) = 'integer'"
+                connection.execute(f"INSERT OR IGNORE INTO temp.meant {numbers}")
+        connection.execute(f"DELETE FROM {STRINGS} WHERE id NOT IN (SELECT id FROM temp.meant)")
+    for name in gone:
+        connection.execute(f"DROP TABLE {_quoted(name)}")
+    if SYSTEM in tables:
+        connection.execute(f"DELETE FROM {SYSTEM} WHERE {_none_of('name', SYSTEM_KEYS)}", sorted(SYSTEM_KEYS))
+    if "META_DATA_CAPTURE" in tables:
+        connection.execute(
+            """DELETE FROM META_DATA_CAPTURE
+               WHERE coalesce(name, '') NOT LIKE '%CUDA%' AND name IS NOT 'CAPTURE_EVENT_TYPE'"""
+        )
+    if "DIAGNOSTIC_EVENT" in tables:
+        kept = " OR ".join("instr(text, ?) > 0" for _ in SAYINGS)
+        connection.execute(f"DELETE FROM DIAGNOSTIC_EVENT WHERE ({kept}) IS NOT TRUE", SAYINGS)
+
+
+def _goes(table: str) -> bool:
+    if table.startswith("TARGET_INFO_"):
+        return not table.startswith(TARGETS)
+    return table in GONE or "ENVIRON" in table.upper()
+
+
+def _text_columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    columns = connection.execute("SELECT name FROM pragma_table_info(?)", [table]).fetchall()
+    return [_quoted(name) for (name,) in columns if TEXTS.search(name)]
+
+
+def _none_of(column: str, values: frozenset[str]) -> str:
+    return f"coalesce({column}, '') NOT IN ({', '.join('?' for _ in values)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

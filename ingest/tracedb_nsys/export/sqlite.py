@@ -1,0 +1,286 @@
+"""Exports in SQLite, read only and without locks: by the Arrow driver, else by the standard library."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tracedb.errors import ReadError
+from tracedb.ingester.native_library import has_sqlite_driver
+from tracedb_nsys.export import pages, plain, soundness, values
+from tracedb_nsys.export.protocol import STRINGS, TEXT, Unsound, decoded, is_export, schema
+from tracedb_nsys.export.queries import check_order, joined, numbered, quoted, select
+from tracedb_nsys.export.read_ahead import in_turn
+
+BATCH_ROWS = 30_720
+BATCH_ROWS_PLAIN = 16_384
+SNIFF = 1 << 20
+PIECE_BATCHES = 4  # a row group of DuckDB
+IMMUTABLE = "&immutable=1"
+MOST_ASKED = 500
+EMPTY, NO_NUMBERS = (1, 0), (-1, -2)
+MOST_GAPS = 4
+"""How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
+MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
+
+
+def is_nsys(path: Path) -> bool:
+    """Whether an SQLite file is an export of nsys; of a damaged one, whether it looks like one."""
+    try:
+        return is_export(_tables(path))
+    except soundness.ERRORS:  # of what SQLite says of a damaged schema
+        with path.open("rb") as file:
+            start = file.read(SNIFF)
+        return sum(mark in start for mark in MARKS) > 1
+
+
+def _address(path: Path) -> str:
+    """Return the URI that opens the file without locks; what a write-ahead log still holds needs them."""
+    wal = Path(f"{path}-wal")
+    whole = not wal.exists() or wal.stat().st_size == 0
+    return f"{path.absolute().as_uri()}?mode=ro{IMMUTABLE if whole else ''}"
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # DuckDB drains the rows in a thread of its own, one at a time.
+    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=soundness.LOCK_WAIT_S)
+    connection.text_factory = _lenient
+    return connection
+
+
+def _lenient(text: bytes) -> str:
+    """Return text that a damaged file may hold, also as the name of a table."""
+    return text.decode(errors="replace")
+
+
+def _tables(path: Path) -> dict[str, list[str]]:
+    with closing(_connect(path)) as connection:
+        rows = connection.execute(
+            """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
+            WHERE m.type = 'table' ORDER BY m.name, c.cid"""
+        ).fetchall()
+    tables: dict[str, list[str]] = {}
+    for table, column in rows:
+        tables.setdefault(table, []).append(column)
+    return tables
+
+
+class SqliteExport:
+    """An export in one SQLite file."""
+
+    format = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        """Raises ``ReadError`` for a file that is locked, cut short or damaged beyond reading."""
+        self._path = path
+        soundness.check_whole(path)
+        soundness.check_free(path)
+        try:
+            self.tables = _tables(path)
+        except soundness.ERRORS as error:
+            raise soundness.damaged(error) from error
+        self.odd: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()  # pieces are read in several threads
+        self._spans: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, int] = {}
+        self._pages: dict[str, pages.Table | None] = {}
+        self._read: dict[str, int] = {}
+        self._is_checked = False
+        self._found: str | None = None
+        self._fault = self._fault_of_pages() if path.stat().st_size <= soundness.SMALL else None
+
+    def count(self, table: str) -> int:
+        """Return the number of rows."""
+        if table not in self._counts:
+            self._counts[table] = int(self._ask(f"SELECT count(*) FROM {quoted(table)}")[0][0])
+        return self._counts[table]
+
+    def about(self, table: str) -> int:
+        """Return the greatest number of a row: the number of rows, unless some were deleted."""
+        return self._span(table)[1] if self._is_dense(table) else self.count(table)
+
+    def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the values of a small table; a column that is not there gives None."""
+        if table not in self.tables:
+            return []
+        known = self.tables[table]
+        wanted = ", ".join(quoted(name) if name in known else "NULL" for name in columns)
+        return self._ask(f"SELECT {wanted} FROM {quoted(table)}")
+
+    def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
+        """Return one iterator, whose rows ``parts`` threads read ahead by ranges of row numbers."""
+        if not self._is_dense(table):
+            return [numbered(self._run(table, self._scan(table, columns), columns))]
+        low, high = self._span(table)
+        step = PIECE_BATCHES * BATCH_ROWS
+        pieces = [range(start, min(start + step, high + 1)) for start in range(low, high + 1, step)]
+        return [in_turn(partial(self._piece, table, columns), pieces, parts)] if pieces else []
+
+    def texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return strings of the export by their numbers, as far as it has them."""
+        found: list[tuple[Any, ...]] = []
+        for first in range(0, len(numbers), MOST_ASKED):
+            wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
+            query = f"SELECT id, min(value) FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL GROUP BY id"
+            found += self._ask(query)
+        return {int(number): str(values.text_of(value)) for number, value in found}
+
+    def verify(self, table: str, rows: int) -> None:
+        """Hold the number of rows that were read against SQLite's, and both against the numbers of the rows.
+
+        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so SQLite has to check all pages
+        only where there are gaps or no rows: rows were deleted, or damage hides them.
+        """
+        self._read[table] = rows
+        if self._fault is not None:
+            return
+        count, (low, high) = self.count(table), self._span(table)
+        if rows != count:
+            raise Unsound(f"{table}: {rows:,} of {count:,} rows are found by their numbers")
+        has_gaps = not count or low > 1 or high - low + 1 != count
+        if has_gaps and (found := self._fault_of_pages()):
+            raise Unsound(found)
+
+    def _fault_of_pages(self) -> str | None:
+        """Return what SQLite finds wrong with the pages of the file; it is asked once."""
+        if not self._is_checked:
+            self._is_checked, self._found = True, soundness.fault(_connect(self._path))
+        return self._found
+
+    def distrust(self, fault: str) -> None:
+        """Have all tables read in the order of their pages from now on."""
+        self._fault = fault
+        self.odd.clear()
+
+    def losses(self) -> tuple[int, str] | None:
+        """Return how many rows damage has cost, and what is wrong, in words; None for a sound file."""
+        if self._fault is None:
+            return None
+        lost, lines = 0, []
+        for table, rows in self._read.items():
+            count, (low, high) = self.count(table), self._span(table)
+            span = high - low + 1
+            expected = max(count, span) if span <= MOST_GAPS * max(count, 1) else count
+            if rows != expected:
+                lost += max(expected - rows, 0)
+                lines.append(f"{table}: {rows:,} rows read, SQLite counts {count:,}, their numbers {span:,}")
+        return lost, "; ".join([f"the SQLite file is damaged ({self._fault}); its pages were read one by one", *lines])
+
+    def _is_dense(self, table: str) -> bool:
+        """Whether the rows can be told, and read in ranges, by SQLite's numbers of them."""
+        low, high = self._span(table)
+        least = 0 if table == STRINGS else 1
+        return self._fault is None and low >= least and high - low < MOST_GAPS * max(self.count(table), 1)
+
+    def _by_pages(self, table: str) -> pages.Table | None:
+        """Return the reader of the table's pages; None where SQLite has to read them."""
+        if table not in self._pages:
+            is_quiet = _address(self._path).endswith(IMMUTABLE)
+            self._pages[table] = pages.table(self._path, _connect(self._path), table) if is_quiet else None
+        return self._pages[table]
+
+    def _piece(self, table: str, columns: Sequence[str], rows: range) -> list[pa.RecordBatch]:
+        by_pages = self._by_pages(table)
+        whole = [name for name in columns if name not in TEXT]
+        read = by_pages.read(whole, rows) if by_pages is not None else None
+        if read is not None and len(whole) == len(columns):
+            return [read]
+        where = f"WHERE rowid BETWEEN {rows.start} AND {rows.stop - 1}"
+        if read is not None:
+            texts = [name for name in columns if name in TEXT]
+            found = list(self._run(table, select(table, texts, "rowid", where), texts))
+            return list(joined(table, read, found, columns))
+        if not has_sqlite_driver() and len(whole) == len(columns):
+            found = list(self._numbers(table, columns, rows))
+        else:
+            found = list(self._run(table, select(table, columns, "rowid", where), columns))
+        check_order(table, found)
+        return found
+
+    def _span(self, table: str) -> tuple[int, int]:
+        """Return the least and greatest row number; ``EMPTY`` or ``NO_NUMBERS`` for a table without any."""
+        if table not in self._spans:
+            self._spans[table] = self._ask_span(table)
+        return self._spans[table]
+
+    def _ask_span(self, table: str) -> tuple[int, int]:
+        name = quoted(table)  # asked for together, they would cost a scan
+        try:
+            low, high = self._ask(f"SELECT (SELECT min(rowid) FROM {name}), (SELECT max(rowid) FROM {name})")[0]
+        except ReadError as error:
+            if "no such column" not in str(error):
+                raise
+            return NO_NUMBERS
+        return (low, high) if low is not None else EMPTY
+
+    def _scan(self, table: str, columns: Sequence[str]) -> str:
+        """Return the query for all rows in the order of their pages.
+
+        Damage can make SQLite come by one page twice; what is the same twice, with its number, counts once.
+        """
+        if self._fault is None or self._span(table) == NO_NUMBERS:
+            return select(table, columns, "0", "")
+        names = ", ".join(quoted(name) for name in columns)
+        once = f"(SELECT DISTINCT +rowid, {names} FROM {quoted(table)} NOT INDEXED)"
+        return select(once, columns, "0", "", is_query=True)
+
+    def _numbers(self, table: str, columns: Sequence[str], rows: range) -> Iterator[pa.RecordBatch]:
+        whole = [values.whole_sql(quoted(name)) for name in columns]
+        try:
+            found = plain.numbers(_connect(self._path), quoted(table), whole, rows, BATCH_ROWS_PLAIN)
+            for batch in found:
+                yield values.within(batch.rename_columns(schema(columns).names), partial(self._count_odd, table))
+        except (*soundness.ERRORS, pa.ArrowException) as error:
+            raise soundness.damaged(error) from error
+
+    def _run(self, table: str, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rows = _plain(self._path, query, columns) if not has_sqlite_driver() else _arrow(self._path, query)
+        wanted = schema(columns)
+        is_first = not TEXT.isdisjoint(columns)
+        for batch in rows:
+            if is_first:
+                batch, is_first = batch.slice(1), False
+            arrays = [
+                decoded(array) if field.type == pa.string() else array.cast(field.type)
+                for array, field in zip(batch.columns, wanted, strict=True)
+            ]
+            made = pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            yield values.within(made, partial(self._count_odd, table))
+
+    def _count_odd(self, table: str, column: str, count: int) -> None:
+        with self._lock:
+            self.odd[table, column] += count
+
+    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            with closing(_connect(self._path)) as connection:
+                return connection.execute(query).fetchall()
+        except soundness.ERRORS as error:
+            raise soundness.damaged(error) from error
+
+
+def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
+    import adbc_driver_sqlite.dbapi as driver
+
+    try:
+        with driver.connect(_address(path)) as connection, connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
+            cursor.execute(query)
+            yield from cursor.fetch_record_batch()
+    except (driver.Error, pa.ArrowException, OSError) as error:
+        raise soundness.damaged(error) from error
+
+
+def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
+    except soundness.ERRORS as error:
+        raise soundness.damaged(error) from error

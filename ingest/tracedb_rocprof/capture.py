@@ -1,0 +1,193 @@
+"""The rows of one capture of ROCm's profilers: read, link, split by process, and give the account."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tracedb.errors import ReadError
+from tracedb.ingester import Capture, Options, Rows
+from tracedb_rocprof import capture_files, link, stats_check
+from tracedb_rocprof.account import Account
+from tracedb_rocprof.agents import devices, gpus_of
+from tracedb_rocprof.csv.compressed import on_disk
+from tracedb_rocprof.csv.file_set import SetReader
+from tracedb_rocprof.direct_kernels import Straight
+from tracedb_rocprof.json.document import JsonReader
+from tracedb_rocprof.json.v1_trace import ChromeReader
+from tracedb_rocprof.metadata import Recording
+from tracedb_rocprof.rocpd.reader import RocpdReader
+from tracedb_rocprof.rpd import RpdReader
+from tracedb_rocprof.staging import Stage
+
+SEVERAL = "one recording held several processes; each became a capture of its own"
+REFUSED = (
+    "an SQLite database of rocprof v1 (tables HIP, OPS, KERN), which is not read; load the results.csv beside it, or "
+    "record with rocprofv3"
+)
+RECORD_AGAIN = "record again with `rocprofv3 --kernel-trace`"
+
+
+def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
+    """Yield the rows of a recording; every process in it gives a part."""
+    account = Account()
+    stage = Stage(scratch, account)
+    link.begin(scratch)
+    straight = Straight(stage)
+    recording = yield from _fill(stage, straight, capture, options)
+    if not stage.processes.count:
+        stage.processes.number("")  # the first, which rows of no process have
+    straight.finish()
+    stage.finish()
+    for file, said in recording.stats:
+        stats_check.compare(scratch, account, file, said)
+    others = [path.name for path in capture.duplicates]
+    account.noted("duplicate_recording", len(others), f"of the same process, left aside: {', '.join(others)}")
+    stats_check.unknown_names(scratch, account, stage.texts.unknown)
+    made = link.prepare(scratch, account)
+    found = link.processes(scratch) or [stage.processes.number("")]
+    if len(found) > 1:
+        account.noted("several_processes", len(found), SEVERAL)
+    for part, proc in enumerate(found):
+        mine = account if part == len(found) - 1 else Account()
+        yield from _process(scratch, stage, straight, recording, proc, part, mine)
+        is_idle = not _count(scratch, "kernel", proc) + _count(scratch, "counter", proc)
+        copies = _count(scratch, "copy", proc)
+        if is_idle:
+            mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, recording, proc, copies, account.lost_events))
+        yield Rows("ingest_issue", mine.table(), part)
+        read = stage.events_read + made if len(found) == 1 else None
+        yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
+
+
+def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
+    """Read the files into the staging tables; yields the kernels that need not go there."""
+    path = capture.files[0]
+    kind = capture_files.kind_of(path)
+    if kind in (capture_files.CSV, capture_files.LEGACY_CSV, capture_files.EMPTY, capture_files.STATS):
+        may_go_straight = options.cores > 1 and not options.is_second
+        tables = SetReader(stage, options.cores, options.progress, may_go_straight)
+        for batch in tables.read(capture.files):
+            yield straight.rows(batch, tables.found)
+        return tables.found
+    if kind == capture_files.JSON:
+        found = JsonReader(stage, options.progress).read(path)
+        found.stats = _stats(stage, capture, options)
+        return found
+    if kind == capture_files.LEGACY_JSON:
+        return ChromeReader(stage, options.progress).read(path)
+    if kind in (capture_files.ROCPD, capture_files.RPD):
+        reader = RocpdReader if kind == capture_files.ROCPD else RpdReader
+        with on_disk(path) as database:
+            found = reader(stage).read(database)
+        options.progress(path.stat().st_size)
+        return found
+    raise ReadError(REFUSED)
+
+
+def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, dict[int, tuple[int, int]]]]:
+    """Return what the statistics beside a recording say."""
+    beside = [path for path in capture.files[1:] if capture_files.kind_of(path) == capture_files.STATS]
+    tables = SetReader(stage, options.cores, options.progress)
+    for _ in tables.read(beside):
+        pass
+    return tables.found.stats
+
+
+def _process(
+    scratch: duckdb.DuckDBPyConnection,
+    stage: Stage,
+    straight: Straight,
+    recording: Recording,
+    proc: int,
+    part: int,
+    account: Account,
+) -> Iterator[Rows]:
+    """Yield events and devices of a process."""
+    agents = recording.agents_of(stage.processes.text(proc))
+    names = {number: stage.agents.text(number) for number in range(1, stage.agents.count + 1)}
+    numbers = [agent for (agent,) in scratch.execute(link.GPU_AGENTS, {"proc": proc}).fetchall() if agent in names]
+    found, guessed, unknown = gpus_of([names[number] for number in numbers], agents)
+    straight.check(found)
+    if guessed:
+        said = ", ".join(f"{label} = device {found[label]}" for label in guessed)
+        why = "without agent_info" if not agents else "not in agent_info"
+        account.noted("device_guessed", len(guessed), f"agents numbered in their order, {why}: {said}")
+    stats_check.unknown_agents(
+        scratch, account, proc, {number: names[number] for number in numbers if names[number] in unknown}, straight
+    )
+    link.use(scratch, proc, {number: found[names[number]] for number in numbers if names[number] in found})
+    is_sorted = stage.order.is_kept and len(stage.order.agents) < 2
+    yield from link.rows(scratch, proc, part, is_sorted)
+    used = {found[names[number]] for number in numbers if names[number] in found}
+    yield Rows("device", devices(agents, used, recording.vendor), part)
+
+
+def _count(scratch: duckdb.DuckDBPyConnection, table: str, proc: int) -> int:
+    ((count,),) = scratch.execute(f"SELECT count(*) FROM staged_{table} WHERE proc = ?", [proc]).fetchall()
+    if table == "kernel":
+        ((calls,),) = scratch.execute("SELECT sum(calls) FROM staged_total WHERE proc = ?", [proc]).fetchall()
+        count += calls or 0
+    return int(count)
+
+
+def _rows_written(scratch: duckdb.DuckDBPyConnection, proc: int) -> int:
+    """Return how many rows the events of a process gave."""
+    ((counters, made),) = scratch.execute(
+        """SELECT (SELECT count(*) FROM link_counter WHERE proc = $proc),
+            (SELECT count(*) FROM link_dispatch WHERE proc = $proc AND is_kernel)""",
+        {"proc": proc},
+    ).fetchall()
+    return int(counters) + int(made) + sum(_count(scratch, name, proc) for name in link.TABLES if name != "counter")
+
+
+def _capture(
+    scratch: duckdb.DuckDBPyConnection,
+    recording: Recording,
+    proc: int,
+    account: Account,
+    mine: Account,
+    is_idle: bool,
+    read: int | None,
+) -> pa.Table:
+    """Return the row of a process; ``read`` is counted where one recording holds several."""
+    rows = _rows_written(scratch, proc)
+    status = "no_gpu_activity" if is_idle and not _count(scratch, "copy", proc) else "complete"
+    if account.is_repaired:
+        status = "repaired"
+    if recording.is_cut:
+        status = "truncated"
+    place = recording.places.get(proc)
+    values: dict[str, tuple[Any, pa.DataType]] = {
+        "source": (recording.source, pa.string()),
+        "host": (place.host if place else None, pa.string()),
+        "pid": (place.pid if place else None, pa.int64()),
+        "rank": (place.rank if place else None, pa.int32()),
+        "world_size": (place.world_size if place else None, pa.int32()),
+        "tool_version": (recording.tool_version, pa.string()),
+        "clock_zero_unix_ns": (None, pa.int64()),
+        "status": (status, pa.string()),
+        "events_read": (rows + mine.skipped if read is None else read, pa.int64()),
+        "events_skipped": (mine.skipped, pa.int64()),
+        "rows_written": (rows, pa.int64()),
+        "metadata": (recording.metadata_text, pa.string()),
+    }
+    return pa.table({name: pa.array([value], kind) for name, (value, kind) in values.items()})
+
+
+def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, recording: Recording, proc: int, copies: int, lost: int) -> str:
+    """Return what was recorded instead of kernels; of ``lost`` events it is not known what they were."""
+    if lost:
+        return f"events skipped as unreadable: {lost:,}; kernels may be among them"
+    had = (
+        (copies, "copies"),
+        (_count(scratch, "call", proc), "API calls"),
+        (_count(scratch, "marker", proc), "ranges and marks"),
+    )
+    what = ", ".join(f"{count:,} {noun}" for count, noun in had if count)
+    place = recording.places.get(proc)
+    whose = f" in process {place.pid}" if place and place.pid is not None else ""
+    return f"no kernel dispatches{whose}, {f'only {what}' if what else 'nothing else either'}; {RECORD_AGAIN}"

@@ -1,0 +1,66 @@
+"""Which process a row of a set of CSV files is of: one file may hold those of several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracedb_rocprof.csv.chunks import Block
+from tracedb_rocprof.csv.row_groups import Numbers
+from tracedb_rocprof.metadata import Place
+from tracedb_rocprof.staging import Stage, numbers
+
+TABLES = ("kernel", "counter", "copy", "call", "marker")
+
+
+class Processes:
+    """Gives the processes of a set their numbers: by Guid, else by process id; rows without either have the first."""
+
+    def __init__(self, stage: Stage, places: dict[int, Place]) -> None:
+        """``places`` gets the process ids."""
+        self._stage = stage
+        self._places = places
+        self._numbers: dict[int, int] = {}
+        """Our number by process id; the first has that of rows without one."""
+        self._unowned: set[str] = set()
+        """Staging tables with such rows."""
+
+    def of(self, table: str, block: Block) -> Numbers:
+        """Return the number of the process of each row, which goes into a staging table."""
+        pids = numbers(block.columns["process_id"], block.rows) if "process_id" in block.columns else None
+        if "guid" in block.columns:
+            found = self._stage.processes.of(block.columns["guid"])
+            for proc in np.unique(found).tolist() if pids is not None else ():
+                self._places.setdefault(proc, Place(int(pids[found == proc][0])) if pids is not None else Place())
+            return found
+        if pids is None:
+            self._unowned.add(table)
+            return np.full(block.rows, self._stage.processes.number(""), np.int64)
+        different, firsts, places = np.unique(pids, return_index=True, return_inverse=True)
+        made = np.empty(len(different), np.int64)
+        for at in np.argsort(firsts):  # as they are met, however the file is cut into blocks
+            made[at] = self._number(int(different[at]))
+        return made[places]
+
+    def _number(self, pid: int) -> int:
+        first = self._stage.processes.number("")
+        if pid < 0:
+            return first
+        if pid not in self._numbers:
+            self._numbers[pid] = self._stage.processes.number(str(pid)) if self._numbers else first
+            self._places[self._numbers[pid]] = Place(pid)
+        return self._numbers[pid]
+
+    def part(self) -> None:
+        """Take the rows without process id from the first process where there are several: they may be of any."""
+        if len(self._numbers) < 2 or not self._unowned:
+            return
+        pid, proc = next(iter(self._numbers.items()))
+        new = self._stage.processes.number(str(pid))
+        self._stage.move([table for table in TABLES if table not in self._unowned], proc, new)
+        self._places[new] = self._places.pop(proc)
+        self._stage.account.warned(
+            "process_unknown",
+            sum(self._stage.count(table) for table in self._unowned),
+            f"rows without process id ({', '.join(sorted(self._unowned))}) beside {len(self._numbers)} processes; they "
+            "are a capture of their own",
+        )

@@ -1,0 +1,137 @@
+"""Records of a CSV file whose quoting cannot be trusted.
+
+rocprofv3 puts quotes round texts and leaves quotes inside them as they are. So a record is first read strictly; failing
+that, it is anchored on the columns around the one that may hold any text, which are as many in every record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tracedb_rocprof.csv.headers import ALLOCATION, Header
+
+SIMPLE = rb'(?:"[^"\r\n]*"|[^",\r\n]*)'
+QUOTED = rb'(?:"[^"]*+"|[^",\r\n]*)'
+NUMBER = rb'(?:"[-+.\dA-Fa-fx \t]*"|[-+.\dA-Fa-fx \t]*)'
+LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'  # FREE rows of memory_allocation_trace hold one as their agent
+END = rb"\r?(?:\n|\Z)"
+TIMES = frozenset(("start_timestamp", "end_timestamp"))
+LONGEST_LINES = 1_000
+"""A record of more lines than these is none."""
+
+
+@dataclass
+class Records:
+    """What was found in a block: a list of values for each used column, and the lines that are no record."""
+
+    columns: list[list[bytes]]
+    unreadable: list[bytes] = field(default_factory=list)
+
+
+class Reader:
+    """Reads the records of one file."""
+
+    def __init__(self, header: Header) -> None:
+        at = header.text_at
+        head = b"".join(b"(%s,)" % _pattern(header, name) for name in header.columns[:at])
+        tail = b"".join(b"(,%s)" % _pattern(header, name) for name in header.columns[at + 1 :]) + END
+        strict = [head.replace(SIMPLE, QUOTED), tail.replace(SIMPLE, QUOTED)]  # a quoted field may go over lines
+        self._strict = re.compile(strict[0] + rb'("(?:[^"]++|"")*+"|[^",\r\n]*)' + strict[1])
+        self._anchored = re.compile(head + b"(.*)" + tail, re.DOTALL)
+        self._lenient = _lenient(header)
+        wanted = header.used
+        self._places = [header.columns.index(name) for name in wanted]
+        self._text_at = at
+
+    def is_whole(self, line: bytes) -> bool:
+        """Whether a line, its end included, is a record by itself."""
+        return self._anchored.fullmatch(line) is not None or (
+            self._lenient is not None and self._lenient.fullmatch(line) is not None
+        )
+
+    def read(self, block: bytes) -> Records:
+        """Return the records of a block, which begins with one and ends with one."""
+        found = Records([[] for _ in self._places])
+        position = 0
+        while position < len(block):
+            if block[position : position + 2].startswith((b"\n", b"\r\n")):
+                position = block.index(b"\n", position) + 1
+                continue
+            match = self._strict.match(block, position)
+            if match is not None and match.end() > position:
+                self._take(match.groups(), found)
+                position = match.end()
+                continue
+            position = self._anchor(block, position, found)
+        return found
+
+    def _anchor(self, block: bytes, position: int, found: Records) -> int:
+        """Read the record at a position, which may go over several lines; returns where the next one begins."""
+        end = position
+        match = self._lenient.match(block, position) if self._lenient else None
+        if match is not None:
+            self._take(match.groups(), found)
+            return match.end()
+        for number, line in enumerate(_lines(block, position)):
+            if number and (number > LONGEST_LINES or self.is_whole(line)):
+                break
+            end += len(line)
+            match = self._anchored.fullmatch(block, position, end)
+            if match is not None and _is_one_text(match.group(self._text_at + 1)):
+                self._take(match.groups(), found)
+                return end
+        first = position + len(next(_lines(block, position)))
+        found.unreadable.append(block[position:first])
+        return first
+
+    def _take(self, groups: Sequence[bytes], found: Records) -> None:
+        for values, place in zip(found.columns, self._places, strict=True):
+            value = groups[place]
+            if place < self._text_at:
+                value = value[:-1]
+            elif place > self._text_at:
+                value = value[1:]
+            values.append(value)
+
+
+def _is_one_text(value: bytes) -> bool:
+    """Whether the place of the text holds one field: of several, a quote stands at one end only.
+
+    A text that goes over lines and holds quotes is taken for several records that have too many fields or too few.
+    """
+    is_quoted = value.startswith(b'"') == value.endswith(b'"')
+    return len(value) < 2 or (is_quoted and not (b"\n" in value and b'"' in value[1:-1]))
+
+
+def _lenient(header: Header) -> re.Pattern[bytes] | None:
+    """Return what a line with the right number of fields looks like if but its times must be numbers."""
+    if not TIMES.issubset(header.columns):
+        return None
+    at = header.text_at
+    fields = [_pattern(header, name) if name in TIMES else SIMPLE for name in header.columns]
+    head = b"".join(b"(%s,)" % field for field in fields[:at])
+    tail = b"".join(b"(,%s)" % field for field in fields[at + 1 :]) + END
+    return re.compile(head + rb'("(?:[^"\r\n]++|"")*+"|[^",\r\n]*)' + tail)
+
+
+def _pattern(header: Header, column: str) -> bytes:
+    """Return what a column may hold that is not the free text."""
+    if header.domain == ALLOCATION:
+        return LONE_QUOTE
+    return NUMBER if column in header.used and not header.is_text(column) else SIMPLE
+
+
+def _lines(block: bytes, position: int) -> Iterator[bytes]:
+    while position < len(block):
+        end = block.find(b"\n", position) + 1 or len(block)
+        yield block[position:end]
+        position = end
+
+
+def unquoted(value: bytes) -> bytes:
+    """Return a value without the quotes around it; quotes inside stay as they are."""
+    if len(value) > 1 and value.startswith(b'"') and value.endswith(b'"'):
+        return value[1:-1]
+    return value

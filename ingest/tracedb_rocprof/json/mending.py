@@ -1,0 +1,75 @@
+"""JSON values of other kinds than expected: a record is read without the fields that cannot be read."""
+
+from __future__ import annotations
+
+from math import nan
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from tracedb_rocprof.csv.row_groups import BAD
+
+EMPTY: dict[type, Any] = {int: BAD, float: nan, str: ""}
+"""What stands for a scalar that cannot be read."""
+
+
+class Mender:
+    """Makes records of decoded JSON, field by field. What is missing or null has its default."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        """Fields left out, but for numbers: these are ``BAD`` or NaN."""
+
+    def record(self, found: dict[str, Any], kind: Any) -> Any:
+        """Return the record of a kind that an object is."""
+        hints = get_type_hints(kind)
+        return kind(
+            **{
+                name: self._value(found[name], hint, name)
+                for name, hint in hints.items()
+                if found.get(name) is not None
+            }
+        )
+
+    def _value(self, found: Any, hint: Any, name: str) -> Any:
+        if isinstance(hint, UnionType):
+            (hint,) = (one for one in get_args(hint) if one is not NoneType)
+        if hint is Any:
+            return found
+        if get_origin(hint) is dict:
+            if isinstance(found, dict):
+                return found
+            self.faults.append(name)
+            return {}
+        if get_origin(hint) is list:
+            (item,) = get_args(hint)
+            if isinstance(found, list):
+                return [self._value(one, item, name) for one in found]
+            self.faults.append(name)
+            return []
+        if issubclass(hint, msgspec.Struct):
+            if isinstance(found, dict):
+                return self.record(found, hint)
+            self.faults.append(name)
+            return hint()
+        return self._scalar(found, hint, name)
+
+    def _scalar(self, found: Any, hint: type, name: str) -> Any:
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        if hint is str and isinstance(found, str):
+            return found
+        if hint is float and is_number:
+            return _float(found)
+        if hint is int and is_number and found == found // 1:
+            return int(found)
+        if hint is str:
+            self.faults.append(name)
+        return EMPTY[hint]
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return nan

@@ -1,0 +1,169 @@
+"""The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over.
+
+A number that a record lacks is ``NONE``.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+import msgspec
+
+from tracedb_rocprof.csv.row_groups import NONE
+
+
+class Handle(msgspec.Struct):
+    """A number in an object of its own."""
+
+    handle: int = NONE
+
+
+class Correlation(msgspec.Struct):
+    """The id that joins calls to what they caused."""
+
+    internal: int = NONE
+
+
+class Size(msgspec.Struct):
+    """A size along three axes."""
+
+    x: int = NONE
+    y: int = NONE
+    z: int = NONE
+
+
+class Info(msgspec.Struct):
+    """What was dispatched."""
+
+    agent_id: Handle = msgspec.field(default_factory=Handle)
+    queue_id: Handle = msgspec.field(default_factory=Handle)
+    kernel_id: int = NONE
+    dispatch_id: int = NONE
+    group_segment_size: int = NONE
+    workgroup_size: Size = msgspec.field(default_factory=Size)
+    grid_size: Size = msgspec.field(default_factory=Size)
+
+
+class Dispatch(msgspec.Struct):
+    """One kernel dispatch."""
+
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    dispatch_info: Info = msgspec.field(default_factory=Info)
+    stream_id: Handle | None = None
+    graph_exec_id: int | None = None
+    graph_node_id: int | None = None
+
+
+class Count(msgspec.Struct):
+    """A counter's value, of one part of the device."""
+
+    counter_id: Handle = msgspec.field(default_factory=Handle)
+    value: float = nan
+
+
+class Counted(msgspec.Struct):
+    """The counters of one dispatch."""
+
+    dispatch_data: Dispatch = msgspec.field(default_factory=Dispatch)
+    records: list[Count] = msgspec.field(default_factory=list)
+
+
+class Call(msgspec.Struct):
+    """One API call or roctx range."""
+
+    kind: int = NONE
+    operation: int = NONE
+    thread_id: int = NONE
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
+
+
+class Copy(msgspec.Struct):
+    """One memory copy."""
+
+    kind: int = NONE
+    operation: int = NONE
+    correlation_id: Correlation = msgspec.field(default_factory=Correlation)
+    start_timestamp: int = NONE
+    end_timestamp: int = NONE
+    src_agent_id: Handle = msgspec.field(default_factory=Handle)
+    dst_agent_id: Handle = msgspec.field(default_factory=Handle)
+    stream_id: Handle | None = None
+    bytes: int | None = None
+
+
+class Symbol(msgspec.Struct):
+    """A kernel's symbol."""
+
+    kernel_id: int = NONE
+    kernel_name: str = ""
+    formatted_kernel_name: str = ""
+    demangled_kernel_name: str = ""
+    group_segment_size: int = NONE
+    arch_vgpr_count: int = NONE
+
+
+class Counter(msgspec.Struct):
+    """A counter's definition."""
+
+    id: Handle = msgspec.field(default_factory=Handle)
+    name: str = ""
+
+
+class Bank(msgspec.Struct):
+    """A bank of memory."""
+
+    size_in_bytes: int = NONE
+
+
+class JsonAgent(msgspec.Struct):
+    """A CPU or GPU."""
+
+    id: Handle = msgspec.field(default_factory=Handle)
+    type: int = NONE
+    node_id: int = NONE
+    logical_node_id: int = NONE
+    logical_node_type_id: int | None = None
+    name: str = ""
+    product_name: str = ""
+    vendor_name: str = ""
+    cu_count: int = NONE
+    max_engine_clk_fcompute: int = NONE
+    mem_banks: list[Bank] = msgspec.field(default_factory=list)
+
+
+class Node(msgspec.Struct):
+    """The machine."""
+
+    hostname: str | None = None
+
+
+class Metadata(msgspec.Struct):
+    """Of the header only what is kept."""
+
+    pid: int | None = None
+    node: Node = msgspec.field(default_factory=Node)
+
+
+class Kind(msgspec.Struct):
+    """The name of a kind of record, and of its operations."""
+
+    kind: str = ""
+    operations: list[str] = msgspec.field(default_factory=list)
+
+
+class Message(msgspec.Struct):
+    """The text of a roctx range, by its correlation id."""
+
+    key: int = NONE
+    value: str = ""
+
+
+class Strings(msgspec.Struct):
+    """The texts of a process."""
+
+    buffer_records: list[Kind] = msgspec.field(default_factory=list)
+    marker_api: list[Message] = msgspec.field(default_factory=list)

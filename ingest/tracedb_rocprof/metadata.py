@@ -1,0 +1,65 @@
+"""What a recording says beside its events: agents, processes, the tool's own statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracedb.errors import ReadError
+from tracedb_rocprof.account import Account
+from tracedb_rocprof.agents import Agent
+from tracedb_rocprof.json.stream import CutShort, Damaged
+
+
+@dataclass
+class Place:
+    """A process on its machine and in its job."""
+
+    pid: int | None = None
+    host: str | None = None
+    rank: int | None = None
+    world_size: int | None = None
+
+    def __post_init__(self) -> None:
+        """Take no process id that is none."""
+        if self.pid is not None and not 0 <= self.pid < 1 << 63:
+            self.pid = None
+
+
+@dataclass
+class Recording:
+    """What was read from the files of a capture, besides what was staged."""
+
+    source: str = "rocprofv3"
+    vendor: str | None = "AMD"
+    """Vendor of GPUs where their own is not recorded: ROCm's tools see those of AMD only."""
+    tool_version: str | None = None
+    agents: dict[str, list[Agent]] = field(default_factory=dict)
+    """Agents by what tells processes apart; those under the empty text are of all."""
+    places: dict[int, Place] = field(default_factory=dict)
+    """Process by its number."""
+    stats: list[tuple[str, dict[int, tuple[int, int]]]] = field(default_factory=list)
+    """File and what it says of each name (the number of its text): calls and sum of durations."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    is_cut: bool = False
+
+    def end_early(self, end: CutShort, account: Account, events_read: int) -> None:
+        """Keep that a document ended early. Raises ``ReadError`` where damage comes before the first event."""
+        said = str(end)
+        if isinstance(end, Damaged):
+            if not events_read:
+                raise ReadError(f"damaged, {said}; copy the file again, or record again") from end
+            said += "; nothing after it is read"
+        self.is_cut = True
+        account.warned(end.code, 1, said)
+
+    def agents_of(self, process: str) -> Sequence[Agent]:
+        """Return the agents that a process could see."""
+        return self.agents.get(process) or self.agents.get("", [])
+
+    @property
+    def metadata_text(self) -> str:
+        """The metadata as JSON text."""
+        return json.dumps({key: value for key, value in self.metadata.items() if value is not None})

@@ -1,0 +1,1 @@
+"""rocpd databases."""

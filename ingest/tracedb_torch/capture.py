@@ -1,0 +1,289 @@
+"""The rows of one trace: read, link, split by process, and give the account."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tracedb.errors import ReadError
+from tracedb.ingester import Capture, Options, Rows
+from tracedb_torch import trace_kinds
+from tracedb_torch.account import Account
+from tracedb_torch.decode.block_decoder import DEVICE_EVENTS
+from tracedb_torch.decode.event_types import CATEGORIES, GPU
+from tracedb_torch.header import Header, header_of
+from tracedb_torch.link import processes as parts
+from tracedb_torch.link import rows_arrays, vendors
+from tracedb_torch.link.columns import Held
+from tracedb_torch.link.link_sql import Linker
+from tracedb_torch.link.rows_arrays import HeldLinker
+from tracedb_torch.link.rules import Rules, Seen, rules_of
+from tracedb_torch.split.prefetch import Reading
+from tracedb_torch.split.stream import GZIP, ZSTD
+from tracedb_torch.staging import HELD, STARTED, Stage, drop_rows
+from tracedb_torch.trace_kinds import Claim
+from tracedb_torch.trace_reader import Reader
+
+HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
+PACKING = 12  # how much smaller traces get by compression, about
+SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
+OWN_CODES = {"profiler_spans", "overhead_events", "synchronization_events", "python_functions", "memory_events"}
+"""Codes of events that give no row, but that only torch.profiler writes."""
+ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
+
+
+def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
+    """Yield the rows of a trace; a merged trace of several processes gives a part for each."""
+    path = capture.files[0]
+    claim, what = trace_kinds.claim_of(path)
+    if claim is Claim.OTHER:
+        raise ReadError(what)
+    reading = options.begun if isinstance(options.begun, Reading) else Reading(path, options)
+    stream = reading.stream
+    with closing(reading), Stage(scratch) as stage:
+        reader = Reader(stage, options, _helpers(path, options))
+        reader.read(reading.source)
+        options.has_read()
+    account = reader.account
+    if stream.fault and stream.is_complete:
+        account.mended("stream_damaged", 1, stream.fault)
+    elif stream.fault:
+        account.is_cut = True
+        account.warned("stream_damaged", 1, stream.fault)
+    header = header_of(reader.trace, account)
+    _check(account)
+    if not (header.is_torch or any(met.rows for met in stage.met.values()) or OWN_CODES & account.issues.keys()):
+        raise ReadError(trace_kinds.other(_categories(account)))
+    dropped = _drop_zero_times(scratch, account, stage)
+    vendor = header.vendor or vendors.of_rows(stage, scratch)
+    pids = _processes(scratch, stage, dropped)
+    _check_single(scratch, stage, header, account, len(pids))
+    linker = _linked(stage, rules_of(header, reader.has_fractions), account, dropped or len(pids) > 1)
+    if linker is None:
+        stage.show()
+        linker = Linker(scratch, rules_of(header, reader.has_fractions), account, stage.has_messages)
+    if len(pids) > 1:
+        parts.split(scratch, pids, account)
+    rows = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
+    for part, pid in enumerate(pids or [None]):
+        if len(pids) > 1 and pid is not None:
+            parts.use(scratch, pid, part == 0)
+        elif isinstance(linker, Linker):
+            parts.use_all(scratch)
+        yield from linker.rows(part)
+        seen = linker.seen()
+        yield Rows("device", _devices(seen, header, account, vendor), part)
+        is_last = part == max(len(pids), 1) - 1
+        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows, seen)
+
+
+def _categories(account: Account) -> set[str]:
+    return {code.partition(":")[2] for code in account.issues if ":" in code}
+
+
+def _processes(scratch: duckdb.DuckDBPyConnection, stage: Stage, dropped: bool) -> list[int]:
+    callers = stage.met["launch"].processes
+    if len(callers) == 1 and not dropped:
+        return list(callers)
+    stage.show()
+    return parts.processes(scratch)
+
+
+def _linked(stage: Stage, rules: Rules, account: Account, is_chosen: bool) -> HeldLinker | Linker | None:
+    """Link what is held in memory; None for all else. ``is_chosen``: whether rows were dropped or told apart by SQL."""
+    if stage.held is None or is_chosen or not stage.met["gpu"].rows:
+        return None
+    return rows_arrays.linker(Held(stage.held), rules, account)
+
+
+def _helpers(path: Path, options: Options) -> int:
+    if options.cores < 2:
+        return 0
+    with path.open("rb") as file:
+        magic = file.read(4)
+    packed = magic.startswith(GZIP) or magic == ZSTD
+    return int(path.stat().st_size * (PACKING if packed else 1) >= HELPER_FROM)
+
+
+def _check(account: Account) -> None:
+    cut = account.issues.get("event_cut")
+    if account.is_cut and account.events_read == (cut.count if cut else 0):
+        raise ReadError("the file ends before its first whole event; record or copy it again")
+
+
+def _check_single(
+    scratch: duckdb.DuckDBPyConnection, stage: Stage, header: Header, account: Account, processes: int
+) -> None:
+    """Raise ``ReadError`` where a damaged file holds two traces: of two processes, or with the same ids twice."""
+    damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
+    if not damage:
+        return
+    stage.show()
+    ((ids, different),) = scratch.execute(
+        "SELECT count(external_id), count(DISTINCT external_id) FROM staged_op"
+    ).fetchall()
+    if "event_unreadable" in account.issues and ids - different > SAME_IDS * ids:
+        what = f"the ids of {ids - different} operators stand twice in it"
+    elif processes > 1 and ("event_unreadable" in account.issues or header.rank is not None):
+        what = f"{processes} processes stand in it"
+    else:
+        return
+    raise ReadError(
+        f"the file is damaged ({damage[0].detail}) and {what}: several processes wrote into it at once; let each rank "
+        "export to its own path"
+    )
+
+
+def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage: Stage) -> bool:
+    """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock.
+
+    Returns whether there were any.
+    """
+    dropped = False
+    for table in HELD:
+        met = stage.met[table]
+        if met.zeros and met.are_late:
+            stage.show()
+            drop_rows(scratch, table, "start_ns = 0")
+            account.lost("timestamp_zero", met.zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
+            dropped = True
+    return dropped
+
+
+def _devices(seen: Seen, header: Header, account: Account, vendor: str | None) -> pa.Table:
+    used = [device for device in seen.devices if device < 1 << 31]
+    listed = {item["id"]: item for item in header.devices if item["id"] is not None}
+    if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
+        # ROCm rows carry the number of the physical device, the list that of the visible one.
+        (listed_id,) = listed
+        listed = {used[0]: listed.pop(listed_id)}
+        account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
+    rows = [_device(number, listed.get(number, {}), vendor, number in used) for number in sorted({*used, *listed})]
+    names = ("device_id", "vendor", "name", "sm_count", "memory_bytes", "arch", "is_used")
+    types = (pa.int32(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.bool_())
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kind) for name, kind in zip(names, types, strict=True)}
+    )
+
+
+def _device(number: int, properties: dict[str, Any], vendor: str | None, is_used: bool) -> dict[str, Any]:
+    vendor = vendors.of_name(properties.get("name")) or vendor
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    arch = None
+    if major is not None and minor is not None:
+        arch = {"AMD": f"gfx{major}{minor}x", "NVIDIA": f"sm_{major}{minor}"}.get(vendor or "")
+    return {
+        "device_id": number,
+        "vendor": vendor,
+        "name": properties.get("name") or None,
+        "sm_count": properties.get("numSms"),
+        "memory_bytes": properties.get("totalGlobalMem"),
+        "arch": arch,
+        "is_used": is_used,
+    }
+
+
+def _closing(
+    scratch: duckdb.DuckDBPyConnection,
+    capture: Capture,
+    header: Header,
+    account: Account,
+    pid: int | None,
+    part: int,
+    processes: int,
+    is_last: bool,
+    rows: int | None,
+    seen: Seen,
+) -> Iterator[Rows]:
+    """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last.
+
+    ``rows``: how many it gave; None where that must be counted.
+    """
+    if rows is None:
+        counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in STARTED)
+        ((rows,),) = scratch.execute(f"SELECT {counts}").fetchall()
+    for other in capture.duplicates:
+        account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
+    if not seen.rows:
+        account.noted("no_gpu_activity", 1, _why_no_gpu(scratch, account))
+    skipped = account.skipped if is_last else 0
+    status = "truncated" if account.is_cut else "repaired" if account.is_repaired else "complete"
+    if status == "complete" and not seen.rows:
+        status = "no_gpu_activity"
+    rank = header.rank
+    if processes > 1:
+        name = scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchall()
+        rank = _rank_in(name[0][0] if name else None)
+    if is_last:
+        yield Rows("ingest_issue", _issues(account), part)
+    yield Rows(
+        "capture",
+        pa.table(
+            {
+                "host": pa.array([header.host], pa.string()),
+                "pid": pa.array([pid if pid is not None and pid >= 0 else None], pa.int64()),
+                "rank": pa.array([rank], pa.int32()),
+                "world_size": pa.array([header.world_size], pa.int32()),
+                "tool_version": pa.array([header.tool_version], pa.string()),
+                "clock_zero_unix_ns": pa.array([_clock_zero(header, seen.first_ns, scratch)], pa.int64()),
+                "status": pa.array([status], pa.string()),
+                "events_read": pa.array([account.events_read if processes <= 1 else rows + skipped], pa.int64()),
+                "events_skipped": pa.array([skipped], pa.int64()),
+                "rows_written": pa.array([rows], pa.int64()),
+                "metadata": pa.array([header.metadata], pa.string()),
+            }
+        ),
+        part,
+    )
+
+
+def _issues(account: Account) -> pa.Table:
+    issues = list(account.issues.items())
+    return pa.table(
+        {
+            "code": pa.array([code for code, _ in issues], pa.string()),
+            "severity": pa.array([issue.severity for _, issue in issues], pa.string()),
+            "count": pa.array([issue.count for _, issue in issues], pa.int64()),
+            "skipped": pa.array([issue.skipped for _, issue in issues], pa.int64()),
+            "detail": pa.array([issue.text for _, issue in issues], pa.string()),
+        }
+    )
+
+
+def _rank_in(name: str | None) -> int | None:
+    found = re.search(r"(?i)rank[\s_\-\[=:]*(\d{1,6})", name or "")
+    return int(found[1]) if found else None
+
+
+def _clock_zero(header: Header, first_ns: int | None, scratch: duckdb.DuckDBPyConnection) -> int | None:
+    """Unix time of the trace's zero: its base; 0 for eras whose ts is absolute; unknown for a bare small clock."""
+    if header.base_ns is not None:
+        return header.base_ns
+    if first_ns is None:
+        ((first_ns,),) = scratch.execute("SELECT min(start_ns) FROM part_op").fetchall()
+    return 0 if first_ns is not None and first_ns > ABSOLUTE_FROM_NS else None
+
+
+def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, account: Account) -> str:
+    unread = {code: issue.count for code, issue in account.issues.items() if code.startswith(DEVICE_EVENTS)}
+    if unread:
+        named = ", ".join(f"{count} of category {code.removeprefix(DEVICE_EVENTS)}" for code, count in unread.items())
+        return f"device events are there, but of categories that tracedb does not read: {named}"
+    if lost := account.lost_among({name for name, kind in CATEGORIES.items() if kind == GPU}):
+        return f"events skipped as unreadable: {lost:,}; kernels may be among them"
+    ((graphs,),) = scratch.execute(
+        """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
+        WHERE regexp_matches(t.value, '(?i)graphlaunch')"""
+    ).fetchall()
+    if graphs:
+        return f"{graphs} graph launches but no kernels; record again with graph nodes traced"
+    ((calls,),) = scratch.execute("SELECT count(*) FROM part_launch").fetchall()
+    if calls:
+        return "runtime calls but no kernels, copies or memsets were recorded"
+    return "CPU activity only; record with ProfilerActivity.CUDA"

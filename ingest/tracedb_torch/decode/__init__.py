@@ -1,0 +1,1 @@
+"""Blocks decoded in Python: what the library leaves."""

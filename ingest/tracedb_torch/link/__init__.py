@@ -1,0 +1,1 @@
+"""GPU events linked with calls and operators."""

@@ -1,0 +1,1 @@
+"""Damaged traces: what can be read of them."""

@@ -1,0 +1,327 @@
+"""Reading a block that does not parse as a whole: event by event, mending what can be mended."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from tracedb.errors import ReadError
+from tracedb_torch.account import Account
+from tracedb_torch.decode.event_types import NOT_SOUND, Decoders
+from tracedb_torch.int_columns import UNUSABLE
+from tracedb_torch.recover.repair import clean, mend
+from tracedb_torch.split.blocks import BOUNDARY, Trace
+
+HEADER_KEY = re.compile(rb'(?<!\\)"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
+ARRAY_END = re.compile(rb'\}\s*\]\s*(?:,\s*"[\w .]+"\s*:|\}?\s*$)')
+BETWEEN = re.compile(rb"[\s,]*")
+EVENT_START = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"\s*:')
+MANY_STARTS = 20  # places at which an event is looked for inside a lost piece
+MANY_BAD = 50  # unreadable events, and …
+BAD_SHARE = 0.25  # … share of all events, from which on the file is not one trace
+CARRY_LIMIT = 16 << 20  # bytes that an event may take over block ends before it counts as malformed
+INT_LIMIT = 1 << 64
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+NO_VALUE = (ValueError, RecursionError, ArithmeticError)  # what json.loads raises, also for a number it cannot hold
+
+_raw = json.JSONDecoder(strict=False)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+class Salvage:
+    """Reads single events out of damaged blocks of one file."""
+
+    def __init__(self, trace: Trace, account: Account, decoders: Callable[[], Decoders]) -> None:
+        self._trace = trace
+        self._account = account
+        self._decoders = decoders
+        self._bad = 0
+        self._seen = 0
+
+    def block(self, text: bytes, offset: int, last: bool) -> tuple[list[Any], int]:
+        """Return the events of a block, and where an event begins that goes on in the next block.
+
+        None stands for an event that is lost, so that the numbering holds. Sets ``trace.ended`` where the array ends
+        within. Raises ``ReadError`` for bytes of two traces in one file.
+        """
+        events: list[Any] = []
+        place = 0
+        latin = text.decode("latin-1")  # one character a byte: places in one are places in the other
+        while (place := _skip(text, place)) < len(text):
+            if text[place : place + 1] == b"]":
+                self._trace.ended = True
+                self._trace.add_tail(text[place + 1 :] + (b"" if last else b","))
+                break
+            self._seen = self._account.events_read + len(events)
+            boundary = BOUNDARY.search(text, place)
+            end = boundary.start() + 1 if boundary else len(text)
+            event = self._sound(text[place:end], offset + place)
+            if event is None:
+                try:
+                    _, end = _raw.raw_decode(latin, place)
+                except (ValueError, RecursionError) as error:
+                    is_followed = boundary is not None and _is_event(latin, boundary.end())
+                    if not last and len(text) - place < CARRY_LIMIT and _goes_on(error, is_followed):
+                        return events, place
+                    if _is_cut(error) and not is_followed:
+                        self._check_header(text, place, end, offset)
+                        if last and not ARRAY_END.search(text, place):
+                            self._cut(offset + place)
+                            events.append(None)
+                            break
+                    event, end = self._malformed(text, latin, place, end, offset)
+                else:
+                    where = offset + place
+                    event = self._sound(text[place:end], where) or self._odd(text[place:end], where)
+            events.append(event)
+            place = end
+        return events, len(text)
+
+    def _sound(self, text: bytes, offset: int) -> Any:
+        try:
+            event = self._decoders().event(text)
+        except NOT_SOUND:
+            return None
+        if event.ph is None:
+            self._check_header(text, 0, len(text), offset)
+        return event
+
+    def _odd(self, text: bytes, offset: int) -> Any:
+        """Well-formed JSON with values of another type than expected, or with characters that are not allowed."""
+        self._check_header(text, 0, len(text), offset)
+        source = text.decode("utf-8", errors="replace")
+        try:
+            value = json.loads(source, strict=False, parse_float=Decimal)
+        except NO_VALUE:  # a number of thousands of digits
+            value = None
+        if _is_foreign(text, source):
+            return self._coerced(value, offset, "event_repaired", "characters that are not allowed were replaced")
+        if isinstance(value, dict) and (event := self._with_times(value, offset)) is not None:
+            return event
+        return self._coerced(value, offset, "event_coerced", "values of an unexpected type were converted")
+
+    def _with_times(self, value: dict[str, Any], offset: int) -> Any:
+        """Read an event in which nothing but a time is odd: whether times are decoded as decimals is no matter then."""
+        return self._encoded({**value, **{key: _time(value[key]) for key in ("ts", "dur") if key in value}}, offset)
+
+    def _encoded(self, fields: dict[str, Any], offset: int) -> Any:
+        try:
+            return self._sound(_encoder.encode(fields), offset)
+        except (
+            OverflowError,
+            RecursionError,
+            ValueError,
+        ):  # an integer of more than 64 bits, halves of surrogate pairs
+            return None
+
+    def _cut(self, offset: int) -> None:
+        self._account.is_cut = True
+        self._account.lost("event_cut", 1, f"the file ends inside an event at byte {offset}")
+
+    def _malformed(self, text: bytes, latin: str, place: int, end: int, offset: int) -> tuple[Any, int]:
+        if found := ARRAY_END.search(text, place, end):
+            end = found.start() + 1
+        self._check_header(text, place, end, offset)
+        value = mend(text[place:end])
+        if value is None:
+            self._lose(offset + place)
+            return None, _next_start(text, latin, place, end)
+        return self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended"), end
+
+    def _check_header(self, text: bytes, place: int, end: int, offset: int) -> None:
+        """Raise ``ReadError`` where a trace header stands among the events; ``text`` begins at ``offset``."""
+        if key := HEADER_KEY.search(text, place, end):
+            raise ReadError(
+                f"a second trace header ({key[1].decode()}) stands among the events at byte {offset + key.start()}: "
+                "several processes wrote into this file at once; let each rank export to its own path"
+            )
+
+    def _coerced(self, value: Any, offset: int, code: str, what: str) -> Any:
+        try:
+            fields, lost = _coerce(value) if isinstance(value, dict) else (None, [])
+        except RecursionError:
+            fields, lost = None, []
+        event = self._encoded(fields, offset) if fields is not None else None
+        if event is None:
+            self._lose(offset)
+            return None
+        self._account.mended(code, 1, f"{what}, first at byte {offset}")
+        for name in lost:
+            self._account.unreadable(name)
+        return event
+
+    def _lose(self, offset: int) -> None:
+        self._bad += 1
+        self._account.lost("event_unreadable", 1, f"not readable as an event, first at byte {offset}")
+        if self._bad >= MANY_BAD and self._bad > BAD_SHARE * self._seen:
+            raise ReadError(
+                f"{self._bad} of the first {self._seen} events are unreadable (the last at byte {offset}): the file is "
+                "damaged, or several processes wrote into it at once; export it again"
+            )
+
+
+def _skip(text: bytes, place: int) -> int:
+    found = BETWEEN.match(text, place)
+    return found.end() if found else place
+
+
+def _is_cut(error: Exception) -> bool:
+    """Whether the text was well-formed up to its end, as far as one can tell."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False  # a number of thousands of digits, thousands of brackets
+    return _is_in_text(error) or error.pos >= len(error.doc.rstrip()) - len("\\u0000")
+
+
+def _goes_on(error: Exception, is_followed: bool) -> bool:
+    """Whether an event may end in the next block. What looks like events after it may be objects among its arguments.
+
+    Where a quote is missing, these are in a text that has no end.
+    """
+    return _is_cut(error) and not (is_followed and isinstance(error, json.JSONDecodeError) and _is_in_text(error))
+
+
+def _is_in_text(error: json.JSONDecodeError) -> bool:
+    return error.msg.startswith("Unterminated string")
+
+
+def _is_event(latin: str, place: int) -> bool:
+    """Whether a whole event stands after the blanks at ``place``."""
+    try:
+        value, _ = _raw.raw_decode(latin, latin.index("{", place))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and "ph" in value and "name" in value
+
+
+def _next_start(text: bytes, latin: str, place: int, end: int) -> int:
+    """Where to read on after a lost piece: at a whole event that begins inside it, else behind it."""
+    for start in islice(EVENT_START.finditer(text, place + 1, end), MANY_STARTS):
+        if _is_event(latin, start.start()):
+            return start.start()
+    return end
+
+
+def _is_foreign(text: bytes, source: str) -> bool:
+    """Whether the text holds raw control characters, bytes that are not UTF-8, or halves of surrogate pairs."""
+    try:
+        json.loads(source)
+    except (ValueError, RecursionError):
+        return True
+    return source.encode() != text or SURROGATE.search(text) is not None
+
+
+TEXT_FIELDS = frozenset(
+    (
+        *("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
+        *("In msg nelems", "Out msg nelems", "In split size"),
+        *("Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
+    )
+)
+SIZE_FIELDS = frozenset(("grid", "block"))
+PLACES = frozenset(("device", "stream"))
+INT_FIELDS = frozenset(
+    (
+        *("External id", "external id", "device", "context", "stream", "correlation", "registers per thread"),
+        *("shared memory", "bytes", "graph id", "graph node id", "Sequence number", "Fwd thread id"),
+        *("Total Reserved", "Total Allocated", "Bytes", "Device Id", "Device Type", "Addr"),
+    )
+)
+
+
+def _coerce(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the event with each known field in its expected type, and the names of fields that could not be had."""
+    lost: list[str] = []
+    event: dict[str, Any] = {}
+    for key in ("ph", "cat", "name"):
+        if value.get(key) is not None:
+            event[key] = clean(value[key] if isinstance(value[key], str) else json.dumps(value[key], default=float))
+    for key in ("pid", "tid"):
+        number = _integer(value.get(key))
+        if number is not None and not isinstance(value[key], str):
+            event[key] = number
+        elif isinstance(value.get(key), str):
+            event[key] = clean(value[key])
+        elif value.get(key) is not None:
+            lost.append(key)
+    for key in ("ts", "dur"):
+        if value.get(key) is not None:
+            event[key] = _time(value[key])
+    args = value.get("args")
+    if isinstance(args, dict):
+        event["args"] = _coerce_args(args, lost)
+    return event, lost
+
+
+def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in args.items():
+        if value is None:
+            continue
+        found: Any
+        if key in INT_FIELDS:
+            found = _integer(value)
+        elif key in SIZE_FIELDS:
+            found = _size(value)
+        elif key == "est. achieved occupancy %":
+            found = _finite(value)
+        elif key in TEXT_FIELDS:
+            found = value
+        else:
+            continue
+        if found is not None:
+            out[key] = found
+        elif key in PLACES:
+            out[key] = UNUSABLE  # is counted where columns are made
+        else:
+            lost.append(key)
+    return out
+
+
+def _integer(value: Any) -> int | None:
+    number: int | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value.strip()):
+        number = int(value)
+    elif isinstance(value, float | Decimal) and math.isfinite(value) and -INT_LIMIT < value < INT_LIMIT:
+        number = int(value) if value == int(value) else None
+    return number if number is not None and -INT_LIMIT < number < INT_LIMIT else None
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _size(value: Any) -> list[int] | str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and 1 <= len(value) <= 3:
+        sizes = [_integer(item) for item in value] + [1, 1]
+        if all(size is not None for size in sizes):
+            return [size for size in sizes[:3] if size is not None]
+    return None
+
+
+def _time(value: Any) -> str | None:
+    """Return a time as decimal text, exact whatever its size; NaN for what is none, None for null."""
+    if value is None:
+        return None
+    try:
+        number = Decimal("NaN" if isinstance(value, bool) else str(value).strip())
+    except (ArithmeticError, RecursionError, ValueError):
+        return "NaN"
+    return str(number) if number.is_finite() else "NaN"

@@ -1,0 +1,1 @@
+"""Blocks scanned by the compiled library."""

@@ -1,0 +1,1 @@
+"""A trace cut into blocks of events."""

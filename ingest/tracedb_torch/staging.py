@@ -1,0 +1,191 @@
+"""Staging tables for queries of the scratch connection: narrow rows as the file has them, before anything is linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import duckdb
+import pyarrow as pa
+
+from tracedb_torch.int_columns import joined, narrowed
+
+TABLES = {
+    "gpu": """event_id BIGINT, pid BIGINT, tid BIGINT, kind VARCHAR, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, device_id BIGINT, context_id BIGINT, stream_id BIGINT, correlation_id BIGINT,
+        registers BIGINT, shared_bytes BIGINT, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT, block_x BIGINT,
+        block_y BIGINT, block_z BIGINT, occupancy DOUBLE, bytes BIGINT, graph_id BIGINT, graph_node_id BIGINT""",
+    "launch": """launch_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, correlation_id BIGINT""",
+    "op": """op_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, sequence_number BIGINT, forward_thread_id BIGINT, input_dims BIGINT, input_types BIGINT,
+        input_strides BIGINT, concrete_inputs BIGINT""",
+    "annotation": """annotation_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, style VARCHAR, start_ns BIGINT,
+        duration_ns BIGINT, device_id BIGINT, stream_id BIGINT""",
+    "message": """event_id BIGINT, collective VARCHAR, message_in BIGINT, message_out BIGINT, in_splits VARCHAR,
+        dtype VARCHAR,
+        group_name VARCHAR, group_size BIGINT, group_ranks VARCHAR, sequence BIGINT""",
+    "memory": """memory_event_id BIGINT, pid BIGINT, tid BIGINT, start_ns BIGINT, device_type BIGINT,
+        device_id BIGINT, address BIGINT, bytes BIGINT, allocated BIGINT, reserved BIGINT""",
+    "text": "id BIGINT, value VARCHAR",
+    "process": "pid BIGINT, name VARCHAR",
+}
+FLUSH_ROWS = 60_000
+HELD = ("gpu", "launch", "op", "annotation")
+"""Tables that are queried in Arrow's memory while all rows take no more than ``HELD_BYTES``."""
+NARROWED = (*HELD, "text", "message")
+STARTED = (*HELD, "memory")
+"""Tables whose rows have a start and a process."""
+HELD_BYTES = 64 << 20  # of some 550 MB of JSON
+
+
+DAY_NS = 86_400_000_000_000
+
+
+@dataclass
+class Met:
+    """What the rows of a staging table had: it saves asking for it, which costs a small trace as much as linking."""
+
+    rows: int = 0
+    zeros: int = 0
+    """Rows that start at 0."""
+    early: int = 0
+    """Rows that start within a day of it."""
+    processes: set[int] = field(default_factory=set)
+    """Their number, where it is one; of several, at least two."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch with start and process."""
+        self.rows += batch.num_rows
+        starts = batch.column("start_ns").to_numpy()
+        if starts.min() <= DAY_NS:
+            self.zeros += int((starts == 0).sum())
+            self.early += int((starts <= DAY_NS).sum())
+        if len(self.processes) < 2:
+            found = batch.column("pid").to_numpy(zero_copy_only=False)
+            self.processes |= {int(found.min()), int(found.max())}
+
+    @property
+    def are_late(self) -> bool:
+        """Whether most rows start later than a day after 0: the median, the lower one of two."""
+        return self.early < (self.rows + 1) // 2
+
+
+class Stage:
+    """Collects Arrow batches per staging table.
+
+    A file of common size stays in memory as it is, and need not be seen by the engine at all. From a larger one
+    everything is inserted into temporary tables, a few batches at a time, by one other thread; DuckDB puts them on disk
+    where its memory ends.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
+        self.met = {name: Met() for name in STARTED}
+        self._rows = 0
+        self._bytes = 0
+        self._is_held = True
+        self._is_shown = False
+        self._has_messages = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracedb-stage")
+        self._pending: Future[None] | None = None
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and self._pending is not None and not self._pending.done():
+            self._connection.interrupt()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Take a batch whose columns stand in the order of the table."""
+        if not batch.num_rows:
+            return
+        if table in STARTED:
+            self.met[table].add(batch)
+        if table in NARROWED and self._is_held:
+            batch = narrowed(batch)
+        self._has_messages = self._has_messages or table == "message"
+        self._waiting[table].append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._is_held and self._bytes > HELD_BYTES:
+            self._is_held = False
+            self._create(TABLES)
+        if not self._is_held and self._rows >= FLUSH_ROWS:
+            self._flush(TABLES)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether any event told of a collective."""
+        return self._has_messages
+
+    def finish(self) -> None:
+        """Take no more."""
+        if not self._is_held:
+            self._flush(TABLES)
+            self._settle()
+
+    @property
+    def held(self) -> dict[str, list[pa.RecordBatch]] | None:
+        """All batches by table, where they are in memory. Who takes some out of it gives their memory back."""
+        return self._waiting if self._is_held else None
+
+    def show(self) -> None:
+        """Make everything ready for queries, as ``staged_NAME``; after ``finish``."""
+        if not self._is_held or self._is_shown:
+            return
+        self._is_shown = True
+        self._create([name for name in TABLES if name not in HELD or not self._waiting[name]])
+        for name, batches in self._waiting.items():
+            if batches and name in HELD:
+                self._show(name, batches)
+            elif batches:
+                self._insert({name: batches})
+
+    def _create(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._connection.execute(f"CREATE TEMP TABLE staged_{name} ({TABLES[name]})")
+
+    def _show(self, name: str, batches: list[pa.RecordBatch]) -> None:
+        """Let queries read batches where they lie."""
+        self._connection.register(f"held_{name}", joined(batches))
+        columns = [column.split() for column in TABLES[name].split(",")]
+        chosen = ", ".join(f"{column}::{kind} AS {column}" for column, kind in columns)
+        self._connection.execute(f"CREATE TEMP VIEW staged_{name} AS SELECT {chosen} FROM held_{name}")
+
+    def _flush(self, names: Iterable[str]) -> None:
+        """Hand what waits to the inserting thread; waits itself while that is still busy with the batches before."""
+        self._settle()
+        ready = {name: self._waiting[name] for name in names if self._waiting.get(name)}
+        self._waiting.update((name, []) for name in ready)
+        self._rows = 0
+        if ready:
+            self._pending = self._thread.submit(self._insert, ready)
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+
+    def _insert(self, ready: dict[str, list[pa.RecordBatch]]) -> None:
+        for name, batches in ready.items():
+            self._connection.register("incoming", joined(batches))
+            self._connection.execute(f"INSERT INTO staged_{name} FROM incoming")
+            self._connection.unregister("incoming")
+
+
+def drop_rows(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> None:
+    """Take the rows of ``condition`` out of a staging table."""
+    connection.execute(f"CREATE TEMP TABLE kept AS FROM staged_{table} WHERE NOT coalesce({condition}, false)")
+    ((views,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [f"staged_{table}"]
+    ).fetchall()
+    connection.execute(f"DROP {'VIEW' if views else 'TABLE'} temp.staged_{table}")
+    connection.execute(f"ALTER TABLE kept RENAME TO staged_{table}")

@@ -1,0 +1,1 @@
+"""What a database and this installation hold."""

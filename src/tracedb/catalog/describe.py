@@ -1,0 +1,133 @@
+"""What a file holds: its tables and views with their columns, as the comments in the file say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tracedb.errors import UsageError
+from tracedb.output import Answer, Column, about, from_rows
+from tracedb.storage import schema, views
+from tracedb.storage.connection import in_memory, open_read_only
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TEXT = "VARCHAR"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
+    """Open the file, or, where there is none, an empty database in memory with what is shipped; say which."""
+    if path.exists():
+        with open_read_only(path) as connection:
+            yield connection, True
+        return
+    with shipped() as connection:
+        yield connection, False
+
+
+@contextmanager
+def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an empty database in memory with the shipped tables and views."""
+    with in_memory() as connection:
+        schema.apply(connection, "")
+        views.install(connection)
+        yield connection
+
+
+def _table(names: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> Answer:
+    return from_rows([Column(name, TEXT, None, text) for name, text in names], rows)
+
+
+def list_views(connection: duckdb.DuckDBPyConnection) -> Answer:
+    """Return version, name, grain and meaning of each public view."""
+    rows = connection.execute(
+        """SELECT schema_name, view_name, coalesce(comment, '') FROM duckdb_views()
+           WHERE database_name = current_database() AND NOT internal AND starts_with(schema_name, 'v')
+             AND NOT starts_with(view_name, '_')
+           ORDER BY schema_name, view_name"""
+    ).fetchall()
+    names = [
+        ("version", "View version."),
+        ("name", "View."),
+        ("grain", "What one row is."),
+        ("meaning", "What it says."),
+    ]
+    return _table(names, [(version, name, grain(text), first_sentence(text)) for version, name, text in rows])
+
+
+def grain(comment: str) -> str | None:
+    """Return what the comment of a view says that one row is."""
+    said = re.search(r"Grain: (.*?)\.(?:\s|$)", comment)
+    return said[1] if said else None
+
+
+def first_sentence(comment: str) -> str:
+    """Return the first sentence of a comment."""
+    return re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
+
+
+def list_tables(connection: duckdb.DuckDBPyConnection) -> Answer:
+    """Return each table with its meaning."""
+    rows = schema.tables(connection)
+    return _table([("table", "Table."), ("meaning", "What one row is.")], rows)
+
+
+def list_columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: str) -> Answer:
+    """Return the columns of a table or view with type, unit and meaning."""
+    names = [("column", "Column."), ("type", "Type."), ("unit", "Unit."), ("meaning", "What it says.")]
+    described = [about(*column) for column in schema.columns(connection, schema_name, name)]
+    return _table(names, [(item.name, item.type, item.unit, item.description) for item in described])
+
+
+def check_table(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Raise ``UsageError`` unless there is a table of that name."""
+    known = [table for table, _ in schema.tables(connection)]
+    if name in known:
+        return
+    if any(view.name == name for view in views.shipped()):
+        raise UsageError(f"{name} is a view: tracedb views show {name}")
+    raise UsageError(f"there is no table {name!r}; there are: {', '.join(known)}")
+
+
+def find_view(name: str) -> views.View:
+    """Return the view that ``v1.name``, ``name`` or the name of its report means. Raises ``UsageError``."""
+    version, dot, bare = name.rpartition(".")
+    return views.find(bare.replace("-", "_"), version if dot else views.CURRENT)
+
+
+def comment(connection: duckdb.DuckDBPyConnection, view: views.View) -> str:
+    """Return the comment of a view in the file."""
+    rows = connection.execute(
+        """SELECT coalesce(comment, '') FROM duckdb_views()
+           WHERE database_name = current_database() AND schema_name = ? AND view_name = ?""",
+        [view.version, view.name],
+    ).fetchall()
+    return str(rows[0][0]) if rows else ""
+
+
+def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
+    """Compare each shipped view with the file: whether it is there, and the digest noted when it was made."""
+    noted = {(row[0], row[1]): row[2] for row in connection.execute("FROM meta.view_version").fetchall()}
+    there = connection.execute(
+        """SELECT schema_name, view_name FROM duckdb_views()
+           WHERE database_name = current_database() AND NOT internal"""
+    ).fetchall()
+    rows = []
+    for view in [view for version in views.VERSIONS for view in views.shipped(version)]:
+        key = (view.version, view.name)
+        made = "ok" if noted.get(key) == view.digest else "of another tracedb"
+        rows.append((*key, made if key in there else "missing", view.digest))
+    names = [
+        ("version", "View version."),
+        ("name", "View."),
+        ("state", "ok, missing, of another tracedb."),
+        ("sha256", "SHA-256 of the shipped file."),
+    ]
+    return _table(names, rows)

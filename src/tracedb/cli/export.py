@@ -1,0 +1,99 @@
+"""``tracedb export``: what the database knows, as files for other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import capture_option, database_option, note, output_option
+
+PER_CAPTURE = 5
+LIST_SUFFIX = "_kernel_list.txt"
+
+
+@click.group()
+def export() -> None:
+    """Write files for other tools."""
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return what stands between commas and in repeated options, each once."""
+    found = (item.strip() for value in values for item in value.split(","))
+    return tuple(dict.fromkeys(item for item in found if item))
+
+
+@export.command("rocprof-yaml")
+@database_option
+@click.option(
+    "--report", "report_name", default="gemm-variance", metavar="NAME", help="Take its kernels, in its order."
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=PER_CAPTURE,
+    metavar="N",
+    help=f"The first N kernels, of each capture where the report has captures. [default: {PER_CAPTURE}]",
+)
+@click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
+@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
+@capture_option
+@click.option("--families", is_flag=True, help="Match every template of a kernel, not only the one that ran.")
+@click.option(
+    "--counters",
+    multiple=True,
+    callback=_listed,
+    metavar="A,B",
+    help="Counters to read. [default: SQ_BUSY_CU_CYCLES,SQ_WAVES,SQ_WAVE_CYCLES,SQ_INSTS_MFMA]",
+)
+@click.option(
+    "--output-format",
+    "formats",
+    multiple=True,
+    callback=_listed,
+    metavar="A,B",
+    help="What rocprofv3 is to write. [default: csv,json]",
+)
+@output_option(f"Write there, not to stdout; the kernels' names go beside it, into FILE's stem with {LIST_SUFFIX}.")
+def rocprof_yaml(
+    db: Path,
+    report_name: str,
+    top: int,
+    ranks: tuple[int, ...],
+    sources: tuple[str, ...],
+    captures: tuple[str, ...],
+    families: bool,
+    counters: tuple[str, ...],
+    formats: tuple[str, ...],
+    out: Path | None,
+) -> None:
+    """Write an input file of rocprofv3 that counts the kernels of a report.
+
+    By default those GEMMs of each capture whose time varies most. Each kernel is matched by its whole name and no other
+    is, so that counting slows nothing else down. Run it with `rocprofv3 -i FILE -- PROGRAM`.
+    """
+    from tracedb.errors import NotCaptured
+    from tracedb.export import rocprofv3
+    from tracedb.output import refuse, write_text
+    from tracedb.report import query as engine
+    from tracedb.report import registry
+    from tracedb.report.filters import Filters
+    from tracedb.storage import connection as database
+
+    found = registry.find(report_name)
+    with database.open_read_only(db) as connection, engine.explained(connection, db):
+        query = engine.plan(connection, found, Filters(ranks=ranks, sources=sources, captures=captures), "v1")
+        names = engine.kernel_names(connection, query, top)
+    if not names:
+        raise NotCaptured(f"report {found.name} names no kernel here")
+    job = rocprofv3.job(names, counters or rocprofv3.GUIDE_COUNTERS, formats or ("csv", "json"), families)
+    text = rocprofv3.text(job, f"{len(names)} kernels of report {found.name}, the first {top}; by tracedb")
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    beside = out.with_name(out.stem + LIST_SUFFIX)
+    refuse(beside, db, [out])
+    for path, content in ((out, text), (beside, "".join(f"{name}\n" for name in names))):
+        write_text(content, path)
+    note(f"{len(names)} kernels: {out}, names in {beside}; run rocprofv3 -i {out} -- PROGRAM")

@@ -1,0 +1,303 @@
+"""``tracedb ingest``: load traces and give the account."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracedb.cli.options import database_option, detail, fault, note, output_options, verbosity, warn
+from tracedb.errors import TracedbError, UsageError
+from tracedb.storage.error_lines import is_interrupt
+
+if TYPE_CHECKING:
+    from tracedb.ingester import Begun
+    from tracedb.output.answer import Answer
+    from tracedb.pipeline.task import Found, Outcome, Request, Task
+
+SHOWN_UNRECOGNISED = 10
+EARLY_FROM = 4 << 20
+"""Bytes of a file from which beginning to read it early is worth a thread."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH…")
+@database_option
+@click.option("--label", "label", multiple=True, metavar="K=V", help="Label every capture of this call; repeatable.")
+@click.option("--labels-from", metavar="REGEX", help="Take labels from the path by named groups; 'rank' sets the rank.")
+@click.option("--strict", is_flag=True, help="Exit 1 also where an event was skipped or repaired.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
+@click.option(
+    "--memory-limit",
+    default=None,
+    metavar="SIZE",
+    help="Memory for the database engine of each job. [default: 150MB, nsys 400MB, rocprof 500MB]",
+)
+@click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
+@click.option(
+    "--nsys",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Program nsys, or its folder, for reports (.nsys-rep). [default: TRACEDB_NSYS, PATH, the usual folders]",
+)
+@click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
+@click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and load nothing.")
+@output_options
+def ingest(
+    paths: tuple[Path, ...],
+    db: Path,
+    label: tuple[str, ...],
+    labels_from: str | None,
+    strict: bool,
+    jobs: int | None,
+    memory_limit: str | None,
+    ingester: str | None,
+    nsys: Path | None,
+    python_stacks: bool,
+    memory_events: bool,
+    dry_run: bool,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Load traces into the database: files, or folders with everything below them.
+
+    Files are recognised by content; archives (zip, tar, tar.gz, tar.zst) are read in place. Each capture is one
+    transaction: a file that cannot be read is named and the others go on; the same bytes again change nothing. The
+    account on stdout says what every capture gave.
+    """
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # numpy's threads spin at its import, and nothing here needs them
+    from tracedb.cli.progress import bar
+    from tracedb.output import choose_format, refuse
+    from tracedb.pipeline import discovery, labels
+    from tracedb.pipeline import task as tasks
+
+    form = choose_format(format_name, out)
+    if memory_limit is not None and not re.fullmatch(r"[0-9.]+ *([KMGT]i?)?B", memory_limit, re.IGNORECASE):
+        raise UsageError(f"--memory-limit takes a size such as 500MB or 2GiB, not {memory_limit!r}")
+    if nsys is not None:
+        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
+    if labels_from is not None:
+        labels.compile_regex(labels_from)
+    cores = os.cpu_count() or 1
+    found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
+    workers = min(jobs or cores, max(len(found.tasks), 1))
+    request = tasks.Request(
+        paths=paths,
+        database=db,
+        labels=dict(labels.parse_label(text) for text in label),
+        labels_from=labels_from,
+        memory_limit=memory_limit,
+        ingester=ingester,
+        python_stacks=python_stacks,
+        memory_events=memory_events,
+        cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores,
+    )
+    read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
+    refuse(out, db, [*read, *found.archives])
+    _list_unrecognised(found)
+    if dry_run:
+        from tracedb.output import write
+
+        write(_plan(found, request), form, out)
+        if found.failed:
+            _tell_failures(found.failures())
+            raise TracedbError(f"{len(found.failed)} files could not be looked at; the others would be read")
+        return
+    if not found.tasks and not found.failed:
+        raise TracedbError(
+            f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
+        )
+    with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
+        outcomes, unfinished = _load(found, request, workers, progress) if found.tasks else ([], None)
+    outcomes += found.failures()
+    outcomes.sort(key=lambda outcome: str(outcome.path))
+    from tracedb.output import write
+
+    write(_account(outcomes, db), form, out)
+    _close(outcomes, db, strict, unfinished)
+
+
+def _load(
+    found: Found, request: Request, workers: int, progress: Callable[[int], None]
+) -> tuple[list[Outcome], TracedbError | None]:
+    """Load everything; returns what became of it, and why the work on all captures together failed, if it did."""
+    # The largest is loaded first.
+    begun = _begin(max(found.tasks, key=lambda task: task.size_bytes), request, progress) if workers == 1 else None
+    try:
+        from tracedb.pipeline import run as pipeline  # DuckDB and Arrow come with it; a trace is being read meanwhile
+        from tracedb.pipeline.worker_pool import load_all
+
+        known, free = pipeline.known_captures(request.database)
+        request = replace(request, first_capture_id=free)
+        outcomes: list[Outcome] = []
+        load_all(found.tasks, request, known, workers, progress, outcomes.append, begun)
+    finally:
+        if begun is not None:
+            begun.close()
+    try:
+        pipeline.finish(request, outcomes)
+    except TracedbError as error:
+        return outcomes, error  # what was loaded stays, and is told of first
+    return outcomes, None
+
+
+def _begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begun | None:
+    """Have a capture read already, where its ingester can do that and it is not small."""
+    from tracedb import ingester
+    from tracedb.pipeline import task as tasks
+
+    _, source = next(pair for pair in ingester.load(task.source))
+    if task.size_bytes < EARLY_FROM or not isinstance(source, ingester.Eager):
+        return None
+    try:
+        return source.begin(task.capture, tasks.options_of(request, progress))
+    except Exception as error:  # it is met again, and told of, where the capture is loaded
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
+        return None
+
+
+def _named(paths: tuple[Path, ...]) -> str:
+    return ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")
+
+
+def _list_unrecognised(found: Found) -> None:
+    shown = found.unrecognised if verbosity() > 0 else found.unrecognised[:SHOWN_UNRECOGNISED]
+    for path, reason in shown:
+        note(f"left aside: {path} ({reason})")
+    if len(shown) < len(found.unrecognised):
+        note(f"left aside: {len(found.unrecognised) - len(shown)} more files; -v names all")
+
+
+def _plan(found: Found, request: Request) -> Answer:
+    from tracedb.output.answer import Column, from_rows
+    from tracedb.pipeline import labels
+
+    columns = [
+        Column("path", "VARCHAR", description="First file of the capture."),
+        Column("source", "VARCHAR", description="Ingester that would read it."),
+        Column("rank", "INTEGER", description="Rank, as far as names tell it; what the trace itself says goes before."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
+        Column("bytes", "BIGINT", "bytes", "Size of its files."),
+    ]
+    rows = []
+    for task in found.tasks:
+        path = task.path
+        named, rank = labels.placed(path, request.labels_from, request.labels, task.capture.rank)
+        rows.append((labels.readable(path), task.source, rank, named, task.size_bytes))
+    answer = from_rows(columns, rows)
+    answer.report, answer.database = "ingest plan", str(request.database)
+    return answer
+
+
+def _account(outcomes: list[Outcome], db: Path) -> Answer:
+    from tracedb.output.answer import Column, from_rows
+    from tracedb.output.display import Show
+    from tracedb.pipeline import labels
+
+    columns = [
+        Column("capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded."),
+        Column("path", "VARCHAR", description="First file of the capture."),
+        Column("rank", "INTEGER", description="Rank."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
+        Column("status", "VARCHAR", description="Status of the capture, or failed, or known (loaded before)."),
+        Column("kernels", "BIGINT", "count", "Kernel rows."),
+        Column("events_read", "BIGINT", "count", "Events met: those that gave rows plus those skipped."),
+        Column("rows_written", "BIGINT", "count", "Rows that the events gave."),
+        Column("events_skipped", "BIGINT", "count", "Events that gave no row; table ingest_issue says why."),
+    ]
+    rows: list[tuple[object, ...]] = []
+    for outcome in outcomes:
+        path = labels.readable(outcome.path)
+        if outcome.error or outcome.is_known:
+            status = "failed" if outcome.error else "known"
+            rows.append((None, path, None, None, status, None, None, None, None))
+        for item in outcome.loaded:
+            row = (item.capture_id, path, item.rank, item.labels, item.status)
+            rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
+    answer = from_rows(columns, rows)
+    answer.report, answer.database = "ingest", str(db)
+    answer.shows = [
+        Show(("capture_id",), "capture", "raw"),
+        Show(("path",), "path", "name", floor=30),
+        Show(("rank",), "rank", "raw"),
+        Show(("status",), "status"),
+        Show(("kernels",), "kernels", "count"),
+        Show(("events_read",), "events", "count"),
+        Show(("rows_written",), "rows", "count"),
+        Show(("events_skipped",), "skipped", "count"),
+        Show(("labels",), "labels", "labels", drop=1),
+    ]
+    return answer
+
+
+def _tell_failures(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.error:
+            fault(f"{outcome.path}: {outcome.error}", 1)
+
+
+def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
+    """Say how captures that nothing tells apart get the numbers in their names for rank or label."""
+    from tracedb.pipeline import labels
+
+    alike: dict[object, list[Path]] = {}
+    for outcome in outcomes:
+        if len(outcome.loaded) == 1 and outcome.loaded[0].rank is None and not outcome.loaded[0].samples:
+            alike.setdefault(tuple(outcome.loaded[0].labels.items()), []).append(outcome.path)
+    for paths in alike.values():
+        for regex, found in labels.counting(paths):
+            note(
+                f"{len(found)} captures without a rank, whose names count: {labels.readable(found[0])} … "
+                f"{labels.readable(found[-1].name)}; to take the number, ingest them into a new database with "
+                f"--labels-from {shlex.quote(regex)}"
+            )
+
+
+def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
+    """Say in words what happened; raise where the exit code must not be 0."""
+    for outcome in outcomes:
+        _tell_failures([outcome])
+        for item in outcome.loaded:
+            for code, severity, count, text in item.issues:
+                if severity == "warning":
+                    warn(f"{outcome.path}: {code} ({count}): {text}")
+                else:
+                    detail(f"{outcome.path}: {code} ({count}): {text}")
+            if item.kernels == 0 and not item.samples:
+                reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
+                warn(f"{outcome.path}: no kernels were loaded ({reason})")
+    loaded = sum(len(outcome.loaded) for outcome in outcomes)
+    known = sum(outcome.is_known for outcome in outcomes)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    unfinished = unfinished or next((TracedbError(o.unfinished) for o in outcomes if o.unfinished), None)
+    size = db.stat().st_size if db.exists() else 0
+    read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
+    note(
+        f"{loaded} captures loaded, {known} known before, {len(failed)} failed; "
+        f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
+    )
+    _tell_without_rank(outcomes)
+    if failed:
+        others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
+        also = f"; {unfinished}" if unfinished else ""
+        raise TracedbError(f"{len(failed)} of {len(outcomes)} files could not be loaded{others}{also}")
+    if unfinished is not None:
+        raise unfinished
+    faulty = [outcome for outcome in outcomes if outcome.is_faulty]
+    if strict and faulty:
+        raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")
+    if loaded:
+        from tracedb.report import next_commands
+
+        command = next_commands.first(db, [item for outcome in outcomes for item in outcome.loaded])
+        note(f"next: {command}, or tracedb report --list" if command else "next: tracedb report --list")

@@ -1,0 +1,190 @@
+"""The command line: which commands there are, and how it ends when one of them fails.
+
+Nothing but click is imported here: each command's module is imported when it is called, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracedb.cli.options import Settings, counted, fault, silence_stdout
+from tracedb.errors import OutputFault, TracedbError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "ingest": ("tracedb.cli.ingest:ingest", "Load traces: files or folders, of any profiler."),
+    "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
+    "compare": ("tracedb.cli.compare:compare", "Put runs beside a baseline; gates for CI."),
+    "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
+    "export": ("tracedb.cli.export:export", "Write files for other tools, such as input files of rocprofv3."),
+    "shell": ("tracedb.cli.shell:shell", "Open a read-only SQL prompt on the database."),
+    "fit": ("tracedb.cli.fit:fit", "Learn operator times from samples."),
+    "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),
+    "views": ("tracedb.cli.views:views", "List, show and verify the views."),
+    "schema": ("tracedb.cli.schema:schema", "List the tables, or the columns of one."),
+    "ingesters": ("tracedb.cli.ingesters:ingesters", "List the installed ingesters."),
+    "sample": ("tracedb.cli.sample:sample", "Time operators over a sweep of shapes on this machine's GPU."),
+    "sample-collectives": (
+        "tracedb.cli.sample_collectives:sample_collectives",
+        "Time collectives between this machine's GPUs.",
+    ),
+    "doctor": ("tracedb.cli.doctor:doctor", "Say what is installed and what the captures can answer."),
+}
+"""Name of a command → (where it is, its line in the help)."""
+
+GARBAGE_AFTER = 50_000
+"""New objects after which Python looks for cycles among them. With 700, as usual, imports take a tenth longer."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only to run it, and ends every known error in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table, which is the order of work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command, or return None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        where, summary = COMMANDS[cmd_name]
+        module, _, attribute = where.partition(":")
+        try:
+            found = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise TracedbError(f"this installation has no command {cmd_name!r}") from error
+        assert isinstance(found, click.Command)
+        found.short_help = summary
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that has gone away (``| head``) ends it quietly."""
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            silence_stdout()
+            ctx.exit(0)
+        except OutputFault:
+            silence_stdout()
+            raise
+        return result
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run and exit: 0 done, 1 a known error, 2 usage, 3 the database cannot answer, 130 interrupted."""
+        prog_name = prog_name or "tracedb"
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        gc.set_threshold(GARBAGE_AFTER)
+        try:
+            outcome = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = outcome if isinstance(outcome, int) else 0
+        except TracedbError as error:
+            code = fault(str(error), error.exit_code)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
+            code = error.exit_code
+        except click.UsageError as error:
+            hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+            code = fault(error.format_message() + hint, error.exit_code)
+        except click.ClickException as error:
+            code = fault(error.format_message(), error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            code = fault("interrupted", 130)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                code = _unforeseen(error, args)
+            else:
+                silence_stdout()
+                code = fault(f"what goes to {error.filename or 'stdout'} cannot be written: {error.strerror}", 1)
+        except Exception as error:  # noqa: BLE001 - the last that can tell of it, in one line
+            code = _unforeseen(error, args)
+        sys.exit(code)
+
+
+def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
+    """Say in one line what no command foresaw; with ``-v`` the traceback comes before it."""
+    from tracedb.storage import error_lines
+
+    if error_lines.is_interrupt(error):
+        return fault("interrupted", 130)
+    if "duckdb" in sys.modules and _is_of_file(error):
+        return fault(f"a database file is damaged or cannot be written: {error_lines.engine_words(error)}", 1)
+    if {"-v", "--verbose"} & set(sys.argv[1:] if args is None else args):
+        import traceback
+
+        traceback.print_exception(error)
+    return fault(error_lines.one_line(error), 1)
+
+
+def _is_of_file(error: Exception) -> bool:
+    """Whether it is a file that is damaged, unreadable or out of room, and no fault of a query."""
+    import duckdb
+
+    kinds = (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)
+    return isinstance(error, kinds) or str(error).startswith("Corrupt database file")
+
+
+def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    import tracedb
+
+    click.echo(f"tracedb {tracedb.__version__}")
+    ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--db",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The database. [default: $TRACEDB, else trace.duckdb]",
+)
+@click.option(
+    "-q", "--quiet", callback=counted(-1), expose_value=False, count=True, help="No hints, notes or warnings."
+)
+@click.option("-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Say more on stderr.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+@click.pass_context
+def cli(ctx: click.Context, db: Path | None) -> None:
+    """One DuckDB file answers questions about GPU traces.
+
+    Data goes to stdout, everything said about it to stderr. Exit codes: 0 done; 1 an error, in one line; 2 usage;
+    3 the database cannot answer, because what the question needs was not captured.
+    """
+    ctx.ensure_object(Settings).db = db
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()

@@ -1,0 +1,178 @@
+"""What the commands share: the options they all take, and how they speak on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tracedb.storage.waiting import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
+
+FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
+FOR_EYES = ("table", "markdown", "html")
+ROWS_FOR_EYES = 50
+DEFAULT_DATABASE = "trace.duckdb"
+WRITERS = ("ingest", "sample", "sample-collectives")
+"""Commands that write into the database."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Settings:
+    """What was said before the command's name (or again after it)."""
+
+    db: Path | None = None
+    verbosity: int = 0
+
+
+def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
+    """Return a callback that counts ``-q`` (step -1) or ``-v`` (step 1) into the settings."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, value: int) -> None:
+        ctx.ensure_object(Settings).verbosity += step * value
+
+    return callback
+
+
+def _database(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path:
+    said = value or ctx.ensure_object(Settings).db or Path(os.environ.get("TRACEDB") or DEFAULT_DATABASE)
+    try:
+        str(said).encode()
+    except UnicodeEncodeError as error:
+        raise click.BadParameter(f"{str(said)!r}: DuckDB opens files only whose names are UTF-8") from error
+    return said
+
+
+def _wait(ctx: click.Context, parameter: click.Parameter, value: float | None) -> None:
+    default = WRITER_SECONDS if ctx.command.name in WRITERS else READER_SECONDS
+    PATIENCE.set(Patience(default if value is None else value, note))
+
+
+def database_option(command: F) -> F:
+    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, said before or after its name."""
+    command = click.option(
+        "--wait",
+        type=click.FloatRange(min=0),
+        expose_value=False,
+        callback=_wait,
+        metavar="SECONDS",
+        help="How long to wait while another process has the database open; 0 does not wait. "
+        f"[default: {READER_SECONDS:g}; {WRITER_SECONDS:g} for commands that write]",
+    )(command)
+    command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
+    command = click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
+    return click.option(
+        "--db",
+        type=click.Path(path_type=Path),
+        callback=_database,
+        metavar="FILE",
+        help=f"The database. [default: $TRACEDB, else {DEFAULT_DATABASE}]",
+    )(command)
+
+
+def output_option(help_text: str) -> Callable[[F], F]:
+    """Add ``-o``; the command gets ``out``, which is neither the database nor any other file that an option names."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def guarded(*args: Any, **values: Any) -> Any:
+            from tracedb.output.destination import refuse
+
+            named = [path for name, value in values.items() if name not in ("db", "out") for path in _paths(value)]
+            refuse(values["out"], values.get("db"), named)
+            return command(*args, **values)
+
+        option = click.option("-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE", help=help_text)
+        return option(guarded)  # type: ignore[return-value]
+
+    return decorate
+
+
+def _paths(value: object) -> list[Path]:
+    """Return the paths that a command's argument holds."""
+    if isinstance(value, Path):
+        return [value]
+    return [item for item in value if isinstance(item, Path)] if isinstance(value, tuple) else []
+
+
+def output_options(command: F) -> F:
+    """Add ``--format`` and ``-o``; the command gets ``format_name`` and ``out`` (see ``output_option``)."""
+    command = output_option("Write there, not to stdout.")(command)
+    return click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        help="Form of the answer. [default: by the ending of -o, else table]",
+    )(command)
+
+
+def capture_option(command: F) -> F:
+    """Add ``--capture``; the command gets ``captures`` (see ``tracedb.report.captures.chosen``)."""
+    return click.option(
+        "--capture",
+        "captures",
+        multiple=True,
+        metavar="ID|PATHPART",
+        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated.",
+    )(command)
+
+
+def top_option(command: F) -> F:
+    """Add ``--top``; the command gets ``top``, None where it was not said."""
+    return click.option(
+        "--top",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help=f"Show the first N rows; 0 shows all. [default: {ROWS_FOR_EYES} for table, markdown and html, else all]",
+    )(command)
+
+
+def rows_shown(form: str, top: int | None) -> int:
+    """Return how many rows an answer in this format shows; 0 is all."""
+    if top is not None:
+        return top
+    return ROWS_FOR_EYES if form in FOR_EYES else 0
+
+
+def verbosity() -> int:
+    """Return -1 or less for quiet, 0, 1 or more for verbose."""
+    context = click.get_current_context(silent=True)
+    settings = context.find_object(Settings) if context else None
+    return settings.verbosity if settings else 0
+
+
+def warn(text: str) -> None:
+    """Say on stderr that an answer needs care."""
+    if verbosity() >= 0:
+        click.echo(f"tracedb: warning: {text}", err=True)
+
+
+def note(text: str) -> None:
+    """Say something useful on stderr."""
+    if verbosity() >= 0:
+        click.echo(f"tracedb: {text}", err=True)
+
+
+def detail(text: str) -> None:
+    """Say something on stderr that only ``-v`` asks for."""
+    if verbosity() > 0:
+        click.echo(f"tracedb: {text}", err=True)
+
+
+def fault(text: str, code: int) -> int:
+    """Say in one line on stderr why the command ends, and return its exit code."""
+    click.echo(f"tracedb: error: {' '.join(text.split())}", err=True)
+    return code
+
+
+def silence_stdout() -> None:
+    """Let what is still buffered for a reader that has gone away be lost without a word."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,181 @@
+"""``tracedb predict``: operator times from fitted models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options, rows_shown, top_option, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracedb.output import Answer
+    from tracedb.regress import Models
+    from tracedb.training_step.configuration import Step
+
+
+@click.command()
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="As fit wrote them.",
+)
+@click.option("--operator", metavar="NAME", help="Predict this operator at --shape.")
+@click.option("--shape", metavar="K=N,…", help="Parameters of the shape, such as b=4,h=32,l=4096.")
+@click.option("--gpu", metavar="NAME", help="GPU, where models of several are there.")
+@click.option("--dtype", metavar="TYPE", help="Element type, where models of several are there.")
+@click.option(
+    "--step", type=click.Path(path_type=Path), metavar="CONFIG", help="Predict whole training steps (YAML, JSON)."
+)
+@click.option(
+    "--by",
+    type=click.Choice(["step", "stage", "part"]),
+    default="step",
+    show_default=True,
+    help="With --step: a row each.",
+)
+@click.option(
+    "--link-gbps",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="With --step: for collectives without samples.",
+)
+@click.option(
+    "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict a trace's operators (or a database's)."
+)
+@click.option("--pass", "pass_", type=click.Choice(["fwd", "bwd", "step", "comm"]), help="Only this pass.")
+@database_option
+@top_option
+@output_options
+def predict(
+    models: Path,
+    operator: str | None,
+    shape: str | None,
+    gpu: str | None,
+    dtype: str | None,
+    step: Path | None,
+    by: str,
+    link_gbps: float | None,
+    trace: Path | None,
+    pass_: str | None,
+    db: Path,
+    top: int | None,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Predict operator times, or whole training steps.
+
+    With --operator and --shape, of that shape; with --trace, of a trace's operators beside what they took; with --step,
+    of training steps. Without, of every sample in --db beside its measured time. The interval from low to high is to
+    hold nine of ten measurements.
+
+    Matrix products of a step in fp16 (--step with JSON) are priced on NaN operands, on which an H100 is faster: weights
+    in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
+    """
+    from tracedb.errors import UsageError
+    from tracedb.output import choose_format, refuse, write
+    from tracedb.pipeline.discovery import discover
+    from tracedb.regress import load, store
+    from tracedb.regress.predict import of_shape, parse_shape
+
+    form = choose_format(format_name, out)
+    refuse(out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])])
+    loaded = load(models)
+    if (operator is None) != (shape is None):
+        raise UsageError("--operator and --shape go together; without both, every sample of --db is predicted")
+    if [operator, step, trace].count(None) < 2:
+        raise UsageError("--operator, --step and --trace ask different questions; say one of them")
+    if step is not None:
+        answer = _steps(loaded, step, by, link_gbps, db)
+    elif trace is not None:
+        answer = _trace(loaded, trace, gpu, dtype, rows_shown(form, top))
+    elif operator is not None and shape is not None:
+        answer = of_shape(loaded, operator, parse_shape(shape), gpu, dtype, pass_)
+        _say_outside(answer)
+    else:
+        answer = _beside(loaded, db)
+        answer.most = rows_shown(form, top)
+    answer.filters = {"models": str(models)}
+    write(answer, form, out)
+
+
+def _say_outside(answer: Answer) -> None:
+    outside = sorted({name for row in answer.rows for name in row[-1]})  # type: ignore[attr-defined]
+    if outside:
+        warn(f"beyond the samples in {', '.join(outside)}: the trend is carried on")
+
+
+def _beside(models: Models, db: Path) -> Answer:
+    """Return the samples of a database with their predictions; say how good these are."""
+    import numpy as np
+
+    from tracedb.errors import NotCaptured
+    from tracedb.regress.predict import of_database
+    from tracedb.storage.connection import open_read_only
+
+    with open_read_only(db) as connection:
+        found = of_database(models, connection)
+    if not found.errors:
+        raise NotCaptured(found.left_out[0] if found.left_out else f"{db}: no samples to predict")
+    for text in found.left_out:
+        warn(text)
+    found.answer.database, found.answer.warnings = str(db), found.left_out
+    count, mean, median = len(found.errors), np.mean(found.errors), np.median(found.errors)
+    inside = 100 * found.covered / count
+    note(f"{count} samples: mean error {mean:.2f} %, median {median:.2f} %, {inside:.1f} % in the interval")
+    return found.answer
+
+
+def _steps(models: Models, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
+    """Return predicted steps; say which parts no sample is behind, and how far measured steps are off."""
+    from tracedb.training_step import configuration, prediction, tables
+
+    steps = configuration.read(path)
+    found = [prediction.predict(item, models, link_gbps) for item in steps]
+    for text in dict.fromkeys(text for item in found for text in item.remarks):
+        warn(text)
+    off = [abs(item.ns / item.step.measured_ns - 1) * 100 for item in found if item.step.measured_ns]
+    if off:
+        note(f"{len(off)} measured steps: mean error {sum(off) / len(off):.2f} %")
+    if by == "stage":
+        return tables.by_stage(found)
+    if by == "part":
+        return tables.by_part(found, _measured_parts(steps, db))
+    return tables.by_step(found)
+
+
+def _measured_parts(steps: Sequence[Step], db: Path) -> dict[str, dict[str, float]]:
+    """Return the parts of those steps whose traces the database holds."""
+    from tracedb.errors import NotCaptured
+    from tracedb.storage.connection import open_read_only
+    from tracedb.training_step import trace_parts
+
+    found: dict[str, dict[str, float]] = {}
+    if not db.exists():
+        return found
+    with open_read_only(db) as connection:
+        for item in steps:
+            if item.trace is None:
+                continue
+            try:
+                found[item.name] = trace_parts.parts(connection, item)
+            except NotCaptured as error:
+                note(str(error))
+    return found
+
+
+def _trace(models: Models, path: Path, gpu: str | None, dtype: str | None, most: int) -> Answer:
+    """Return a trace's operators beside the models; say their sums beside the GPU's busy time."""
+    from tracedb.training_step.trace_comparison import compare
+
+    found = compare(path, models, gpu, dtype, most)
+    share = 100 * found.known / max(found.measured, 1)
+    note(f"operators took {found.measured / 1e6:.3f} ms in sum, the GPU was busy for {found.busy / 1e6:.3f} ms")
+    told = f"{found.known / 1e6:.3f} ms measured, {found.predicted / 1e6:.3f} ms predicted"
+    note(f"the models know {share:.1f} % of it: {told}")
+    return found.answer

@@ -1,0 +1,155 @@
+"""``tracedb sample``: run operators over a sweep of shapes and keep every iteration."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options, warn
+
+if TYPE_CHECKING:
+    from tracedb.output.answer import Answer
+    from tracedb.sampling.configuration import Configuration
+    from tracedb.sampling.recording import Outcome
+    from tracedb.sampling.runner import Account, Progress
+
+SECONDS_BETWEEN_NOTES = 5.0
+
+
+@click.command()
+@click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
+@database_option
+@click.option(
+    "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."
+)
+@click.option("--device", metavar="NAME", help="cuda, cuda:N or cpu. [default: the current GPU]")
+@click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Share the sweep out in N parts …")
+@click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
+@click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N shapes of the sweep, drawn at random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of --random.")
+@click.option(
+    "--run",
+    "mode",
+    type=click.Choice(["get_all", "get_one", "get_profiler", "run_function"]),
+    help="Instead of the configuration's run.",
+)
+@click.option(
+    "--keep-traces", type=click.Path(path_type=Path), metavar="DIR", help="Keep the profiler's traces in this folder."
+)
+@click.option("--retry-failed", is_flag=True, help="Run shapes again that ran out of memory or failed.")
+@output_options
+def sample(
+    configurations: tuple[Path, ...],
+    db: Path,
+    precision: str,
+    device: str | None,
+    parts: int,
+    part: int,
+    random: int | None,
+    seed: int,
+    mode: str | None,
+    keep_traces: Path | None,
+    retry_failed: bool,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Sample operators over the shapes of each CONFIG (YAML) into the database.
+
+    Shapes that the database holds for this operator, element type and device are left out, so the same command goes
+    on where it was stopped. Table sample_status says what became of every shape.
+    """
+    from dataclasses import replace
+
+    from tracedb.errors import UsageError
+    from tracedb.output import choose_format, write
+    from tracedb.sampling import configuration
+    from tracedb.sampling.runner import Request, profile_one, run, run_once
+
+    form = choose_format(format_name, out)
+    if part > parts:
+        raise UsageError(f"--part {part} of --parts {parts}: parts are numbered from 1 to {parts}")
+    request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed)
+    read = [configuration.read(path) for path in configurations]
+    if mode is not None:
+        read = [replace(item, run=mode) for item in read]
+        for item in read:
+            configuration.check_run(item)
+    accounts: list[Account] = []
+    for item in read:
+        if item.run == "run_function":
+            _must_have_run(item, run_once(item, request))
+            note(f"{item.operator} ran once")
+        elif item.run == "get_profiler":
+            trace, outcome = profile_one(item, request, keep_traces or Path())
+            _must_have_run(item, outcome)
+            note(f"wrote {trace}")
+        else:
+            accounts.append(run(item, request, _Notes()))
+    if accounts:
+        write(account_of(accounts, db), form, out)
+        _close(accounts)
+
+
+class _Notes:
+    """Says on stderr how far the sweep is, every few seconds and at its end."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() - self._said > SECONDS_BETWEEN_NOTES or progress.done == progress.total:
+            note(str(progress))
+            self._said = time.monotonic()
+
+
+def _must_have_run(item: Configuration, outcome: Outcome) -> None:
+    from tracedb.errors import TracedbError
+
+    if outcome.status != "sampled":
+        raise TracedbError(f"{item.path}: {outcome.status}: {outcome.detail}")
+
+
+def account_of(accounts: Sequence[Account], database: Path) -> Answer:
+    """Return a row for each series: what became of its shapes."""
+    from tracedb.output.answer import Column, from_rows
+
+    columns = [
+        Column("operator", "VARCHAR", description="Operator."),
+        Column("dtype", "VARCHAR", description="Element type."),
+        Column("device", "VARCHAR", description="GPU's product name, or cpu."),
+        Column("sampled", "BIGINT", "count", "Shapes sampled now."),
+        Column("invalid", "BIGINT", "count", "Shapes of the sweep that do not exist."),
+        Column("out_of_memory", "BIGINT", "count", "Shapes that ran out of memory."),
+        Column("error", "BIGINT", "count", "Shapes that failed otherwise."),
+        Column("known", "BIGINT", "count", "Shapes left out, since the database holds them."),
+        Column("captures", "BIGINT", "count", "Captures loaded."),
+    ]
+    rows = []
+    for account in accounts:
+        count = Counter(outcome.status for outcome in account.outcomes)
+        series = account.series
+        found = [count[status] for status in ("sampled", "invalid", "out_of_memory", "error")]
+        rows.append((series.operator, series.dtype, series.device, *found, account.known, len(account.captures)))
+    answer = from_rows(columns, rows)
+    answer.report, answer.database = "sample", str(database)
+    return answer
+
+
+def _close(accounts: list[Account]) -> None:
+    """Name the first failure of each series; the others are rows of the table."""
+    from tracedb.sampling.sweep import text
+
+    for account in accounts:
+        for status in ("out_of_memory", "error"):
+            failed = [outcome for outcome in account.outcomes if outcome.status == status]
+            if failed:
+                first = failed[0]
+                warn(
+                    f"{len(failed)} shapes ended with {status}, first {text(account.series.operator, first.shape)}: "
+                    f"{first.detail}; table sample_status has all"
+                )

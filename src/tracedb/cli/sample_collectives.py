@@ -1,0 +1,56 @@
+"""``tracedb sample-collectives``: time collectives between the GPUs of this host, on every rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options
+
+
+@click.command("sample-collectives")
+@click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
+@database_option
+@click.option("--ranks", type=click.IntRange(min=2), metavar="N", help="Processes. [default: one a GPU; 2 with gloo]")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "nccl", "gloo"]),
+    default="auto",
+    show_default=True,
+    help="nccl on GPUs, gloo on the processor.",
+)
+@click.option(
+    "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."
+)
+@click.option(
+    "--keep-traces", type=click.Path(path_type=Path), metavar="DIR", help="Keep the ranks' traces in this folder."
+)
+@output_options
+def sample_collectives(
+    configurations: tuple[Path, ...],
+    db: Path,
+    ranks: int | None,
+    backend: str,
+    precision: str,
+    keep_traces: Path | None,
+    format_name: str | None,
+    out: Path | None,
+) -> None:
+    """Sample the collective of each CONFIG (YAML) over its sizes, every rank profiled, into the database.
+
+    kernel_name is allreduce, allgather, reducescatter or p2p; the one shape parameter is the elements that a rank puts
+    in. All ranks meet in a barrier before each call: the shortest rank's time is the transfer, the rest is waiting.
+    """
+    from tracedb.cli.sample import account_of
+    from tracedb.output import choose_format, write
+    from tracedb.sampling import collectives, configuration
+
+    form = choose_format(format_name, out)
+    read = [configuration.read(path) for path in configurations]
+    where = collectives.ring(ranks, backend, precision)
+    accounts = []
+    for item in read:
+        accounts.append(collectives.run(item, where, db, keep_traces))
+        note(f"{item.operator}: {len(accounts[-1].outcomes)} sizes on {where.device} with {where.backend}")
+    write(account_of(accounts, db), form, out)

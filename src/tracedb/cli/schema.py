@@ -1,0 +1,32 @@
+"""``tracedb schema``: the tables and their columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options
+
+
+@click.command()
+@click.argument("table", required=False)
+@database_option
+@output_options
+def schema(table: str | None, db: Path, format_name: str | None, out: Path | None) -> None:
+    """List the tables, or the columns of one with type, unit and meaning."""
+    from tracedb.catalog import describe
+    from tracedb.output import choose_format, write
+
+    form = choose_format(format_name, out)
+    with describe.opened(db) as (connection, is_file):
+        if table is None:
+            answer = describe.list_tables(connection)
+        else:
+            describe.check_table(connection, table)
+            answer = describe.list_columns(connection, "main", table)
+    answer.report, answer.database = "schema", str(db) if is_file else None
+    answer.filters = {"table": table} if table else None
+    if not is_file:
+        note(f"{db} does not exist; this is what this tracedb ships")
+    write(answer, form, out)

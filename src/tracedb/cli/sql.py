@@ -1,0 +1,40 @@
+"""``tracedb sql``: one SELECT of the user's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options, rows_shown, top_option
+
+
+@click.command()
+@click.argument("query")
+@database_option
+@output_options
+@top_option
+def sql(query: str, db: Path, format_name: str | None, out: Path | None, top: int | None) -> None:
+    """Run one SELECT, read-only.
+
+    QUERY is the SQL, or - to read it from stdin. It sees the database and nothing else: no other file, no network,
+    no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be
+    set before it: SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
+    """
+    from tracedb.catalog import user_sql
+    from tracedb.output import choose_format, write
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    form = choose_format(format_name, out)
+    text = sys.stdin.read() if query == "-" else query
+    with database.open_read_only(db) as connection, user_sql.explained(), interruptible(connection):
+        answer = user_sql.run(connection, text)
+        answer.database = str(db)
+        most = rows_shown(form, top)
+        if most and user_sql.limited(answer, most):
+            note(f"the first {most} rows; --top 0 shows all")
+        left = write(answer, form, out)
+    if left:
+        note(f"{left} of {len(answer.columns)} columns did not fit; --format csv shows all")

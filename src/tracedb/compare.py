@@ -1,0 +1,292 @@
+"""Comparing runs: each side's work by unit, put beside a baseline by SQL (``sql/compare``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from tracedb.errors import NotCaptured, UsageError
+from tracedb.output import Answer, Show, from_sql
+from tracedb.report import captures, step_ranges, time_caveats, view_template
+from tracedb.report.filters import Filters, capture_conditions, one_of
+from tracedb.storage import resources, views
+from tracedb.storage.connection import attach, check_version, in_memory, open_read_only, quoted
+from tracedb.storage.spill_folder import spill_folder
+
+KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
+_METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
+            "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
+_GATE = re.compile(r"(?:(\w+)\.)?(\w+)\s*>\s*([0-9.]+)\s*(%?)")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the runs: how it was named, its database, and the condition on its captures ``c``."""
+
+    name: str
+    database: Path
+    captures: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which steps are compared: all but the first ``skip`` of those marked, or of the ranges of such a name."""
+
+    skip: int = 0
+    range: str | None = None
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on a growth: of all kernel time, or of every entry of a kind."""
+
+    text: str
+    kind: str
+    metric: str
+    limit: float
+    is_percent: bool
+
+    @property
+    def broken(self) -> str:
+        """The condition on rows of the answer that break it."""
+        base, other = _METRICS[self.metric]
+        growth = f"{other} - {base}"
+        if self.is_percent:
+            growth = f"100 * ({growth}) / nullif({base}, 0)"
+        return f"kind = {quoted(self.kind)} AND {growth} > {self.limit!r}"
+
+
+def side(text: str, db: Path) -> Side:
+    """Return the side that a word means: a database file, ``KEY=VALUE[,KEY=VALUE]``, or captures by path or number."""
+    path = Path(text)
+    if path.is_file() and _is_database(path):
+        return Side(text, path, "true")
+    if path.is_file() and not db.is_file():
+        raise UsageError(f"{text}: no database of tracedb's, and there is no {db} that could hold it as a capture")
+    if "=" in text and not path.exists():
+        where: dict[str, tuple[str, ...]] = {}
+        for pair in text.split(","):
+            key, _, value = pair.partition("=")
+            where[key] = (*where.get(key, ()), value)
+        keys = {"rank": Filters(ranks=tuple(_rank(value) for value in where.pop("rank", ()))), "": Filters(where=where)}
+        return Side(text, db, " AND ".join(item for part in keys.values() for item in capture_conditions(part, "c")))
+    with open_read_only(db) as connection:
+        those = captures.all_meant(captures.paths(connection), text)
+    return Side(text, db, one_of("c.capture_id", those) if those else "false")
+
+
+def capture_sides(texts: Sequence[str], db: Path) -> list[Side]:
+    """Return a side for each choice of captures (see ``captures.chosen``). Raises ``UsageError``."""
+    if not texts:
+        return []
+    with open_read_only(db) as connection:
+        chosen = [captures.numbers(connection, [text]) for text in texts]
+    return [Side(text, db, one_of("c.capture_id", those)) for text, those in zip(texts, chosen, strict=True)]
+
+
+def _rank(text: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"rank={text}: a rank is a number")
+    return int(text)
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def gate(text: str) -> Gate:
+    """Return the gate that ``[KIND.]METRIC>LIMIT[%]`` means. Raises ``UsageError``."""
+    match = _GATE.fullmatch(text.strip())
+    if match is None or match[2] not in _METRICS or (match[1] or "total") not in KINDS:
+        raise UsageError(
+            f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%], such as 'total_ns>5%' or 'kernel.call_ns>20%'; "
+            f"metrics: {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
+        )
+    try:
+        limit = float(match[3])
+    except ValueError as error:
+        raise UsageError(f"--fail-on {text!r}: {match[3]} is no number") from error
+    return Gate(text, match[1] or "total", match[2], limit, bool(match[4]))
+
+
+@contextmanager
+def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
+    paths = list(dict.fromkeys(item.database for item in sides))
+    for path in paths:  # the errors of a file that is missing, busy or none of ours
+        with open_read_only(path):
+            pass
+    with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
+        for number, path in enumerate(paths):
+            attach(connection, path, f"side_{number}")
+            connection.execute(f"USE side_{number}")
+            check_version(connection, path)
+        connection.execute("USE memory")
+        connection.execute("SET enable_external_access = false")
+        step_ranges.choose(connection, steps.range)
+        connection.execute("CREATE TEMP TABLE side_name (side INTEGER, name VARCHAR)")
+        connection.execute("CREATE TEMP TABLE side_unit (side INTEGER, unit VARCHAR)")
+        connection.execute("CREATE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR)")
+        connection.execute(
+            """CREATE TEMP TABLE side_value (
+                   side INTEGER, kind VARCHAR, name VARCHAR, unit VARCHAR, calls BIGINT, total_ns BIGINT)"""
+        )
+        connection.execute(
+            """CREATE TEMP TABLE side_fact (
+                   side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
+                   models VARCHAR[])"""
+        )
+        connection.execute("CREATE TEMP TABLE side_warning (side INTEGER, warning VARCHAR)")
+        for number, item in enumerate(sides):
+            connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
+            named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
+            _run(connection, "side", {**named, "captures": item.captures, "skip": str(steps.skip)})
+            _check(connection, number, item, steps, named["db"])
+            _run(connection, "facts", named)
+            for text in time_caveats.said(connection, f"{named['db']}.", "temp.side_capture"):
+                connection.execute("INSERT INTO side_warning VALUES (?, ?)", [number, f"{item.name}: {text}"])
+            _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
+        _run(connection, "answer", {"baseline": str(baseline)})
+        _run(connection, "likeness", {"baseline": str(baseline)})
+        yield connection
+
+
+def _run(connection: duckdb.DuckDBPyConnection, name: str, places: dict[str, str]) -> None:
+    text = resources.text("sql", "compare", f"{name}.sql")
+    for place, sql in places.items():
+        text = text.replace("{" + place + "}", sql)
+    connection.execute(text)
+
+
+def _timeline(connection: duckdb.DuckDBPyConnection, steps: Steps, database: str) -> str:
+    """Return the SELECT of ``v1.gpu_timeline`` over the side's events, by unit."""
+    ((by_step,),) = connection.execute("SELECT by_step FROM side_marked").fetchall()
+    kept = ["e.capture_id IN (SELECT c.capture_id FROM temp.side_capture AS c)"]
+    joins = {}
+    if by_step:
+        joins["e"] = (
+            "INNER JOIN v1._step_kernel AS e_step ON e_step.capture_id = e.capture_id AND e_step.event_id = e.event_id"
+        )
+        kept.append(f"e_step.step_index > {steps.skip}")
+    unit = view_template.By(
+        "unit", lambda base: f"{base}.capture_id" + (" || '/' || e_step.step" if by_step else "::VARCHAR")
+    )
+    text = view_template.resolve(views.find("gpu_timeline").select, view_template.Edits([unit], {"e": kept}, joins))
+    return re.sub(r"\b(main|v\d+)\.", rf"{database}.\1.", text)
+
+
+def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps: Steps, database: str) -> None:
+    """Raise ``NotCaptured`` where a side has nothing to compare."""
+    ((captures, units),) = connection.execute(
+        "SELECT (SELECT count(*) FROM side_capture), (SELECT count(*) FROM side_unit WHERE side = ?)", [number]
+    ).fetchall()
+    ((of, without),) = connection.execute("SELECT captures, without_steps FROM side_marked").fetchall()
+    if not captures:
+        raise NotCaptured(
+            f"{item.name}: no capture of {item.database} matches; a side is a database file, KEY=VALUE of labels, "
+            "a part of a capture's path or its number"
+        )
+    if without and steps.range is not None:
+        there = step_ranges.names(connection, f"{database}.{views.CURRENT}", "temp.side_capture")
+        words = step_ranges.absent(f"--step-range {steps.range!r}", there)
+        raise NotCaptured(f"{item.name}: in {without} of {of} captures {words}")
+    if not units:
+        left = f" after {steps.skip} steps of warm-up" if steps.skip else ""
+        raise NotCaptured(f"{item.name}: no kernels were captured{left}")
+
+
+def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int) -> Answer:
+    """Return the rows, by side and kind, the largest differences first."""
+    wanted = kinds or KINDS
+    order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
+    limit = f"QUALIFY row_number() OVER (PARTITION BY side_number, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
+    listed = ", ".join(quoted(kind) for kind in wanted)
+    found = from_sql(
+        connection,
+        f"""SELECT * EXCLUDE (side_number) FROM temp.answer WHERE kind IN ({listed}) {limit}
+            ORDER BY side, side_number, CASE kind {order} END, {_BY_SIZE}""",
+        _MEANINGS,
+    )
+    found.report, found.shows = "compare", list(_SHOWS)
+    found.warnings = [text for _, text in remarks(connection)]
+    return found
+
+
+def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
+    """Return how sides differ from the baseline in what they are, and whether that makes them incomparable."""
+    rows = connection.execute("SELECT is_incomparable, remark FROM temp.side_remark ORDER BY side, place").fetchall()
+    return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
+
+
+def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return what must be known of the sides to read the answer rightly."""
+    rows = connection.execute("SELECT warning FROM temp.side_warning ORDER BY side, warning").fetchall()
+    return [str(text) for (text,) in rows]
+
+
+def broken(connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate]) -> list[str]:
+    """Return in words which gates do not hold.
+
+    Raises ``NotCaptured`` where a gate is about sides that cannot be compared; times per call always can.
+    """
+    reasons = [text for is_incomparable, text in remarks(connection) if is_incomparable]
+    undecided = [item.text for item in gates if item.metric != "call_ns"]
+    if reasons and undecided:
+        raise NotCaptured(f"--fail-on {', '.join(undecided)} can neither hold nor fail: {reasons[0]}")
+    said = []
+    for item in gates:
+        base, other = _METRICS[item.metric]
+        rows = connection.execute(
+            f"""SELECT side, name, format('{{:.0f}} → {{:.0f}} ({{:+.1f}} %)', {base}, {other},
+                       100 * ({other} - {base}) / nullif({base}, 0))
+                FROM temp.answer WHERE {item.broken} ORDER BY {other} - {base} DESC, side, name"""
+        ).fetchall()
+        if rows:
+            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+            said.append(f"{item.text}: {rows[0][0]}: {rows[0][1]}: {rows[0][2]}{more}")
+    return said
+
+
+_BY_SIZE = "abs(difference_mean_ns) DESC, name"
+_MEANINGS = {
+    "side": "The run that is compared with the baseline.",
+    "kind": "What is compared: total, timeline, class, collective, gemm (kernel and shapes), kernel.",
+    "name": "Which of these.",
+    "status": "both, new (not in the baseline) or vanished (only there).",
+    "base_units": "Units of the baseline: steps of ranks where all captures mark steps, else captures.",
+    "units": "Units of the side.",
+    "base_calls_per_unit": "Calls per unit in the baseline.",
+    "calls_per_unit": "Calls per unit in the side.",
+    "base_mean_ns": "Time per unit in the baseline, in ns.",
+    "mean_ns": "Time per unit in the side, in ns.",
+    "difference_mean_ns": "Side less baseline, in ns.",
+    "ratio": "Side over baseline.",
+    "base_call_mean_ns": "Time per call in the baseline, in ns.",
+    "call_mean_ns": "Time per call in the side, in ns.",
+    "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
+    "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
+    "p_value": "Two-sided p-value of the Mann-Whitney test over units; NULL below 4 units a side.",
+    "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units, "
+    "not comparable.",
+}
+_SHOWS = (
+    Show(("side",), floor=8),
+    Show(("kind",)),
+    Show(("name",), kind="name", floor=24),
+    Show(("base_calls_per_unit", "calls_per_unit"), "calls", "pair", drop=1),
+    Show(("base_mean_ns",), "baseline"),
+    Show(("mean_ns",), "now"),
+    Show(("difference_mean_ns",), "difference"),
+    Show(("ratio",), kind="ratio"),
+    Show(("by_calls_mean_ns",), "by calls", drop=2),
+    Show(("by_time_mean_ns",), "by time", drop=2),
+    Show(("p_value",), "p", "number", drop=3),
+    Show(("status",), drop=4, floor=4),
+    Show(("verdict",), floor=6),
+)

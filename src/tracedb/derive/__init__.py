@@ -1,0 +1,1 @@
+"""Facts worked out once, when a capture is loaded."""

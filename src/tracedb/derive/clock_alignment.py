@@ -1,0 +1,75 @@
+"""Clocks of ranks and hosts put onto a common one, at the end of ingest: fills ``main.clock_alignment``.
+
+The statements are ``sql/derive/clock_*.sql``; these functions only run them. A fact about several captures, so it is
+worked out when all of a call's captures are loaded, and anew for the whole file: what it is made from is small.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from tracedb.errors import TracedbError
+from tracedb.storage import owed, resources
+from tracedb.storage.connection import attached, transaction, workbench
+
+_TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
+MEMORY_LIMIT = "2GB"
+"""Collectives alone are matched: 48 captures take 0.15 GB. The limit of a load is for one capture at a time."""
+
+
+def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool = False) -> None:
+    """Fill the table of a database; ``if_owed``: unless that was done, maybe by another process, since the last load.
+
+    Raises ``DatabaseBusy`` while another process holds it, ``TracedbError`` where the memory does not suffice; the
+    table is then as it was.
+    """
+    try:
+        # One thread: each keeps buffers of its own, and the work takes a second.
+        with (
+            workbench(memory_limit, 1, database) as connection,
+            attached(connection, database),
+            transaction(connection),
+        ):
+            if not if_owed or owed.CLOCK_ALIGNMENT in owed.owed(connection):
+                align(connection)
+    except duckdb.OutOfMemoryException as error:
+        raise TracedbError(
+            f"{database}: the captures are loaded, but matching their collectives to align clocks takes more than "
+            f"{memory_limit}; load them into several files, by configuration"
+        ) from error
+
+
+def align(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill the table of the current catalog anew, and settle that. Call inside a transaction."""
+    owed.settle(connection, owed.CLOCK_ALIGNMENT)
+    connection.execute("DELETE FROM main.clock_alignment")
+    ((sets,),) = connection.execute(
+        """SELECT count(*) FROM (
+               SELECT s.set_id FROM v1._capture_set AS s GROUP BY s.set_id HAVING count(*) > 1)"""
+    ).fetchall()
+    if not sets:
+        return
+    _run(connection, "clock_links")
+    while _run(connection, "clock_reference"):
+        while _run(connection, "clock_spread"):
+            pass
+    connection.execute(
+        """INSERT INTO main.clock_alignment BY NAME
+           SELECT f.capture_id, f.reference_capture_id, f.at_ns, f.offset_ns,
+               1e6 * CASE WHEN f.applied_drift <> 0 THEN f.applied_drift ELSE f.drift END AS drift_ppm,
+               f.applied_drift <> 0 AS uses_drift, f.calls, f.span_ns, f.residual_median_ns, f.residual_p99_ns
+           FROM clock_found AS f ORDER BY f.capture_id"""
+    )
+    for table in _TABLES:
+        connection.execute(f"DROP TABLE temp.{table}")
+
+
+def _run(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    """Run the statements of ``sql/derive/NAME.sql`` and return how many rows the last one wrote."""
+    rows = 0
+    for statement in connection.extract_statements(resources.text("sql", "derive", f"{name}.sql")):
+        answer = connection.execute(statement).fetchone()
+        rows = int(answer[0]) if answer else 0
+    return rows

@@ -1,0 +1,179 @@
+"""Times that cannot be true: found at load, marked in ``time_fault``, so that views leave them out.
+
+The rules are ``sql/derive/time_faults.sql``, their bounds the table ``main.time_bound``. Nearly every capture passes on
+one look at the first and last start and the longest duration, and the rules are not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from tracedb.derive.time_extent import Extent
+from tracedb.storage import owed, resources
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.derive.annotation_buffer import Annotations
+    from tracedb.derive.event_buffer import Events
+
+Issue = tuple[str, str, int, str]
+REASONS = ("far_from_others", "too_long", "before_launch")
+CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", "graph_kernels_missing")
+"""Codes of the issues that are written here, all of them warnings."""
+FEW_AT_THE_END = 10
+"""So many graph launches without kernels at either end of a recording are usual: it began or ended around them."""
+INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
+
+
+class _Ranges(NamedTuple):
+    """Where the ranges of a capture are: the table, and the condition on its rows ``a``."""
+
+    table: str
+    condition: str
+
+
+def mark(
+    connection: duckdb.DuckDBPyConnection,
+    capture_id: int,
+    annotations: Annotations,
+    events: Events,
+    limits: Mapping[str, int],
+) -> list[Issue]:
+    """Mark what cannot be true in a capture whose annotations are not written yet; returns the issues written.
+
+    Inside its transaction, after all other rows of it. ``events`` holds what is known of few events and calls;
+    ``limits`` are the bounds.
+    """
+    found = events.extents() or _extents(connection, capture_id)
+    extents = (*found[:2], annotations.extent())
+    issues: list[Issue] = []
+    if _is_long(limits, *extents) or _is_early(connection, capture_id, limits, *extents[:2], events):
+        annotations.into_table()
+        issues += _judge(connection, capture_id, _Ranges("temp.annotation_in", "true"))
+    if found[2]:
+        issues += _graph_launches(connection, capture_id)
+    _write(connection, capture_id, issues)
+    return issues
+
+
+def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False) -> None:
+    """Judge all captures of the file anew where bounds were changed since. Inside a transaction."""
+    if not even_if_unchanged and not are_changed(connection):
+        return
+    captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
+    reasons = ", ".join(f"'{reason}'" for reason in REASONS)
+    for table in ("kernel_event", "launch", "annotation"):
+        connection.execute(f"UPDATE main.{table} SET time_fault = NULL WHERE time_fault IN ({reasons})")
+    connection.execute("DELETE FROM main.clock_fault")
+    codes = ", ".join(f"'{code}'" for code in CODES)
+    connection.execute(f"DELETE FROM main.ingest_issue WHERE code IN ({codes})")
+    limits = bounds(connection)
+    for (capture_id,) in captures:
+        _mark_again(connection, capture_id, limits)
+    owed.owe(connection, owed.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
+    connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
+
+
+def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: Mapping[str, int]) -> None:
+    """Mark what cannot be true in a capture that is written, and has no marks and issues of that kind."""
+    events, calls, graph_launches = _extents(connection, capture_id)
+    (row,) = connection.execute(
+        "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
+        [capture_id],
+    ).fetchall()
+    issues: list[Issue] = []
+    if _is_long(limits, events, calls, Extent(*row)) or _is_early(connection, capture_id, limits, events, calls):
+        issues += _judge(connection, capture_id, _Ranges("main.annotation", f"a.capture_id = {int(capture_id)}"))
+    if graph_launches:
+        issues += _graph_launches(connection, capture_id)
+    _write(connection, capture_id, issues)
+
+
+def are_changed(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the facts in the file were worked out by other bounds than those that are set."""
+    ((count,),) = connection.execute("SELECT count(*) FROM main.time_bound WHERE limit_ns <> applied_ns").fetchall()
+    return bool(count)
+
+
+def bounds(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the bounds that are set, in ns."""
+    return dict(connection.execute("SELECT name, limit_ns FROM main.time_bound").fetchall())
+
+
+def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[Extent, Extent, int]:
+    """Return the extents of GPU events and of calls, and the number of graph launches."""
+    text = resources.text("sql", "derive", "time_extent.sql").replace("{capture}", str(int(capture_id)))
+    found = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
+    return Extent(*found["event"][:4]), Extent(*found["call"][:4]), int(found["call"][4])
+
+
+def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
+    """Whether something lies or lasts longer than a bound, starts may be 0 for none, or clocks may lie apart."""
+    firsts = [found.first for found in (events, calls, ranges) if found.first is not None]
+    lasts = [found.last for found in (events, calls, ranges) if found.last is not None]
+    if not firsts or not lasts:
+        return False
+    shortest = min(limits["far"], limits["far_without_calls"])
+    longest = max(found.longest or 0 for found in (events, calls, ranges))
+    if max(lasts) - min(firsts) > shortest or longest > shortest:
+        return True
+    if min(firsts) <= 0 and max(lasts) > limits["before_launch"]:
+        return True
+    if events.first is None or calls.first is None:
+        return False
+    return events.first - calls.first > limits["after_launch"]
+
+
+def _is_early(
+    connection: duckdb.DuckDBPyConnection,
+    capture_id: int,
+    limits: Mapping[str, int],
+    found: Extent,
+    calls: Extent,
+    events: Events | None = None,
+) -> bool:
+    """Whether some GPU event starts too long before its call; ``events`` may hold what tells."""
+    if not found.rows or not calls.rows:
+        return False
+    if events is not None and events.extents() is not None:
+        least = events.least_latency()
+        return least is not None and least < -limits["before_launch"]
+    text = resources.text("sql", "derive", "time_early.sql").replace("{capture}", str(int(capture_id)))
+    ((is_early,),) = connection.execute(text).fetchall()
+    return bool(is_early)
+
+
+def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Ranges) -> list[Issue]:
+    """Run the rules and return what is to be said."""
+    for statement in connection.extract_statements(_text("time_faults", capture_id, ranges)):
+        connection.execute(statement)
+    rows = connection.execute(_text("time_issues", capture_id, ranges)).fetchall()
+    return [(code, "warning", int(count), detail) for code, count, detail in rows]
+
+
+def _text(name: str, capture_id: int, ranges: _Ranges) -> str:
+    places = {"{capture}": str(int(capture_id)), "{ranges}": ranges.table, "{of_capture}": ranges.condition}
+    text = resources.text("sql", "derive", f"{name}.sql")
+    for place, sql in places.items():
+        text = text.replace(place, sql)
+    return text
+
+
+def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Issue]:
+    """Return the issue that graph launches have no recorded kernels, where they should have."""
+    text = resources.text("sql", "derive", "graph_launches.sql").replace("{capture}", str(int(capture_id)))
+    ((launches, missing, inside),) = connection.execute(text).fetchall()
+    if not inside and (missing <= FEW_AT_THE_END or 4 * missing <= launches):
+        return []
+    detail = (
+        f"{missing} of {launches} graph launches have no recorded kernels: idle, busy and sums over kernels are "
+        "unreliable; record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+    )
+    return [("graph_kernels_missing", "warning", int(missing), detail)]
+
+
+def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, issues: list[Issue]) -> None:
+    for code, severity, count, detail in issues:
+        connection.execute(INSERT_ISSUE, [capture_id, code, severity, count, detail])

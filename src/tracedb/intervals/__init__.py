@@ -1,0 +1,1 @@
+"""Nesting of intervals of time."""

@@ -1,0 +1,180 @@
+"""Which columns eyes see, and how: units per column, short headers, text that may be cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracedb.output.answer import Answer, Column, plain
+from tracedb.output.shorten import TIMES, dims, middle, shorten, tell_apart, visible
+
+MISSING = "\N{EN DASH}"
+_UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from which maximum, divisor, name
+Values = Sequence[object]
+Shorten = Callable[[Sequence[str], int], list[str]]
+
+
+@dataclass(frozen=True)
+class Show:
+    """A column for eyes, made of one or more columns of the answer.
+
+    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text; by the unit
+    where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
+    """
+
+    columns: tuple[str, ...]
+    header: str | None = None
+    kind: str | None = None
+    drop: int = 0
+    floor: int = 16
+    keys: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Strip:
+    """A column ready to be printed: its header and one text a row."""
+
+    header: str
+    cells: list[str]
+    right: bool
+    drop: int = 0
+    floor: int = 0
+    shorten: Shorten | None = None
+
+
+def strips(answer: Answer, rows: Sequence[Sequence[object]]) -> list[Strip]:
+    """Return the columns for eyes of an answer."""
+    places = {column.name: at for at, column in enumerate(answer.columns)}
+    shows = answer.shows
+    if shows is None:
+        shows = [Show((column.name,), column.name, _plain_kind(column)) for column in answer.columns]
+    made = []
+    for show in shows:
+        if not all(name in places for name in show.columns):
+            continue
+        parts = [[row[places[name]] for row in rows] for name in show.columns]
+        made.append(_strip(show, answer.columns[places[show.columns[0]]], parts))
+    return made
+
+
+def _plain_kind(column: Column) -> str:
+    if column.type.startswith("MAP"):
+        return "labels"
+    return "raw" if column.is_number else "text"
+
+
+def _strip(show: Show, column: Column, parts: Sequence[Values]) -> Strip:
+    kind = show.kind or _kind(column)
+    header = show.header if show.header is not None else _header(column.name)
+    values = parts[0]
+    if kind == "ns":
+        cells, unit = _times(values)
+        return Strip(f"{header} {unit}".strip(), cells, True, show.drop)
+    if kind in _NUMBERS:
+        suffix = " %" if kind == "percent" else ""
+        return Strip(header + suffix, [_cell(value, _NUMBERS[kind]) for value in values], True, show.drop)
+    if kind in _JOINED:
+        cells = [
+            _JOINED[kind].join(_cell(value, _NUMBERS["count"]) for value in row) for row in zip(*parts, strict=True)
+        ]
+        return Strip(header, cells, True, show.drop)
+    if kind == "span":
+        return _span(header, parts, show)
+    if kind == "place":
+        return _place(show, parts)
+    cut: Shorten = shorten if kind == "name" else _cut_end
+    texts = [_text(value, kind, show) for value in values]
+    return Strip(header, texts, False, show.drop, show.floor, cut)
+
+
+def _kind(column: Column) -> str:
+    if column.unit in ("ns", "percent", "ratio", "count"):
+        return column.unit
+    if column.is_number:
+        return "number"
+    if column.type.startswith("MAP"):
+        return "labels"
+    return "text"
+
+
+def _header(name: str) -> str:
+    return re.sub(r"_(ns|percent)$", "", name).replace("_", " ")
+
+
+def _times(values: Values) -> tuple[list[str], str]:
+    """Return nanoseconds in the unit that suits the largest of them, and the unit."""
+    divisor, unit = _unit(values)
+    digits = 1 if unit == "µs" and _largest(values) >= 1e5 else 3
+    return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
+
+
+def _largest(values: Values) -> float:
+    return max((abs(value) for value in values if isinstance(value, int | float)), default=0)
+
+
+def _unit(values: Values) -> tuple[float, str]:
+    largest = _largest(values)
+    return next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
+
+
+def _span(header: str, parts: Sequence[Values], show: Show) -> Strip:
+    """Return two times as one text, in one unit."""
+    divisor, unit = _unit([value for values in parts for value in values])
+    ends = [
+        [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
+        for values in parts
+    ]
+    return Strip(f"{header} {unit}", ["\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)], True, show.drop)
+
+
+def _compact(value: float) -> str:
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.3f}" if abs(value) >= 0.01 else f"{value:.3g}"
+
+
+_JOINED = {"pair": "/", "size": TIMES}
+_NUMBERS: dict[str, Callable[[float], str]] = {
+    "count": _compact,
+    "number": _compact,
+    "percent": lambda value: f"{value:.1f}",
+    "ratio": lambda value: f"{value:.2f}",
+    "raw": str,
+}
+
+
+def _cell(value: object, form: Callable[[float], str]) -> str:
+    known = plain(value)
+    return MISSING if known is None else form(known)
+
+
+def _text(value: object, kind: str, show: Show) -> str:
+    value = plain(value)
+    if value is None:
+        return MISSING
+    if isinstance(value, dict):
+        wanted = show.keys or tuple(sorted(value))
+        return visible(" ".join(f"{key}={value[key]}" for key in wanted if key in value)) or MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else str(value)
+    if kind == "dims":
+        return dims(text) or MISSING
+    return show.words.get(text, text) if kind == "name" else visible(show.words.get(text, text))
+
+
+def _place(show: Show, parts: Sequence[Values]) -> Strip:
+    """Return where a row comes from in one narrow column: values of the varying labels, then the rank."""
+    labels = [item if isinstance(item, dict) else {} for item in parts[0]]
+    columns = [tell_apart([visible(str(said.get(key, MISSING))) for said in labels]) for key in show.keys]
+    if len(parts) > 1:
+        columns.append([MISSING if rank is None else f"r{rank}" for rank in parts[1]])
+    return Strip(
+        "/ ".join((*show.keys, *show.columns[1:])), ["/".join(cells) for cells in zip(*columns, strict=True)], False
+    )
+
+
+def _cut_end(texts: Sequence[str], width: int) -> list[str]:
+    return [middle(text, width, 0.0) for text in texts]

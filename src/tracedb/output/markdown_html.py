@@ -1,0 +1,107 @@
+"""Answers for eyes elsewhere: Markdown, and a self-contained HTML page with a sortable table."""
+
+from __future__ import annotations
+
+import html
+import re
+from string import Template
+from typing import TextIO
+
+from tracedb.output.answer import Answer
+from tracedb.output.display import MISSING, Strip, strips
+
+NAME_WIDTH = 60
+_SPECIAL = re.compile(r"[<>&*_\[\]`\\~#|]")
+
+_PAGE = Template(
+    """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5em; color: #222; background: #fff; }
+table { border-collapse: collapse; }
+th { position: sticky; top: 0; background: #eee; cursor: pointer; text-align: left; }
+th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; white-space: nowrap; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.text { max-width: 48em; overflow: hidden; text-overflow: ellipsis; font-family: ui-monospace, monospace; }
+.warning { color: #8a4b00; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+<p>$about</p>
+$warnings
+<table>
+<thead><tr>$header</tr></thead>
+<tbody>
+$body
+</tbody>
+</table>
+<script>
+for (const head of document.querySelectorAll("th")) head.addEventListener("click", () => {
+  const at = head.cellIndex, down = head.dataset.down !== "1", body = document.querySelector("tbody");
+  head.dataset.down = down ? "1" : "0";
+  const value = row => row.cells[at].dataset.value ?? row.cells[at].textContent;
+  const order = (a, b) => a === b ? 0 : a === "" ? 1 : b === "" ? -1 :
+    isFinite(a) && isFinite(b) ? a - b : a.localeCompare(b);
+  [...body.rows].sort((a, b) => order(value(a), value(b)) * (down ? -1 : 1)).forEach(row => body.append(row));
+});
+</script>
+</body>
+</html>
+"""
+)
+
+
+def write_markdown(answer: Answer, target: TextIO) -> None:
+    """Write a table in GitHub's Markdown; text that Markdown would read as its own stands in code spans."""
+    made = strips(answer, list(answer.rows))
+    for strip in made:
+        if strip.shorten:
+            strip.cells = strip.shorten(strip.cells, NAME_WIDTH)
+    target.write("| " + " | ".join(_markdown(strip.header) for strip in made) + " |\n")
+    target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")
+    for cells in zip(*(strip.cells for strip in made), strict=True):
+        target.write("| " + " | ".join(_markdown(cell) for cell in cells) + " |\n")
+
+
+def _markdown(text: str) -> str:
+    if not _SPECIAL.search(text):
+        return text
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+def write_html(answer: Answer, target: TextIO) -> None:
+    """Write one page that needs nothing else; names stand whole, and a click on a header sorts."""
+    made = strips(answer, list(answer.rows))
+    said = [
+        f"database {answer.database}" if answer.database else "",
+        f"views {answer.version}" if answer.version else "",
+    ]
+    said += [f"{key}: {value}" for key, value in (answer.filters or {}).items() if value not in (None, [], {})]
+    page = _PAGE.substitute(
+        title=html.escape(answer.report or "answer"),
+        about=html.escape(" · ".join(part for part in said if part)),
+        warnings="\n".join(f'<p class="warning">{html.escape(text)}</p>' for text in answer.warnings),
+        header="".join(f"<th>{html.escape(strip.header)}</th>" for strip in made),
+        body="\n".join(
+            "<tr>" + "".join(map(_cell, made, cells)) + "</tr>"
+            for cells in zip(*(strip.cells for strip in made), strict=True)
+        ),
+    )
+    target.write(page)
+
+
+def _cell(strip: Strip, cell: str) -> str:
+    text = html.escape(cell)
+    if strip.right:
+        bare = "" if cell == MISSING else html.escape(cell.replace(",", ""))
+        return f'<td class="number" data-value="{bare}">{text}</td>'
+    return f'<td class="text" title="{text}">{text}</td>'

@@ -1,0 +1,1 @@
+"""From files to rows in the database: discover, detect, read, write, derive."""

@@ -1,0 +1,195 @@
+"""Captures into the database, which is opened for as short as can be."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+import duckdb
+
+from tracedb import ingester
+from tracedb.derive import time_faults
+from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.ingester import Begun, Ingester, Registered
+from tracedb.pipeline.capture_load import Job, Progress
+from tracedb.pipeline.known_captures import Known
+from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request, Task
+from tracedb.storage import owed, schema, template_database, views
+from tracedb.storage.connection import NotMoved, attached, check_version, is_ours, open_read_only, workbench
+
+READ_SECONDS = 2.0
+"""After so long what was read is written: it lies in memory, and is large where reading it took long."""
+SMALL_BYTES = 2 << 20
+MOST_TOGETHER = 32
+
+Turn = Callable[[], AbstractContextManager[None]]
+
+
+def together(tasks: Sequence[Task], jobs: int) -> list[list[Task]]:
+    """Return the tasks in groups that are loaded in one go, small ones of a source together; the longest come first."""
+    groups: list[list[Task]] = [[task] for task in tasks if task.size_bytes > SMALL_BYTES]
+    groups.sort(key=lambda group: -group[0].size_bytes)
+    by_source: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.size_bytes <= SMALL_BYTES:
+            by_source.setdefault(task.source, []).append(task)
+    for small in by_source.values():
+        each = min(MOST_TOGETHER, -(-len(small) // (2 * jobs)))
+        groups += [small[first : first + each] for first in range(0, len(small), each)]
+    return groups
+
+
+def load(
+    tasks: Sequence[Task],
+    request: Request,
+    known: dict[int, set[str]],
+    progress: Progress = lambda done: None,
+    turn: Turn = nullcontext,
+    begun: Begun | None = None,
+) -> list[Outcome]:
+    """Load captures of one source, each in one transaction; the database is locked only while rows are written.
+
+    Opening and closing it takes longer than loading a small capture, so that is done once for as many as are read in
+    ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: what reads the
+    first capture already. A fault of a file is in its outcome, and leaves the database as it was; so is that another
+    process held the database for too long, of all that were not loaded by then. Raises ``KeyboardInterrupt`` and errors
+    of our own.
+    """
+    jobs = [Job(task, request, progress, begun if place == 0 else None) for place, task in enumerate(tasks)]
+    waiting = deque(job for job in jobs if not job.is_settled(known))
+    source = ingester.load(tasks[0].source)[0]
+    try:
+        while waiting:
+            _load_some(waiting, source, turn)
+        for job in jobs:
+            if job.is_to_repeat:
+                job.repeat()
+                _load_some(deque([job]), source, turn)
+    except DatabaseBusy as error:
+        for job in jobs:
+            if not job.is_done:
+                job.fail(error)
+    return [job.outcome for job in jobs]
+
+
+def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: Turn) -> None:
+    """Take jobs, at least one, for as long as reading them may last, and write what they gave."""
+    request = waiting[0].request
+    wanted = source[1].memory_limit if isinstance(source[1], ingester.Weighed) else MEMORY_LIMIT
+    taken: list[Job] = []
+    ends = time.monotonic() + READ_SECONDS
+    with ExitStack() as stack:
+        try:
+            bench = stack.enter_context(workbench(request.memory_limit or wanted, request.cores, request.database))
+        except (TracedbError, OSError, duckdb.Error) as error:  # the folder cannot be written
+            waiting.popleft().fail(error)
+            return
+        try:
+            while waiting and (not taken or time.monotonic() < ends):
+                taken.append(waiting.popleft())
+                taken[-1].read(source, bench)
+                if taken[-1].broke_engine:
+                    _repeat(taken[:-1])
+                    return
+            ready = [job for job in taken if job.is_ready]
+            if ready:
+                with turn():
+                    _write(ready, bench, request.database)
+        finally:
+            for job in taken:
+                job.close()
+
+
+def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path) -> None:
+    try:
+        with opened(bench, database) as is_placed:
+            _write_attached(jobs, database)
+            if is_placed and not any(job.outcome.loaded for job in jobs):
+                template_database.remove_if_empty(bench, database)
+    except DatabaseBusy:
+        raise
+    except NotMoved as error:
+        held = _digests(database)
+        for job in jobs:
+            if job.outcome.error is None and not job.is_held(held):
+                job.fail(error)
+            elif job.outcome.loaded:
+                job.outcome.unfinished = str(error)
+    except (TracedbError, OSError, duckdb.Error) as error:
+        for job in jobs:
+            if not job.is_done:
+                job.fail(error)
+
+
+@contextmanager
+def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bool]:
+    """Attach a database for writing, which is placed where there is none; gives whether this did so.
+
+    Raises what ``blank.place`` and ``attached`` do.
+    """
+    is_placed = template_database.place(database)
+    with attached(connection, database):
+        yield is_placed
+
+
+def _digests(database: Path) -> set[str]:
+    """Return the digests of what is committed; nothing where that cannot be told."""
+    try:
+        with open_read_only(database) as connection:
+            return Known(connection).digests
+    except (TracedbError, duckdb.Error):
+        return set()
+
+
+def _write_attached(jobs: Sequence[Job], database: Path) -> None:
+    """Write; the tables and views are brought up to date with the first capture that is written."""
+    known: Known | None = None
+
+    def make_ready(connection: duckdb.DuckDBPyConnection) -> Known:
+        if known is not None:
+            return known
+        prepare(connection, database)
+        found = Known(connection)
+        if found.is_empty:
+            template_database.mark_new(connection)
+        return found
+
+    for place, job in enumerate(jobs):
+        known = job.write(make_ready) or known
+        job.close()  # before the database is closed below it
+        if job.broke_engine:
+            _repeat(jobs[place + 1 :])
+            return
+        if job.could_not_commit:
+            for other in jobs[place + 1 :]:
+                other.give_up(job)
+            return
+
+
+def _repeat(jobs: Sequence[Job]) -> None:
+    """Have jobs loaded by an engine of their own: the one that they were read with failed under another."""
+    for job in jobs:
+        job.is_to_repeat = job.outcome.error is None
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Give the attached database its tables and views, where it is new or its views are older than ours.
+
+    What was worked out by other bounds of times than those that are set is worked out anew.
+    """
+    from tracedb import __version__
+
+    if not is_ours(connection):
+        schema.apply(connection, __version__)
+        views.install(connection)
+        return
+    check_version(connection, database)
+    if views.outdated(connection) or not owed.is_noted(connection):
+        added = schema.complete(connection)
+        views.install(connection)
+        time_faults.renew(connection, even_if_unchanged="main.time_bound" in added)
+        return
+    time_faults.renew(connection)

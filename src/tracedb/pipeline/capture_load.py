@@ -1,0 +1,179 @@
+"""One capture on its way into the database: read on a connection of its own, then written in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import duckdb
+
+from tracedb import ingester
+from tracedb.errors import DatabaseBusy, ReadError
+from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
+from tracedb.pipeline.digest import Hashing, digest_of
+from tracedb.pipeline.known_captures import Known
+from tracedb.pipeline.task import Outcome, Request, Task, options_of, state_of
+from tracedb.pipeline.writer import KnownBefore, Writer
+from tracedb.storage import error_lines
+from tracedb.storage.connection import ALIAS, transaction
+
+ROOMY_LIMIT = "1GB"
+"""For the database engine where its usual memory did not suffice and the user set no limit."""
+HASHED_AFTER = 1 << 30
+"""Bytes of files that lie in the system's memory after they were read; larger ones are hashed while they are."""
+
+Progress = Callable[[int], None]
+
+
+class Job:
+    """Loads a capture; a fault of it is put into the outcome, and leaves the database as it was."""
+
+    def __init__(self, task: Task, request: Request, progress: Progress, begun: Begun | None = None) -> None:
+        self.outcome = Outcome(task.path, task.size_bytes)
+        self.request = request
+        self.is_to_repeat = False
+        """Whether it is to be loaded once more, with what is the request then."""
+        self._task = task
+        self._progress = progress
+        self._begun = begun
+        self._is_second = False
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._rows: Iterator[Rows] | None = None
+        self._ready: list[Rows] = []
+        self._is_written = self._is_committed = False
+        self.broke_engine = False
+        """Whether the database engine's instance is of no use any more, to any other job."""
+
+    @property
+    def could_not_commit(self) -> bool:
+        """Whether everything was written but the end of it: the database file takes no more (a full disk)."""
+        return self._is_written and not self._is_committed
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is known what became of it."""
+        return self._is_committed or self.outcome.is_known or self.outcome.error is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._ready)
+
+    def is_settled(self, known: dict[int, set[str]]) -> bool:
+        """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
+        size = self._task.size_bytes
+        with self._told():
+            if size in known and digest_of(self._task.capture.files) in known[size]:
+                self.outcome.is_known = True
+                self._progress(size)
+        return self.outcome.is_known or self.outcome.error is not None
+
+    def is_held(self, digests: set[str]) -> bool:
+        """Whether its files are among what a database holds."""
+        return self._hashing.result() in digests
+
+    def repeat(self) -> None:
+        """Begin anew."""
+        self.is_to_repeat, self._is_second, self._begun = False, True, None
+        self.outcome.error = None
+
+    def read(self, source: tuple[Registered, Ingester], bench: duckdb.DuckDBPyConnection) -> None:
+        """Read until there are rows to write; then it is ready."""
+        registered, reader = source
+        self._stamp = f"{registered.distribution} {registered.version}"
+        with self._told():
+            self._hashing = Hashing(self._task.capture.files)
+            is_thorough = isinstance(reader, Thorough) and self._task.size_bytes <= HASHED_AFTER
+            if not is_thorough:
+                self._hashing.begin()
+            self._connection = bench.cursor()
+            self._connection.execute("SET preserve_insertion_order = false")
+            options = options_of(self.request, None if self._is_second else self._progress, self._begun)
+            options = replace(options, has_read=self._hashing.begin)
+            self._rows = reader.read(self._task.capture, self._connection, options)
+            first = next(self._rows, None)
+            if first is None:
+                raise ReadError(f"ingester {registered.name} gave no rows")
+            self._ready.append(first)
+
+    def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], Known]) -> Known | None:
+        """Write everything into the attached database, which is prepared first, in one transaction.
+
+        Returns what the database holds then; None where nothing was written.
+        """
+        connection = self._connection
+        assert connection is not None
+        with self._told():
+            connection.execute(f"USE {ALIAS}")
+            with transaction(connection):
+                known = prepare(connection)
+                writer = Writer(connection, self._task, self.request, self._digest, self._stamp, known)
+                loaded = writer.run(self._all_rows())
+                self._is_written = True
+            self._is_committed = True
+            known.add([item.capture_id for item in loaded], self._hashing.result())
+            self.outcome.loaded = loaded
+            return known
+        return None
+
+    def _digest(self) -> str:
+        """Return the digest of the files, which are still as they were before they were read. Raises ``ReadError``.
+
+        Else it may be that of other bytes, and the whole file would be taken for known ever after.
+        """
+        digest = self._hashing.result()
+        if state_of(self._task.capture.files) != (self._task.size_bytes, self._task.changed_ns):
+            raise ReadError("the file was changed while it was read; load it again once it is complete")
+        return digest
+
+    def _all_rows(self) -> Iterator[Rows]:
+        """Yield what is ready, and then the rest; nothing is kept once it was taken."""
+        assert self._rows is not None
+        while self._ready:
+            yield self._ready.pop()
+        yield from self._rows
+
+    def close(self) -> None:
+        """Give up what reading holds."""
+        if isinstance(self._rows, Generator):
+            with suppress(Exception):  # what a reader fails to tidy up changes nothing in what was written
+                self._rows.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._rows = self._connection = None
+        self._ready.clear()
+
+    def give_up(self, other: Job) -> None:
+        """Note that nothing was loaded for what became of another."""
+        self.outcome.error = other.outcome.error
+
+    def fail(self, error: BaseException) -> None:
+        """Note that nothing was loaded, and why."""
+        self.outcome.error = error_lines.one_line(error, self._task.source)
+        self.outcome.is_busy = isinstance(error, DatabaseBusy)
+        self.outcome.loaded, self.outcome.is_known = [], False
+        self.broke_engine = isinstance(error, duckdb.FatalException | duckdb.InternalException)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Put a fault into the outcome, unless a second attempt may mend it."""
+        try:
+            yield
+        except DatabaseBusy:
+            raise
+        except KnownBefore:
+            self.outcome.is_known = True
+        except ingester.ReadAgain as error:
+            if self._is_second:
+                self.fail(error)
+            self.is_to_repeat = not self._is_second
+        except duckdb.OutOfMemoryException as error:
+            if self._is_second or self.request.memory_limit is not None:
+                self.fail(error)
+            else:
+                self.is_to_repeat, self.request = True, replace(self.request, memory_limit=ROOMY_LIMIT)
+        except Exception as error:  # whatever a reader meets in one file, the others go on
+            if error_lines.is_interrupt(error):
+                raise KeyboardInterrupt from error
+            self.fail(error)

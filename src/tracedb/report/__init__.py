@@ -1,0 +1,1 @@
+"""A report: one view, filtered, grouped, ordered."""

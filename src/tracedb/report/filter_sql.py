@@ -1,0 +1,192 @@
+"""Filters and ``--by`` as SQL over the base aliases of a view's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from tracedb.errors import UsageError
+from tracedb.report import view_template
+from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
+from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, RANGES
+from tracedb.storage.connection import identifier, quoted
+
+_ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
+
+_CAPTURE_COLUMNS = ("rank", "source")
+_EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
+_LACKS: dict[str, tuple[str, ...]] = {
+    RANGES: ("device", "vendor", "class"),
+    CALLS: ("device", "vendor", "class"),
+    MEMBERS: ("vendor", "class"),
+    COLLECTIVES: ("rank", "device", "vendor", "class", "range"),
+}
+"""What a base's rows do not have, and so cannot be filtered or grouped by."""
+_KNOWS_STEP = (MEMBERS, COLLECTIVES)
+_WHY_NOT = {
+    CALLS: "a call is of a thread, not of a GPU; cuda-kern-exec-sum has the calls that launched kernels, by device",
+}
+"""Why the rows of a base cannot be filtered by what is about GPU events."""
+
+
+def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> view_template.Edits:
+    """Return what goes into the hooks of a view's text.
+
+    ``taken``: names that a label's column may not have, besides every word of the text. Raises ``UsageError`` where
+    the view has nothing that a filter or a ``--by`` column could be about.
+    """
+    filtered = view_template.bases(text, "filter")
+    filters = {base: _conditions(scope, base) for base in sorted(filtered)}
+    if RANGES in filtered:  # the ranges are chosen, and their events are what lies in them
+        for base in filtered - {RANGES}:
+            filters[base] = {option: filters[base][option] for option in _ABOUT_EVENTS if option in filters[base]}
+    for option in _given(scope.filters):
+        if not any(option in conditions for conditions in filters.values()):
+            why = next((f": {_WHY_NOT[base]}" for base in filtered if base in _WHY_NOT), "")
+            raise UsageError(f"report {report} cannot be filtered by {option}{why}")
+    if scope.filters.counted and not view_template.is_plain(text):
+        raise UsageError(f"report {report} has no use for --counted")
+    if scope.filters.attention_as_matmul and not view_template.tells_matmul(text):
+        raise UsageError(f"report {report} has no use for --attention-as-matmul")
+    grouped, joined = view_template.bases(text, "by"), view_template.bases(text, "join")
+    for name in scope.filters.by:
+        if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
+            raise UsageError(f"report {report} cannot be grouped by {name}")
+    for name in scope.filters.by:
+        if name not in taken and name in {column.lower() for column in taken}:
+            raise UsageError(f"report {report} has {name} as a column already")
+    words = {*taken, *re.findall(r"\w+", re.sub(r"--.*", "", text))}
+    return view_template.Edits(
+        by=[_by(name, words) for name in scope.filters.by],
+        filters={
+            base: [text for texts in conditions.values() for text in texts] for base, conditions in filters.items()
+        },
+        joins={base: _joins(scope, base) for base in sorted(joined)},
+        is_counted=scope.filters.counted,
+        is_attention_matmul=scope.filters.attention_as_matmul,
+        has_class=bool(scope.filters.classes),
+        rule=scope.rule or None,
+    )
+
+
+def _given(filters: Filters) -> list[str]:
+    options: list[tuple[str, object]] = [
+        ("--rank", filters.ranks),
+        ("--source", filters.sources),
+        ("--where", filters.where),
+        ("--capture", filters.captures),
+        ("--device", filters.devices),
+        ("--class", filters.classes),
+        ("--skip-warmup", filters.skip_warmup),
+        ("--range", filters.range is not None),
+    ]
+    return [option for option, value in options if value]
+
+
+def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
+    """Return the conditions on a base alias by the option that asks for them."""
+    filters = scope.filters
+    lacks = _LACKS.get(base, ())
+    found = {
+        "--rank": [] if "rank" in lacks else capture_conditions(Filters(ranks=filters.ranks), base),
+        "--source": capture_conditions(Filters(sources=filters.sources), base),
+        "--where": capture_conditions(Filters(where=filters.where), base),
+        "--capture": _of_captures(filters, base),
+    }
+    if filters.devices and "device" not in lacks:
+        found["--device"] = [one_of(f"{base}.device_id", filters.devices)]
+    if filters.classes and "class" not in lacks:
+        found["--class"] = class_conditions(filters, base)
+    if filters.skip_warmup and "skip_warmup" not in lacks:
+        found["--skip-warmup"] = [_after_warmup(scope, base)]
+    if filters.range is not None and "range" not in lacks:
+        found["--range"] = [_inside_range(scope, base)]
+    return {option: conditions for option, conditions in found.items() if conditions}
+
+
+def _of_captures(filters: Filters, base: str) -> list[str]:
+    """Return the condition that a row is of the captures; collectives are matched among these only."""
+    if base != COLLECTIVES:
+        return capture_conditions(Filters(captures=filters.captures), base)
+    return [one_of(f"{base}.set_id", [int(number) for number in filters.captures])] if filters.captures else []
+
+
+def _steps(base: str) -> tuple[str, str]:
+    """Return the view that knows the step of a row, and the row's key besides the capture."""
+    return ("_step_range", "annotation_id") if base == RANGES else ("_step_kernel", "event_id")
+
+
+def _after_warmup(scope: Scope, base: str) -> str:
+    if base in _KNOWS_STEP:
+        return f"{base}.step_index > {scope.filters.skip_warmup}"
+    if base == CALLS:
+        return (
+            f"EXISTS (SELECT 1 FROM {scope.version}._step AS w INNER JOIN main.annotation AS a "
+            f"ON a.capture_id = w.capture_id AND a.annotation_id = w.annotation_id "
+            f"WHERE w.capture_id = {base}.capture_id AND w.step_index > {scope.filters.skip_warmup} "
+            f"AND a.start_ns <= {base}.start_ns "
+            f"AND (a.is_open OR {base}.start_ns < a.start_ns + a.duration_ns))"
+        )
+    steps, key = _steps(base)
+    return (
+        f"EXISTS (SELECT 1 FROM {scope.version}.{steps} AS w WHERE w.capture_id = {base}.capture_id "
+        f"AND w.{key} = {base}.{key} AND w.step_index > {scope.filters.skip_warmup})"
+    )
+
+
+def _inside_range(scope: Scope, base: str) -> str:
+    glob = scope.filters.range or ""
+    if base == RANGES:
+        return named(f"{base}.name", f"{base}.domain", glob)
+    if base == CALLS:
+        lane = "" if scope.rule == "process" else f" AND q.thread_id = {base}.thread_id"
+        return (
+            f"EXISTS (SELECT 1 FROM {scope.version}._nsys_range AS q WHERE q.capture_id = {base}.capture_id{lane} "
+            f"AND q.start_ns <= {base}.start_ns AND q.start_ns + q.duration_ns >= {base}.start_ns + {base}.duration_ns "
+            f"AND {named('q.name', 'q.domain', glob)})"
+        )
+    if "range" in scope.filters.by:
+        return f"{base}_range.name IS NOT NULL"  # the join has chosen them
+    return (
+        f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
+        f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} "
+        f"AND {named('q.name', 'q.domain', glob)})"
+    )
+
+
+def _joins(scope: Scope, base: str) -> str:
+    """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
+    steps, key = _steps(base)
+    joins = []
+    glob = scope.filters.range
+    if base != RANGES and "range" in scope.filters.by:
+        chosen = "" if glob is None else f" AND {named('q.name', 'q.domain', glob)}"
+        joins.append(
+            f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
+            f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}{chosen}\n"
+            f") AS {base}_range ON {base}_range.capture_id = {base}.capture_id AND {base}_range.{key} = {base}.{key}"
+        )
+    if "step" in scope.filters.by:
+        joins.append(
+            f"LEFT JOIN {scope.version}.{steps} AS {base}_step "
+            f"ON {base}_step.capture_id = {base}.capture_id AND {base}_step.{key} = {base}.{key}"
+        )
+    return "\n".join(joins)
+
+
+def _can_group(name: str, base: str, is_joined: bool) -> bool:
+    if name == "step" and base in _KNOWS_STEP:
+        return True
+    if name in ("range", "step"):
+        return is_joined or (base == RANGES and name == "range")
+    return name not in _LACKS.get(base, ())
+
+
+def _by(name: str, taken: Collection[str]) -> view_template.By:
+    if name == "range":
+        return view_template.By(name, lambda base: f"{base}.name" if base == RANGES else f"{base}_range.name")
+    if name == "step":
+        return view_template.By(name, lambda base: f"{base}.step" if base in _KNOWS_STEP else f"{base}_step.step")
+    if name in _CAPTURE_COLUMNS or name in _EVENT_COLUMNS:
+        return view_template.By(name, lambda base: f"{base}.{identifier(_EVENT_COLUMNS.get(name, name))}")
+    return view_template.By(f"label {name}" if name in taken else name, lambda base: label(base, name))

@@ -1,0 +1,92 @@
+"""What to ask first, and what a reader should know to compare the rows of an answer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracedb.errors import TracedbError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.pipeline.task import Loaded
+    from tracedb.report.definition import Report
+    from tracedb.report.filters import Scope
+
+
+OVER_KERNELS = ("kernels", "gpu", "ranges", "launches")
+"""What reports need whose numbers depend on which events are kernels."""
+
+
+_FIRST = """
+SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM main.operator_sample) THEN 'operator-samples'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind = 'kernel' AND e.is_counted IS NOT TRUE)
+        THEN 'top-kernels'
+    WHEN EXISTS (SELECT 1 FROM main.counter) THEN 'counter-summary'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind = 'graph') THEN 'gpu-timeline'
+    WHEN EXISTS (SELECT 1 FROM main.kernel_event AS e WHERE e.kind <> 'kernel') THEN 'cuda-gpu-mem-time-sum'
+    WHEN EXISTS (SELECT 1 FROM main.annotation AS a WHERE a.style NOT IN ('mark', 'gpu_projection', 'python_function'))
+        THEN 'range-time'
+    WHEN EXISTS (SELECT 1 FROM main.launch) THEN 'cuda-api-sum'
+END
+"""
+
+
+def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
+    """Return the command that answers the first question about a database; None where it cannot be asked now.
+
+    ``loaded``: captures that were just written; where they tell enough, the database is not opened again.
+    """
+    if any(item.kernels and not item.has_counters and not item.samples for item in loaded):
+        return f"tracedb report top-kernels --db {shlex.quote(str(path))}"
+    import duckdb
+
+    from tracedb.storage import connection as database
+
+    try:
+        with database.open_read_only(path) as connection:
+            ((report,),) = connection.execute(_FIRST).fetchall()
+            ((ops,),) = connection.execute("SELECT EXISTS (SELECT 1 FROM main.op)").fetchall()
+    except (TracedbError, duckdb.Error):  # another process may be at it
+        return None
+    if report is not None:
+        return f"tracedb report {report} --db {shlex.quote(str(path))}"
+    query = "SELECT name, count(*) AS calls, sum(duration_ns) AS total_ns FROM op GROUP BY name ORDER BY total_ns DESC"
+    return f'tracedb sql "{query}" --db {shlex.quote(str(path))}' if ops else None
+
+
+def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
+    """Return that some of the captures have copies among their kernels and others of AMD do not, where that is so.
+
+    Up to ROCm 7.1 copies and fills on the device were recorded as kernels. They are of class copy in both.
+    """
+    if report.needs not in OVER_KERNELS or scope.filters.classes:
+        return []
+    ((amd,),) = connection.execute(
+        """SELECT count(DISTINCT s.capture_id) FROM temp.selected_capture AS s
+           INNER JOIN main.device AS d ON d.capture_id = s.capture_id WHERE d.vendor = 'AMD'"""
+    ).fetchall()
+    if amd < 2:
+        return []
+    ((kernels, others),) = connection.execute(
+        """WITH copies AS (
+               SELECT e.capture_id, bool_or(e.kind = 'kernel') AS as_kernels
+               FROM main.kernel_event AS e
+               SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
+               SEMI JOIN main.device AS d ON d.capture_id = e.capture_id AND d.vendor = 'AMD'
+               WHERE e.kind IN ('memcpy', 'memset') OR starts_with(e.name, '__amd_rocclr_')
+                    OR starts_with(e.name, 'MEMORY_COPY_')
+               GROUP BY e.capture_id
+           )
+           SELECT count(*) FILTER (as_kernels), count(*) FILTER (NOT as_kernels) FROM copies"""
+    ).fetchall()
+    if not kernels or not others:
+        return []
+    return [
+        f"copies and fills are recorded as kernels in {kernels} of the captures (ROCm up to 7.1) and as copies in "
+        f"{others}: numbers and sums of kernels differ by that; --class '!copy' leaves them out"
+    ]

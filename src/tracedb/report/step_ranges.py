@@ -1,0 +1,45 @@
+"""Ranges by name, and those of a chosen name as steps, in place of what is marked ProfilerStep#N (``v1._step``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tracedb.storage.connection import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_NAMES = 8
+_MOST_LETTERS = 60
+
+
+def statement(pattern: str) -> str:
+    """Return the statement that makes ranges of such names the steps for all views of a connection."""
+    return f"SET VARIABLE step_range = {quoted(pattern)}"
+
+
+def choose(connection: duckdb.DuckDBPyConnection, pattern: str | None) -> None:
+    """Make ranges of such names the steps; with None, those that are marked."""
+    connection.execute("RESET VARIABLE step_range" if pattern is None else statement(pattern))
+
+
+def names(connection: duckdb.DuckDBPyConnection, views: str, captures: str) -> list[str]:
+    """Return the names of most ranges among the captures of a table, shortened.
+
+    ``views``: the schema that the views are in, with its catalog where that is not the current one.
+    """
+    rows = connection.execute(
+        f"""SELECT concat_ws(':', r.domain, r.name) AS name
+            FROM {views}._range AS r SEMI JOIN {captures} AS s ON s.capture_id = r.capture_id
+            WHERE r.style <> 'mark' GROUP BY ALL ORDER BY count(*) DESC, name LIMIT {MOST_NAMES}"""
+    ).fetchall()
+    texts = [" ".join(str(name).split()) for (name,) in rows]
+    return [text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…" for text in texts]
+
+
+def absent(asked: str, there: Sequence[str]) -> str:
+    """Return in words that no range matches what was asked for, and which there are."""
+    if not there:
+        return f"no range matches {asked}: no ranges (NVTX, roctx, record_function) were captured"
+    return f"no range matches {asked}; some that there are: {', '.join(there)}"

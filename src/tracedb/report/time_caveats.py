@@ -1,0 +1,69 @@
+"""What the load found out about impossible times and replays without kernels, said beside the answers they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tracedb.derive.time_faults import CODES
+
+if TYPE_CHECKING:
+    import duckdb
+
+BETWEEN_CLOCKS = ("launch_latency", "queue_depth", "gpu_gaps", "idle_breakdown", "cuda_kern_exec_sum")
+"""Views that set times of calls against times of kernels."""
+_NO_EVENTS = ("calls", "samples")
+"""What reports need that hold no GPU events."""
+
+
+def said(
+    connection: duckdb.DuckDBPyConnection, database: str, captures: str, codes: Sequence[str] = CODES
+) -> list[str]:
+    """Return what the load found out about captures, a line for each code and kind of row.
+
+    ``database`` is a prefix of tables, such as ``trace.`` or nothing; ``captures`` a table with a column capture_id.
+    """
+    if not codes:
+        return []
+    rows = connection.execute(
+        f"""SELECT i.code, regexp_extract(i.detail, '(GPU event|API call|range)', 1) AS noun,
+                count(*), sum(i.count)::BIGINT, arg_min(i.detail, i.capture_id)
+            FROM {database}main.ingest_issue AS i SEMI JOIN {captures} AS s ON s.capture_id = i.capture_id
+            WHERE i.code IN ({", ".join(f"'{code}'" for code in codes)}) GROUP BY i.code, noun ORDER BY i.code, noun"""
+    ).fetchall()
+    return [
+        detail if count == 1 else f"in {count} captures, {events:,} in all, the first of them: {detail}"
+        for _, _, count, events, detail in rows
+    ]
+
+
+def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: str) -> list[str]:
+    """Return what the load found out about the selected captures that touches a report."""
+    codes = [code for code in CODES if code != "clocks_apart" or view in BETWEEN_CLOCKS]
+    if needs in _NO_EVENTS:
+        codes = [code for code in codes if code.startswith("time_")]
+    return said(connection, "", "temp.selected_capture", codes)
+
+
+def all_impossible(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return in words that no GPU event of the selected captures has a time that can be true; empty where some have."""
+    ((good, faulty),) = connection.execute(
+        """SELECT count(*) FILTER (e.time_fault IS NULL), count(e.time_fault)
+           FROM main.kernel_event AS e SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"""
+    ).fetchall()
+    if good or not faulty:
+        return ""
+    return (
+        f"the times of all {faulty} GPU events cannot be true (see time_fault in main.kernel_event, and the bounds in "
+        "main.time_bound)"
+    )
+
+
+def without_clock(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return in words that calls and kernels of all selected captures are timed by clocks that lie apart, if so."""
+    ((together,),) = connection.execute(
+        """SELECT count(*) FROM temp.selected_capture AS s ANTI JOIN main.clock_fault AS f USING (capture_id)
+           WHERE s.status <> 'no_gpu_activity'"""
+    ).fetchall()
+    words = said(connection, "", "temp.selected_capture", ["clocks_apart"])
+    return words[0] if words and not together else ""

@@ -1,0 +1,139 @@
+"""Putting filters and ``--by`` into a view's own text, at its hooks (see ``sql/README.md``). Text in, text out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracedb.storage.connection import identifier, quoted
+
+RANGES = "r"
+CALLS = "l"
+MEMBERS = "part"
+COLLECTIVES = "whole"
+BASES = {
+    "e": "_gpu_event",
+    "k": "kernels",
+    RANGES: "_range",
+    CALLS: "_launch",
+    MEMBERS: "_collective_member",
+    COLLECTIVES: "_collective",
+}
+"""Alias in a view's text → the view that it stands for.
+
+A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
+collective.
+"""
+
+_GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
+_GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
+_HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
+_UNCLASSED = re.compile(r"(v\d+)\._unclassed_event AS")
+_PLAIN = re.compile(r"(v\d+)\._(?:gpu|unclassed)_event AS")
+_RULE = re.compile(r"/\* rule \*/ '\w+'")
+_MATMUL = re.compile(r"(\w+\.class) /\* matmul \*/")
+_LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
+_LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\b|;|\Z)")
+
+
+@dataclass(frozen=True)
+class By:
+    """A column that a report is grouped by: its name in the answer and what it is over a base alias."""
+
+    name: str
+    over: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What goes into the hooks. ``filters`` and ``joins`` are by base alias."""
+
+    by: Sequence[By] = ()
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    joins: Mapping[str, str] = field(default_factory=dict)
+    is_counted: bool = False
+    """Whether dispatches measured while hardware counters were read are taken in."""
+    is_attention_matmul: bool = False
+    """Whether fused attention, which is made of matrix products, counts as them."""
+    has_class: bool = False
+    """Whether a condition on a GPU event is about its class."""
+    rule: str | None = None
+    """The rule of range membership, where it is not the one that the text names."""
+
+
+def has_rule(text: str) -> bool:
+    """Return whether a view's text has the hook ``rule``."""
+    return _RULE.search(text) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a view's text leaves out dispatches measured while hardware counters were read."""
+    return _PLAIN.search(text) is not None
+
+
+def tells_matmul(text: str) -> bool:
+    """Return whether a view's text says of each class whether it is matmul."""
+    return _MATMUL.search(text) is not None
+
+
+def bases(text: str, hook: str) -> set[str]:
+    """Return the base aliases for which a view's text has the hook ``filter``, ``by`` or ``join``."""
+    found = {arguments.strip() for kind, arguments in _HOOK.findall(text) if kind == hook}
+    return found & set(BASES)
+
+
+def resolve(text: str, edits: Edits) -> str:
+    """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
+    text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
+    text = _PLAIN.sub(r"\1._timed_event AS", text) if edits.is_counted else text
+    if edits.is_attention_matmul:
+        text = _MATMUL.sub(r"CASE \1 WHEN 'attention' THEN 'matmul' ELSE \1 END", text)
+    text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
+    parts: list[str] = []
+    last = 0
+    for match in _HOOK.finditer(text):
+        before, after = text[: match.start()], text[match.end() :]
+        parts.append(text[last : match.start()])
+        parts.append(_filled(match[1], match[2].split(), edits, _listing(before, after)))
+        last = match.end()
+    parts.append(text[last:])
+    return "".join(parts)
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """The list that a ``by`` hook stands in: whether columns get their names there, and whether others follow."""
+
+    is_select: bool
+    goes_on: bool
+
+
+def _listing(before: str, after: str) -> _Listing:
+    start = _LIST_START.search(before)
+    return _Listing(start is not None and start[1].upper().startswith("SELECT"), not _LIST_END.match(after))
+
+
+def _filled(kind: str, arguments: list[str], edits: Edits, listing: _Listing) -> str:
+    if kind == "filter":
+        return "".join(f"\n    AND ({condition})" for condition in edits.filters.get(arguments[0], ()))
+    if kind == "join":
+        join = edits.joins.get(arguments[0], "")
+        return f"\n{join}" if join else ""
+    names = [identifier(by.name) for by in edits.by]
+    if not names:
+        return ""
+    if kind == "partition":
+        return f"PARTITION BY {', '.join(names)}"
+    if kind == "using":
+        left, right = arguments
+        return "".join(f" AND {left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in names)
+    if arguments and arguments[0] not in BASES:  # a later step, which has the columns already
+        names = [f"{arguments[0]}.{name}" for name in names]
+    elif arguments:
+        over = [by.over(arguments[0]) for by in edits.by]
+        names = [
+            f"{column} AS {name}" if listing.is_select else column for column, name in zip(over, names, strict=True)
+        ]
+    return " " + ", ".join(names) + ("," if listing.goes_on else "")

@@ -1,1 +1,0 @@
-"""A whole training step from the times of its operators."""

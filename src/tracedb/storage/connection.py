@@ -1,0 +1,270 @@
+"""Opening database files: for writing for a short while, for reading, and never in each other's way."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+
+from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
+from tracedb.storage.database_file import (
+    absolute,
+    check,
+    check_writable,
+    damage,
+    fault,
+    identity,
+    is_damage,
+    is_unwritten,
+    log_of,
+    size_of,
+    unwritable,
+    withdraw,
+)
+from tracedb.storage.error_lines import engine_words, unwritten
+from tracedb.storage.spill_folder import spill_folder
+from tracedb.storage.waiting import until_free
+
+STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
+ALIAS = "trace"
+SCHEMA_VERSION = 1
+ROW_GROUP = 61_440
+"""Rows that a row group of the database holds: half of what DuckDB makes unless told otherwise.
+
+A thread writes one at a time, and the kernels of a usual trace would not fill two.
+"""
+STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
+"""Options with which a database is attached for writing."""
+
+
+class NotMoved(TracedbError):
+    """What was committed cannot be moved from the log into the file (a full disk); it is taken back if possible."""
+
+
+def quoted(text: str) -> str:
+    """Return ``text`` as an SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(text: str) -> str:
+    """Return ``text`` as a quoted SQL identifier."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+Settings = dict[str, str | bool | int | float | list[str]]
+ALONE: Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""No name of a file, type or function makes DuckDB load or fetch an extension."""
+
+
+def in_memory(settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
+    """Open an empty database in memory that loads no extensions; every connection of tracedb's comes from here."""
+    return duckdb.connect(":memory:", config={**ALONE, **(settings or {})})
+
+
+@contextmanager
+def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an in-memory instance for staging; what exceeds ``memory_limit`` spills to a folder beside ``beside``.
+
+    Raises ``TracedbError`` where no database can be at ``beside``.
+    """
+    check_writable(beside)
+    with _spill(beside) as spill:
+        settings: Settings = {
+            "memory_limit": memory_limit,
+            "temp_directory": spill,
+            "checkpoint_threshold": "64MB",  # detaching does it once for all; small captures would have it done often
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        connection = in_memory(settings)
+        try:
+            connection.execute("SET preserve_insertion_order = false")
+            # Kernel names reach 5,000 characters; one above 4,096 rules dictionaries out for its whole row group, which
+            # then lies uncompressed unless zstd may take it.
+            connection.execute("SET zstd_min_string_length = 200")
+            # They are tried on every column and hardly ever taken: a seventh of the time of an insert.
+            connection.execute("SET disabled_compression_methods = 'rle,fsst,chimp,patas'")
+            yield connection
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _spill(beside: Path) -> Iterator[str]:
+    """Give a folder for what memory does not hold; that it can be made shows that a database can be, too."""
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(spill_folder(beside))
+        except OSError as error:
+            raise TracedbError(f"{beside}: {unwritable(beside.parent, error)}") from error
+        yield made
+
+
+@contextmanager
+def attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Attach ``path`` read-write as the current catalog; its lock is held only inside the block.
+
+    Another process that holds it is waited for, as ``waiting.PATIENCE`` says. Raises ``DatabaseBusy`` where it holds it
+    longer, ``TracedbError`` where it is no DuckDB file or cannot be written, ``NotMoved`` where what was committed
+    cannot be moved into it.
+    """
+    check_writable(path)
+    until_free(lambda: _attach(connection, path))
+    before = size_of(log_of(path))
+    try:
+        connection.execute(f"USE {ALIAS}")
+        yield connection
+        written = size_of(log_of(path))
+    except BaseException:
+        with suppress(duckdb.Error):  # a disk that is full says so a second time
+            _detach(connection)
+        raise
+    try:
+        _detach(connection)
+    except duckdb.Error as error:
+        withdraw(path, before, written)
+        cause = engine_words(error).rpartition("Original error: ")[2]
+        why = unwritten(error) or f"cannot be written ({cause}); make room and run it again"
+        raise NotMoved(f"{path}: {why}") from error
+
+
+def _detach(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("USE memory")
+    connection.execute(f"DETACH {ALIAS}")
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    before = identity(path)
+    attach(connection, path, ALIAS, STORAGE)
+    if before is not None and identity(path) != before:  # removed or replaced between its opening and its locking
+        _detach(connection)
+        raise DatabaseBusy(f"{path}: another process is making it anew; try again")
+
+
+def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, options: str = "READ_ONLY") -> None:
+    """Attach a file as ``alias``; its name is always that of a file, whatever it looks like.
+
+    Raises ``DatabaseBusy`` while another process writes it, ``TracedbError`` where it is no DuckDB file.
+    """
+    named = quoted(str(absolute(path)))
+    if path.exists() and (options == "READ_ONLY" or path.stat().st_size):
+        check(path)
+    try:
+        connection.execute(f"ATTACH {named} AS {alias} (TYPE duckdb, {options})")
+    except duckdb.IOException as error:
+        if _locked(error):
+            raise DatabaseBusy(_busy(path, error)) from error
+        raise TracedbError(fault(path, error)) from error
+    except duckdb.Error as error:
+        raise TracedbError(fault(path, error)) from error
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit at the end of the block, or roll back whatever ended it."""
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(duckdb.TransactionException):  # a failed commit has ended the transaction already
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a tracedb file for reading with external access off and the configuration locked.
+
+    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``EmptyDatabase`` where nothing was
+    written into it yet, ``DatabaseBusy`` where it is written for longer than ``waiting.PATIENCE`` says.
+    """
+    with spill_folder(path, or_elsewhere=True) as spill:
+        connection = _opened(path, spill, memory_limit)
+        try:
+            yield connection
+        except duckdb.Error as error:
+            if not is_damage(error):
+                raise
+            raise TracedbError(damage(path, error)) from error
+        finally:
+            connection.close()
+
+
+def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
+    """Open a tracedb file for reading; its tables and views can be asked as in the DuckDB shell."""
+    with ExitStack() as stack:
+        spill = stack.enter_context(spill_folder(Path(path), or_elsewhere=True))
+        connection = _opened(Path(path), spill)
+        weakref.finalize(connection, stack.pop_all().close)  # the folder goes with the connection
+    return connection
+
+
+def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
+    absolute(path)
+    if not path.exists():
+        raise TracedbError(
+            f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
+        )
+    if is_unwritten(path):
+        raise EmptyDatabase(f"{path}: {_NOTHING_YET}")
+    settings: Settings = {"temp_directory": spill}
+    if memory_limit:
+        settings["memory_limit"] = memory_limit
+    connection = in_memory(settings)
+    try:
+        until_free(lambda: attach(connection, path, ALIAS))
+        connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
+        check_version(connection, path)
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+_NOTHING_YET = "nothing was written into it yet; run `tracedb ingest PATH` into it first"
+
+
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Raise ``TracedbError`` unless the current catalog has the schema that this tracedb knows."""
+    try:
+        ((version,),) = connection.execute("SELECT max(version) FROM meta.schema_version").fetchall()
+    except duckdb.CatalogException as error:
+        if not is_ours(connection):
+            raise EmptyDatabase(f"{path}: a DuckDB file, but not one of tracedb's: {_NOTHING_YET}") from error
+        raise TracedbError(
+            f"{path}: a DuckDB file, but not one of tracedb's (it has no meta.schema_version)"
+        ) from error
+    if version is None:
+        raise TracedbError(f"{path}: meta.schema_version is empty; the file is damaged, ingest again into a new one")
+    if version > SCHEMA_VERSION:
+        raise TracedbError(
+            f"{path}: has schema version {version}, this tracedb knows up to {SCHEMA_VERSION}; install a newer tracedb"
+        )
+
+
+def is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the current catalog holds a tracedb schema (False for a new, empty file)."""
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database()"
+    ).fetchall()
+    return bool(count)
+
+
+def _locked(error: duckdb.IOException) -> bool:
+    return "could not set lock on file" in str(error).lower()  # a path may hold the word, too
+
+
+def _busy(path: Path, error: duckdb.IOException) -> str:
+    holder = re.search(r"PID (\d+)", str(error))
+    who = f"process {holder[1]}" if holder else "another process"
+    return (
+        f"{path}: {who} has the database open; close it there (a DuckDB shell? an ingest?) and try again, "
+        "or wait longer (--wait SECONDS)"
+    )

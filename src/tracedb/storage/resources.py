@@ -1,0 +1,18 @@
+"""Where the shipped ``sql/`` and ``schemas/`` lie: inside a wheel, or beside ``src/`` in a checkout."""
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+
+def room(name: str) -> Traversable:
+    """Return the folder ``name`` (``sql`` or ``schemas``) of this installation."""
+    packaged = files("tracedb") / name
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / name
+
+
+@cache  # they are asked for with every file that is loaded
+def text(*parts: str) -> str:
+    """Return the text of a shipped file, such as ``text("sql", "v1", "kernels.sql")``."""
+    return room(parts[0]).joinpath(*parts[1:]).read_text(encoding="utf-8")

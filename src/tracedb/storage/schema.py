@@ -1,0 +1,107 @@
+"""The schema as declared once in ``schemas/vN.sql``: applying it, its Arrow form, its documentation."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import duckdb
+
+from tracedb.storage import resources
+from tracedb.storage.connection import ROW_GROUP as ROW_GROUP  # for ingesters, too
+from tracedb.storage.connection import SCHEMA_VERSION, in_memory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event", "operator_sample")
+"""Tables whose rows come from events of the trace, one event one row."""
+
+
+INGESTED_TABLES = (*EVENT_TABLES, "device", "ingest_issue")
+"""Tables that ingesters fill beside ``capture``."""
+
+
+class Column(NamedTuple):
+    """A column of a table or view, with its documentation."""
+
+    name: str
+    type: str
+    description: str
+
+
+def ddl() -> str:
+    """Return the DDL of the current schema version."""
+    return resources.text("schemas", f"v{SCHEMA_VERSION}.sql")
+
+
+def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str) -> None:
+    """Create the tables in the current catalog, which must be empty. Call inside a transaction."""
+    connection.execute(ddl())
+    connection.execute(
+        "INSERT INTO meta.schema_version VALUES (?, ?, current_timestamp::TIMESTAMP)",
+        [SCHEMA_VERSION, tracedb_version],
+    )
+
+
+def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Add the tables and columns that the current catalog lacks: a file of this version made before it was released.
+
+    New columns hold NULL. Returns the tables that were added, with their schema. Call inside a transaction.
+    """
+    with in_memory() as fresh:
+        fresh.execute(ddl())
+        wanted = _columns_by_table(fresh)
+        statements = [(str(item.query), item) for item in fresh.extract_statements(ddl())]
+    there = _columns_by_table(connection)
+    for text, statement in statements:
+        about = re.match(r"\s*(?:--.*\s*)*(?:CREATE TABLE|INSERT INTO|COMMENT ON (?:TABLE|COLUMN)) (\w+\.\w+)\b", text)
+        if about and about[1] not in there:
+            connection.execute(statement)
+    for table, columns in wanted.items():
+        for name, kind in columns.items():
+            if table in there and name not in there[table]:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
+    return set(wanted) - set(there)
+
+
+def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Return the type of each column of each table, tables with their schema's name."""
+    rows = connection.execute(
+        """SELECT c.schema_name || '.' || c.table_name, c.column_name, c.data_type
+           FROM duckdb_columns() AS c INNER JOIN duckdb_tables() AS t USING (table_oid, database_name, schema_name)
+           WHERE c.database_name = current_database() AND c.schema_name IN ('main', 'meta')
+           ORDER BY c.table_oid, c.column_index"""
+    ).fetchall()
+    found: dict[str, dict[str, str]] = {}
+    for table, name, kind in rows:
+        found.setdefault(table, {})[name] = kind
+    return found
+
+
+@cache
+def arrow(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table as ingesters give it: without ``capture_id``."""
+    with in_memory() as connection:
+        connection.execute(ddl())
+        empty = connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
+        return empty.to_arrow_table().schema
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return (table, comment) of the schema in the current catalog."""
+    return connection.execute(
+        """SELECT table_name, coalesce(comment, '') FROM duckdb_tables()
+           WHERE database_name = current_database() AND schema_name = 'main' ORDER BY table_name"""
+    ).fetchall()
+
+
+def columns(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[Column]:
+    """Return the columns of a table or view in the current catalog; empty if there is none of that name."""
+    rows = connection.execute(
+        """SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
+           WHERE database_name = current_database() AND schema_name = ? AND table_name = ? ORDER BY column_index""",
+        [schema, name],
+    ).fetchall()
+    return [Column(*row) for row in rows]

@@ -1,0 +1,152 @@
+"""New databases as copies of an empty one that is kept: making tables and views takes most of a second, a copy none.
+
+The empty one lies in the user's cache folder, under a name made of everything that decides on its content. Where there
+is no such folder, or it cannot be written, a database gets its tables and views as they are declared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+
+from tracedb.errors import DatabaseBusy, TracedbError
+from tracedb.storage import schema, views
+from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, in_memory, quoted, transaction
+from tracedb.storage.database_file import check_writable, held, is_unwritten, log_of
+from tracedb.storage.error_lines import engine_words
+from tracedb.storage.spill_folder import spill_folder
+from tracedb.storage.waiting import until_free
+
+
+def place(database: Path) -> bool:
+    """Put an empty database where there is no file yet, or one that nothing was written into; whether it did.
+
+    Another process sees no file or the whole one, whichever of several places it. Raises ``TracedbError`` where there
+    is no room or no such folder, ``DatabaseBusy`` while another process makes the file.
+    """
+    where = Path(os.path.realpath(database))  # a link may point to where it is to be
+    if where.exists() and not is_unwritten(where):
+        return False
+    check_writable(database)
+    try:
+        return _placed(where)
+    except (OSError, duckdb.Error) as error:
+        cause = error.strerror if isinstance(error, OSError) else engine_words(error).rpartition('": ')[2]
+        raise TracedbError(f"{database}: cannot be created ({cause}); make room and run it again") from error
+
+
+def _placed(where: Path) -> bool:
+    with spill_folder(where) as beside:
+        whole = Path(beside) / "empty.duckdb"
+        _fill(whole)
+        if where.exists():
+            return until_free(lambda: _replace(whole, where))
+        try:
+            _link(whole, where)
+        except FileExistsError:
+            return False
+    return True
+
+
+def remove_if_empty(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Remove the attached database, which this process placed, unless anything was loaded into it.
+
+    It is locked meanwhile; a process that opens it at this moment finds it gone when it has it (``attached``).
+    """
+    if connection.execute("FROM main.capture LIMIT 1").fetchone() is None:
+        Path(os.path.realpath(database)).unlink(missing_ok=True)
+
+
+def _fill(path: Path) -> None:
+    """Write an empty database: a copy of the kept one, or one made the long way where none can be kept."""
+    folder = _folder()
+    kept: Path | None = None
+    if folder is not None:
+        with suppress(OSError, duckdb.Error):  # no room there, no rights
+            kept = _kept(folder)
+    if kept is not None:
+        shutil.copyfile(kept, path)
+    else:
+        _make(path)
+
+
+def _link(whole: Path, where: Path) -> None:
+    """Give the file its name. Raises FileExistsError where another has it by now."""
+    try:
+        os.link(whole, where)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        with where.open("xb") as new, whole.open("rb") as content:
+            shutil.copyfileobj(content, new)
+
+
+def _replace(whole: Path, where: Path) -> bool:
+    """Take the place of a file that nothing was written into, and of the log of a run that failed to begin it."""
+    before = where.stat()
+    with held(where) as is_held:
+        if not is_held:
+            raise DatabaseBusy(f"{where}: another process is making it; try again")
+        if not is_unwritten(where) or not os.path.samestat(before, where.stat()):
+            return False
+        log_of(where).unlink(missing_ok=True)
+        whole.replace(where)
+    return True
+
+
+def mark_new(connection: duckdb.DuckDBPyConnection) -> None:
+    """Say in a database that holds nothing yet when it was made. Inside a transaction."""
+    connection.execute("UPDATE meta.schema_version SET applied_at = current_timestamp::TIMESTAMP")
+
+
+def _folder() -> Path | None:
+    root = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(root) if root else Path.home() / ".cache") / "tracedb"
+    except RuntimeError:  # there is no home
+        return None
+
+
+def _kept(folder: Path) -> Path:
+    """Return the empty database of this tracedb and this DuckDB, made if it is not there."""
+    kept = folder / f"empty-{_key()}.duckdb"
+    if kept.exists():
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
+    with spill_folder(kept) as made_in:
+        fresh = Path(made_in) / "empty.duckdb"
+        _make(fresh)
+        for older in folder.glob("empty-*.duckdb"):
+            older.unlink(missing_ok=True)
+        fresh.replace(kept)
+    return kept
+
+
+def _make(path: Path) -> None:
+    from tracedb import __version__
+
+    with in_memory({"threads": 1}) as connection:
+        connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
+        connection.execute(f"USE {ALIAS}")
+        with transaction(connection):
+            schema.apply(connection, __version__)
+            views.install(connection)
+        connection.execute(f"CHECKPOINT {ALIAS}")
+        connection.execute("USE memory")
+        connection.execute(f"DETACH {ALIAS}")
+
+
+def _key() -> str:
+    from tracedb import __version__
+
+    digest = hashlib.sha256(f"{__version__} {duckdb.__version__} {STORAGE_VERSION} ".encode())
+    digest.update(schema.ddl().encode())
+    for version in views.VERSIONS:
+        for view in views.shipped(version):
+            digest.update(f"{version}.{view.name}:{view.text}".encode())
+    return digest.hexdigest()[:20]

@@ -1,0 +1,163 @@
+"""The versioned views: installing them, their aliases in ``main``, describing and verifying them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from graphlib import TopologicalSorter
+from typing import NamedTuple
+
+import duckdb
+
+from tracedb.errors import UsageError
+from tracedb.storage import resources
+from tracedb.storage.connection import quoted
+
+VERSIONS = ("v1",)
+CURRENT = VERSIONS[-1]
+_NO_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
+
+
+class View(NamedTuple):
+    """A shipped view."""
+
+    version: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The SQL file that creates it."""
+        return resources.text("sql", self.version, _topics(self.version)[f"{self.name}.sql"], f"{self.name}.sql")
+
+    @property
+    def has_sidecar(self) -> bool:
+        """Whether a file beside it says how a report prints it."""
+        return f"{self.name}.toml" in _topics(self.version)
+
+    @property
+    def sidecar(self) -> str:
+        """The TOML file beside it."""
+        name = f"{self.name}.toml"
+        return resources.text("sql", self.version, _topics(self.version)[name], name)
+
+    @property
+    def needs(self) -> set[str]:
+        """Names of the views of its version that it reads."""
+        named = re.findall(rf"\b{self.version}\.(\w+)", _NO_CODE.sub("", self.text))
+        return set(named) - {self.name}
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it belongs to its version's inside."""
+        return self.name.startswith("_")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def select(self) -> str:
+        """The SELECT of the view, hooks included, without CREATE VIEW and comments on it.
+
+        The text of a private view stands in the place of its name where the hook ``inline`` says so.
+        """
+        match = re.search(r"CREATE VIEW [\w.]+ AS\s(.*?);\s*(?=COMMENT ON|\Z)", self.text, re.DOTALL)
+        if match is None:
+            raise AssertionError(f"sql/{self.version}/{self.name}.sql does not hold a CREATE VIEW")
+        return _INLINE.sub(self._inlined, match[1].strip())
+
+    def _inlined(self, match: re.Match[str]) -> str:
+        indented = "\n".join(f"    {line}" if line else "" for line in View(self.version, match[1]).select.split("\n"))
+        return f"(\n{indented}\n) AS {match[2]}"
+
+
+@cache
+def _topics(version: str) -> dict[str, str]:
+    """Return the folder of each file of a version: a view's SQL, or the sidecar beside it."""
+    folders = [entry for entry in resources.room("sql").joinpath(version).iterdir() if entry.is_dir()]
+    return {
+        file.name: folder.name
+        for folder in folders
+        for file in folder.iterdir()
+        if file.name.endswith((".sql", ".toml"))
+    }
+
+
+def shipped(version: str = CURRENT) -> list[View]:
+    """Return the views of a version by name.
+
+    Raises ``UsageError`` for a version that this tracedb does not ship.
+    """
+    if version not in VERSIONS:
+        raise UsageError(f"there is no view version {version!r}; there are: {', '.join(VERSIONS)}")
+    files = sorted(_topics(version))
+    return [View(version, name.removesuffix(".sql")) for name in files if name.endswith(".sql")]
+
+
+def by_dependency(version: str = CURRENT) -> list[View]:
+    """Return the views of a version in an order in which they can be created, always the same one.
+
+    Raises ``graphlib.CycleError`` where views read each other in a circle, which the lint of SQL finds first.
+    """
+    sorter = TopologicalSorter({view.name: sorted(view.needs) for view in shipped(version)})
+    return [View(version, name) for name in sorter.static_order()]
+
+
+def find(name: str, version: str = CURRENT) -> View:
+    """Return the public view ``name``. Raises ``UsageError`` if there is none."""
+    for view in shipped(version):
+        if view.name == name and not view.is_private:
+            return view
+    names = ", ".join(view.name for view in shipped(version) if not view.is_private)
+    raise UsageError(f"there is no view {name!r} in {version}; there are: {names}")
+
+
+def install(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create every shipped view and alias in the current catalog. Call inside a transaction."""
+    for version in VERSIONS:
+        connection.execute(f"DROP SCHEMA IF EXISTS {version} CASCADE")
+        connection.execute(f"CREATE SCHEMA {version}")
+        for view in by_dependency(version):
+            connection.execute(view.text)
+    connection.execute("DELETE FROM meta.view_version")
+    for version in VERSIONS:
+        for view in shipped(version):
+            connection.execute("INSERT INTO meta.view_version VALUES (?, ?, ?)", [version, view.name, view.digest])
+    for view in shipped(CURRENT):
+        if not view.is_private:
+            _alias(connection, view)
+
+
+def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
+    """Give a public view its unsuffixed name in ``main``; aliases do not inherit comments, so these are copied."""
+    connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS FROM {view.version}.{view.name}")
+    comments = connection.execute(
+        """SELECT comment FROM duckdb_views()
+           WHERE database_name = current_database() AND schema_name = ? AND view_name = ? AND comment <> ''""",
+        [view.version, view.name],
+    ).fetchall()
+    for (comment,) in comments:
+        connection.execute(f"COMMENT ON VIEW main.{view.name} IS {quoted(comment)}")
+    described = connection.execute(
+        """SELECT column_name, comment FROM duckdb_columns()
+           WHERE database_name = current_database() AND schema_name = ? AND table_name = ? AND comment IS NOT NULL""",
+        [view.version, view.name],
+    ).fetchall()
+    for column, text in described:
+        connection.execute(f'COMMENT ON COLUMN main.{view.name}."{column}" IS {quoted(text)}')
+
+
+def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the names of views whose installed digest differs from the shipped file, or that are missing."""
+    installed = {
+        (version, name): digest for version, name, digest in connection.execute("FROM meta.view_version").fetchall()
+    }
+    return [
+        f"{view.version}.{view.name}"
+        for version in VERSIONS
+        for view in shipped(version)
+        if installed.get((version, view.name)) != view.digest
+    ]

@@ -1,0 +1,104 @@
+"""What a pipeline stage runs in one micro-batch, in the optimizer and between GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tracedb.training_step.configuration import Step
+
+GRADIENT_LAYOUT = "qkv_gradients"
+"""Brings the gradients of query, key and value, each by heads, into the layout of the one product that made all three.
+No operator of a sweep does it."""
+GRADIENT_COPIES = "gradient_copies"
+"""Adds the gradients of each further micro-batch to the sum, and brings them into the buckets of an all-reduce beside
+the backward. No operator of a sweep does it."""
+PIPELINE = "pipeline_wait"
+"""Filling and draining the pipeline, and handing on."""
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """An operator in one pass."""
+
+    operator: str
+    pass_: str
+
+    @property
+    def name(self) -> str:
+        """As the answer names it."""
+        return self.operator if self.pass_ in ("step", "comm") else f"{self.operator}_{self.pass_}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage runs: parts of a micro-batch with their counts, and its weights."""
+
+    number: int
+    layers: int
+    forward: Counter[Part]
+    backward: Counter[Part]
+    weights: int
+    """Weights on one rank of the stage."""
+    layer_weights: int
+    """Those of them that are in the layers."""
+
+
+def stages(step: Step) -> list[Stage]:
+    """Return the stages of a step."""
+    counts = step.stage_layers()
+    return [_stage(step, number, layers, len(counts)) for number, layers in enumerate(counts)]
+
+
+def shape(step: Step) -> dict[str, int]:
+    """Return every shape parameter that an operator of the step can have been sampled with."""
+    return {"mp": step.mp, "b": step.batch, "h": step.heads, "l": step.length, "dim": step.dim}
+
+
+def _stage(step: Step, number: int, layers: int, of: int) -> Stage:
+    names = Counter({name: count * layers for name, count in Counter(step.layer).items()})
+    forward: Counter[Part] = Counter({Part(name, "fwd"): count for name, count in names.items() if count})
+    backward: Counter[Part] = Counter({Part(name, "bwd"): count for name, count in names.items() if count})
+    if layers and "flash_atten" in names and "linear1" in names:
+        backward[Part(GRADIENT_LAYOUT, "bwd")] = layers
+    if step.mp > 1:
+        forward[Part("mp_allreduce", "comm")] = step.forward_syncs * layers
+        backward[Part("mp_allreduce", "comm")] = step.backward_syncs * layers
+    if step.recompute:
+        backward.update(forward)
+    weights = layer_weights = layers * _layer_weights(step)
+    if number == 0:
+        forward[Part("embedding", "fwd")] += 1
+        backward[Part("embedding", "bwd")] += 1
+        weights += step.vocabulary // step.mp * step.dim
+        if step.mp > 1:
+            forward[Part("mp_allreduce", "comm")] += 1
+    if number == of - 1:
+        for name in (step.norm, "linear_final", step.loss):
+            forward[Part(name, "fwd")] += 1
+            backward[Part(name, "bwd")] += 1
+        weights += step.vocabulary // step.mp * step.dim + 2 * step.dim
+    return Stage(number, layers, forward, backward, weights, layer_weights)
+
+
+def _layer_weights(step: Step) -> int:
+    """Return the weights of a layer on one rank: four products and two norms with bias."""
+    return 12 * step.dim * step.dim // step.mp + 4 * step.dim
+
+
+def launches(part: Part) -> int:
+    """Return how many GPU activities a part launches, roughly: between two of them the GPU rests a moment."""
+    if part.operator.startswith("linear"):
+        return 4 if part.pass_ == "bwd" else 2
+    fixed = {
+        ("flash_atten", "bwd"): 3,
+        ("layernorm", "bwd"): 2,
+        ("RMSlayernorm", "bwd"): 2,
+        ("embedding", "bwd"): 30,
+        ("RoPE", "fwd"): 5,
+        ("RoPE", "bwd"): 5,
+        (GRADIENT_LAYOUT, "bwd"): 2,
+        ("parallel_cross_entropy_128", "fwd"): 3,
+        ("parallel_cross_entropy_128", "bwd"): 3,
+    }
+    return fixed.get((part.operator, part.pass_), 1)

@@ -1,0 +1,241 @@
+"""What a part costs: by its model where the operator was sampled, else by its work at the rates of what was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tracedb.errors import TracedbError, UsageError
+from tracedb.regress.work_model import ELEMENT_BYTES, work
+from tracedb.training_step import composition, in_step_factors
+from tracedb.training_step.composition import GRADIENT_LAYOUT, Part
+from tracedb.training_step.configuration import Step
+
+UNSURE = 0.3
+"""Share by which an estimate without samples may be off."""
+JOINED, COPIED = 0.324, 0.227
+"""Shares of a rotation's time that joining and copying its elements take, by kernels that go through strides element
+by element: 4.10 and 2.87 of 12.64 ps an element, medians over the recorded sweep of an H100 (the kernel of aten::cat
+in RoPE, those of aten::copy_ in flash_atten's backward; their quartiles are within 1.5 %)."""
+GRADIENTS = 3
+"""Of query, key and value: joined, then copied over."""
+FLASH_COPIES = 2
+"""Gradients that a sample of flash_atten's backward copies; a step copies none there."""
+SWEPT_ENCODERS = (4, 12)
+"""Sweeps of an optimizer have 4 to 12 encoders; it costs the same for each weight."""
+COLLECTIVES = {"mp_allreduce": "allreduce", "dp_allreduce": "allreduce", "dp_allgather": "allgather", "pp_p2p": "p2p"}
+
+
+class Sampled(Protocol):
+    """A model, which says what its samples' shapes were made of."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the shape parameters."""
+
+
+class Predictor(Protocol):
+    """What is asked for an operator's time: ``tracedb.regress.load(folder)`` gives one."""
+
+    def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Sampled:
+        """Return the model of an operator. Raises ``UsageError`` where there is none."""
+
+    def predict(
+        self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shape: Mapping[str, int]
+    ) -> tuple[float, float, float]:
+        """Return predicted, low and high time in ns."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """A time in ns with its interval, and what it is from."""
+
+    ns: float
+    low: float
+    high: float
+    basis: str
+    """model, or in words what it was estimated by."""
+
+    def times(self, factor: float) -> Price:
+        """Return the price of so many."""
+        return Price(self.ns * factor, self.low * factor, self.high * factor, self.basis)
+
+
+class PriceList(Protocol):
+    """What parts of one step cost."""
+
+    def part(self, part: Part) -> Price:
+        """Return the price of one run of a part."""
+
+    def optimizer(self, weights: int, layer_weights: int, layers: int) -> Price:
+        """Return the price of an optimizer's step over a stage's weights."""
+
+    def collective(self, what: str, elements: int) -> Price:
+        """Return the price of a collective over so many elements of a rank."""
+
+    def moved(self, elements: float) -> Price:
+        """Return the price of so many elements read or written in order."""
+
+
+def _of(part: Part) -> tuple[str, str]:
+    return part.operator, part.pass_
+
+
+def _unsure(ns: float, basis: str) -> Price:
+    return Price(ns, ns * (1 - UNSURE), ns * (1 + UNSURE), basis)
+
+
+class Prices:
+    """Prices of the parts of one step."""
+
+    def __init__(self, models: Predictor, step: Step, link_gbps: float | None) -> None:
+        self._models = models
+        self._step = step
+        self._gpu = step.gpu or None
+        self._shape = composition.shape(step)
+        self._link_gbps = link_gbps
+
+    def part(self, part: Part) -> Price:
+        """Return the price of one run of a part."""
+        if part.pass_ == "comm":
+            return self.collective(part.operator, self._tokens() * self._step.dim)
+        if part == Part("res_add", "bwd"):
+            # Alone it copies its gradient to both terms; in a layer autograd adds the two branches' gradients up.
+            part = Part("res_add", "fwd")
+        if part.operator == GRADIENT_LAYOUT:
+            return self._strided(GRADIENTS * (JOINED + COPIED), passes=4 * GRADIENTS)
+        if part == Part("flash_atten", "bwd") and (price := self._model(*_of(part), self._shape)):
+            return self._without_copies(price)
+        price = self._model(part.operator, part.pass_, self._shape) or self._estimate(part)
+        return price.times(1 / in_step_factors.speedup(self._step, part.operator))
+
+    def optimizer(self, weights: int, layer_weights: int, layers: int) -> Price:
+        """Return the price of an optimizer's step over a stage's weights."""
+        low, high = SWEPT_ENCODERS
+        encoders = min(max(layers, low), high)
+        shape = {"mp": self._step.mp, "dim": self._step.dim, "encoders": encoders}
+        price = self._model("middleStage_optimizer", "step", shape)
+        if price is None:
+            return self.moved(7 * weights)
+        swept = encoders * (layer_weights / layers if layers else 12 * self._step.dim**2 / self._step.mp)
+        return price.times(weights / swept)
+
+    def collective(self, what: str, elements: int) -> Price:
+        """Return the price of a collective over so many elements of a rank."""
+        step, name = self._step, COLLECTIVES[what]
+        ranks = {"mp_allreduce": step.mp, "pp_p2p": 2}.get(what, step.dp)
+        near = min(ranks, step.gpus_per_node)
+        if what.startswith("dp"):
+            near = min(ranks, max(step.gpus_per_node // step.mp, 1))
+        if what == "pp_p2p":
+            near = 2 if step.gpus_per_node >= 2 * step.mp * step.dp else 1
+        shape = {"elements": elements, "nodes": -(-ranks // near), "gpus_per_node": near}
+        for operator in (f"{name}_large", name) if what.startswith("dp") else (name,):
+            if price := self._model(operator, "comm", shape):
+                return price
+        if self._link_gbps is None:
+            raise TracedbError(
+                f"step {step.name}: no model has {name} (pass comm) for {step.gpu or 'this GPU'}; "
+                "`tracedb sample-collectives` records it, --link-gbps N prices it by a link's bandwidth"
+            )
+        share = {"allreduce": 2 * (ranks - 1) / ranks, "allgather": float(ranks - 1)}.get(name, 1.0)
+        moved = elements * ELEMENT_BYTES.get(step.dtype, 2) * share
+        return _unsure(moved / self._link_gbps, f"bytes, over a link of {self._link_gbps:g} GB/s")
+
+    def moved(self, elements: float) -> Price:
+        """Return the price of so many elements read or written in order."""
+        moved = elements * ELEMENT_BYTES.get(self._step.dtype, 2)
+        return _unsure(moved / self._memory_rate(), "bytes, at the rate of sampled operators")
+
+    def _tokens(self) -> int:
+        return self._step.batch * self._step.length
+
+    def _model(self, operator: str, pass_: str, shape: Mapping[str, int]) -> Price | None:
+        """Return the price by a model; None where there is none."""
+        gpu, dtype = self._gpu, self._step.dtype
+        try:
+            names = self._models.find(gpu, operator, pass_, dtype).parameters
+            missing = [name for name in names if name not in shape]
+            if missing:
+                return None
+            ns, low, high = self._models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})
+        except UsageError:
+            return None
+        return Price(ns, low, high, "model")
+
+    def _without_copies(self, price: Price) -> Price:
+        """Return the price of a backward of attention without the copies that are in its samples.
+
+        It does two and a half times the forward's products: one that would then be shorter than the forward was not
+        sampled with them.
+        """
+        copies = self._strided(FLASH_COPIES * COPIED, passes=2 * FLASH_COPIES).ns
+        forward = self._model("flash_atten", "fwd", self._shape)
+        if price.ns - copies < (forward.ns if forward else 0.0):
+            return price
+        return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
+
+    def _strided(self, share: float, passes: int) -> Price:
+        """Return the price of kernels that go through one gradient's strides: a share of a rotation's time.
+
+        Without samples of rotations, of so many passes over its elements in order.
+        """
+        price = self._model("RoPE", "fwd", self._shape)
+        if price is not None:
+            return _unsure(price.ns * share, "elements, at the rate of RoPE's strided kernels")
+        return self.moved(passes * self._tokens() * self._step.dim / self._step.mp)
+
+    def _estimate(self, part: Part) -> Price:
+        """Return what a part costs that was not sampled: the larger of its FLOPs' and its bytes' time."""
+        if part.operator == self._step.loss and (price := self._loss(part.pass_)):
+            return price
+        flops, moved = work(part.operator, part.pass_, self._step.dtype, self._shape)
+        by_bytes = moved / self._memory_rate()
+        if part.operator.startswith(("linear", "bmm", "baddbmm", "flash", "moe")):
+            return _unsure(max(flops / self._compute_rate(), by_bytes), "FLOPs, at the rate of sampled operators")
+        return _unsure(by_bytes, "bytes, at the rate of sampled operators")
+
+    def _loss(self, pass_: str) -> Price | None:
+        """Return the price of log-softmax and loss over the vocabulary, at the rate of the sampled softmax.
+
+        Forward reads and writes the logits once. Backward fills the gradient, then reads it and the logarithms and
+        writes: 4 times; the sampled softmax takes 6 of these, in two kernels.
+        """
+        step = self._step
+        elements = self._tokens() * (step.vocabulary // step.mp)
+        # As many elements in rows of a length at which the sampled softmax reads each of them once.
+        length = 1024
+        heads = max(round(elements / length**2), 1)
+        price = self._model("softmax", pass_, {"mp": 1, "b": 1, "h": heads, "l": length})
+        if price is None:
+            return None
+        scaled = price.times(elements / (heads * length**2) * (4 / 6 if pass_ == "bwd" else 1.0))
+        return _unsure(scaled.ns, "bytes, at the rate of softmax")
+
+    def _memory_rate(self) -> float:
+        """Return bytes a ns that the sampled operators reach that only move memory: the median over them."""
+        rates = []
+        for operator in ("gelu", "layernorm", "RMSlayernorm", "res_add"):
+            if price := self._model(operator, "fwd", self._shape):
+                rates.append(work(operator, "fwd", self._step.dtype, self._shape)[1] / price.ns)
+        if not rates:
+            raise self._nothing("gelu, layernorm, RMSlayernorm or res_add")
+        return sorted(rates)[len(rates) // 2]
+
+    def _compute_rate(self) -> float:
+        """Return FLOPs a ns that the sampled matrix products reach: their geometric mean."""
+        rates = []
+        for operator in ("linear1", "linear2", "linear3", "linear4", "linear_final"):
+            if price := self._model(operator, "fwd", self._shape):
+                rates.append(work(operator, "fwd", self._step.dtype, self._shape)[0] / price.ns)
+        if not rates:
+            raise self._nothing("linear1 to linear4")
+        return math.exp(sum(map(math.log, rates)) / len(rates))
+
+    def _nothing(self, wanted: str) -> TracedbError:
+        return TracedbError(
+            f"step {self._step.name}: the models have none of {wanted} for {self._step.gpu or 'any GPU'} "
+            f"{self._step.dtype}, by whose rate those without samples are estimated; `tracedb sample` records them"
+        )

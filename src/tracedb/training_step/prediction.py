@@ -1,0 +1,203 @@
+"""A step's time: its parts priced, its stages scheduled, its collectives and its optimizer added."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tracedb.training_step import composition, in_step_factors, schedule
+from tracedb.training_step.composition import Part, Stage
+from tracedb.training_step.configuration import Step
+from tracedb.training_step.cost_model import Predictor, Price, PriceList, Prices
+from tracedb.training_step.schedule import Work
+
+GAP_NS = 1_400.0
+"""Rest of the GPU between two launches that wait in its queue: median over the samples of an H100, whose quartiles are
+1,100 and 1,900 ns."""
+ELEMENTS_A_LAUNCH = 320 * 65_536
+"""Weights that one launch of an optimizer over lists of tensors takes."""
+OPTIMIZER_LAUNCHES = 9
+"""Launches of AdamW for so many weights."""
+ADDING, INTO_BUCKETS = 3, 2
+"""Times that an element of a gradient is read or written to be added to the sum, or brought into a bucket."""
+BESIDE = 1.68
+"""How many times as long a matrix product takes beside a collective: medians over the GEMMs of a training step on four
+H200, 1.67 and 1.70 with 16 channels of 256 and 512 threads, 1.71 and 1.73 with 24, less with fewer."""
+
+
+@dataclass
+class StageTimes:
+    """What one stage costs, in ns."""
+
+    stage: Stage
+    forward: float
+    backward: float
+    copies: float
+    optimizer: float
+    optimizer_gaps: float
+    allreduce: float
+    allgather: float
+
+
+@dataclass
+class Prediction:
+    """A predicted step. ``parts`` sum up to ``ns``."""
+
+    step: Step
+    ns: float
+    low: float
+    high: float
+    parts: dict[str, float]
+    stages: list[StageTimes]
+    estimated: dict[str, str] = field(default_factory=dict)
+    """Parts that no sample is behind, and what they were estimated by."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to mind about the prediction, in words."""
+        said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
+        faster = in_step_factors.speedup(self.step, "linear1")
+        if faster != 1:
+            why = ""
+            if self.step.operands == "nan" and self.step.product_speedup is None:
+                why = (
+                    ' and on NaN, which weights in fp16 alone become under AdamW; "operands": "finite" says they do not'
+                )
+            said.append(f"matrix products are priced {faster:.2f} times as fast as in a sweep: in a step{why}")
+        return said
+
+
+def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Prediction:
+    """Return the time of a step. Raises ``TracedbError`` where the models cannot say what it needs."""
+    return assemble(step, Prices(models, step, link_gbps))
+
+
+def assemble(step: Step, prices: PriceList, gap_ns: float = GAP_NS) -> Prediction:
+    """Return the time of a step whose parts cost what ``prices`` says."""
+    return _Builder(step, prices, gap_ns).build()
+
+
+class _Builder:
+    """Works one step out."""
+
+    def __init__(self, step: Step, prices: PriceList, gap_ns: float) -> None:
+        self._step = step
+        self._prices = prices
+        self._gap_ns = gap_ns
+        self._known: dict[Part, Price] = {}
+        self._estimated: dict[str, str] = {}
+
+    def build(self) -> Prediction:
+        step = self._step
+        stages = [self._stage(stage) for stage in composition.stages(step)]
+        passing = self._passing()
+        pace = [Work(item.forward, item.backward) for item in stages]
+        pipeline = schedule.makespan(step.schedule, pace, step.micro_batches, passing)
+        slowest_forward = max(stages, key=lambda item: item.forward).stage
+        slowest_backward = max(stages, key=lambda item: item.backward).stage
+        parts: defaultdict[str, float] = defaultdict(float)
+        spread: defaultdict[str, float] = defaultdict(float)
+        for counts in (slowest_forward.forward, slowest_backward.backward):
+            for part, count in counts.items():
+                price = self._price(part).times(count * step.micro_batches)
+                parts[part.name] += price.ns
+                spread[part.name] += (price.high - price.low) / 2
+            parts["launch_gaps"] += self._gaps(counts) * step.micro_batches
+        if copies := max(stages, key=lambda item: item.backward).copies * step.micro_batches:
+            parts[composition.GRADIENT_COPIES] = copies
+        if step.pp > 1:
+            # What the slowest stages do not explain.
+            parts[composition.PIPELINE] = pipeline - sum(parts.values())
+        last = self._update(stages, parts, spread)
+        total = pipeline + last
+        half = math.sqrt(sum(value * value for value in spread.values()))
+        return Prediction(step, total, total - half, total + half, dict(parts), stages, self._estimated)
+
+    def _stage(self, stage: Stage) -> StageTimes:
+        step = self._step
+        copies = self._copies(stage)
+        forward, backward = self._sum(stage.forward), self._sum(stage.backward) + copies
+        optimizer = self._prices.optimizer(stage.weights, stage.layer_weights, stage.layers)
+        self._note("optimizer", optimizer)
+        shared = step.dp if step.zero1 else 1
+        launched = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / shared / ELEMENTS_A_LAUNCH) * self._gap_ns
+        allreduce = self._bucketed("dp_allreduce", stage.weights) if step.dp > 1 else 0.0
+        allgather = self._bucketed("dp_allgather", stage.weights // step.dp) if step.dp > 1 and step.zero1 else 0.0
+        return StageTimes(stage, forward, backward, copies, optimizer.ns / shared, launched, allreduce, allgather)
+
+    def _copies(self, stage: Stage) -> float:
+        """Return what summing gradients up costs a micro-batch on average, and bringing them into buckets.
+
+        estimate-train-time, whose schedule is lockstep, has no such cost.
+        """
+        step = self._step
+        passes = ADDING * (step.micro_batches - 1) + (INTO_BUCKETS if step.overlap and step.dp > 1 else 0)
+        if not passes or step.schedule == "lockstep":
+            return 0.0
+        price = self._prices.moved(passes * stage.weights / step.micro_batches)
+        self._note(composition.GRADIENT_COPIES, price)
+        return price.ns
+
+    def _update(
+        self, stages: list[StageTimes], parts: defaultdict[str, float], spread: defaultdict[str, float]
+    ) -> float:
+        """Add what comes after the last backward: gradients over the replicas, optimizer, weights over the replicas."""
+        step = self._step
+        # The first stage's backward ends last, so its all-reduce is the one that all wait for.
+        allreduce, slowed = stages[0].allreduce, 0.0
+        if step.overlap and allreduce:
+            # Weights are not divided: the last bucket holds at least the embedding's gradient, which comes last.
+            last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
+            exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
+            slowed = (allreduce - exposed) * (1 - 1 / BESIDE)
+            allreduce = exposed
+        slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
+        price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
+        for name, value in (
+            ("dp_allreduce", allreduce),
+            ("overlap_slowdown", slowed),
+            ("optimizer", slowest.optimizer),
+            ("dp_allgather", slowest.allgather),
+        ):
+            if value:
+                parts[name] = value
+        parts["launch_gaps"] += slowest.optimizer_gaps
+        spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 else 1)
+        return allreduce + slowed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
+
+    def _sum(self, counts: Counter[Part]) -> float:
+        return sum(count * self._price(part).ns for part, count in counts.items()) + self._gaps(counts)
+
+    def _price(self, part: Part) -> Price:
+        if part not in self._known:
+            self._known[part] = self._prices.part(part)
+            self._note(part.name, self._known[part])
+        return self._known[part]
+
+    def _note(self, name: str, price: Price) -> None:
+        if price.basis != "model":
+            self._estimated[name] = price.basis
+
+    def _passing(self) -> float:
+        step = self._step
+        if step.pp == 1:
+            return 0.0
+        price = self._prices.collective("pp_p2p", step.batch * step.length * step.dim // step.mp)
+        self._note("pp_p2p", price)
+        return price.ns
+
+    def _bucketed(self, what: str, elements: int) -> float:
+        """Return the time of a collective over many elements, a bucket at a time."""
+        total = 0.0
+        while elements > 0:
+            price = self._prices.collective(what, min(elements, self._step.bucket))
+            self._note(what, price)
+            total += price.ns
+            elements -= self._step.bucket
+        return total
+
+    def _gaps(self, counts: Mapping[Part, int]) -> float:
+        """Return what the GPU rests between the launches of a micro-batch."""
+        return self._gap_ns * sum(count * composition.launches(part) for part, count in counts.items())

@@ -1,0 +1,174 @@
+"""A trace's operators by shape: what the models say of each beside what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracedb.errors import NotCaptured, TracedbError, UsageError
+from tracedb.output import Answer, Column, Show, from_rows
+from tracedb.pipeline import run as pipeline
+from tracedb.storage.spill_folder import temporary_folder
+from tracedb.training_step import trace_operators
+from tracedb.training_step.cost_model import Predictor
+from tracedb.training_step.trace_operators import Recorded
+
+if TYPE_CHECKING:
+    import duckdb
+
+HEAD_WIDTH = 128
+"""Width of a head of the sweeps whose shapes have no dim."""
+Asked = tuple[str, str, dict[str, int]]
+"""Operator, pass and shape to ask the models for."""
+
+COLUMNS = (
+    Column("operator", "VARCHAR", description="Framework operator."),
+    Column("pass", "VARCHAR", description="fwd, or bwd where autograd ran it."),
+    Column("input_dims", "VARCHAR", description="Shapes of its inputs."),
+    Column("calls", "BIGINT", "count", "Calls that launched GPU work."),
+    Column("measured_ns", "BIGINT", "ns", "Sum of its kernels' durations, in ns."),
+    Column("predicted_ns", "DOUBLE", "ns", "Predicted time of all calls; none where no model knows it; in ns."),
+    Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
+    Column("model", "VARCHAR", description="Operator and pass of the model that was asked."),
+)
+
+
+@dataclass
+class Compared:
+    """The answer and its sums, in ns."""
+
+    answer: Answer
+    measured: int = 0
+    known: int = 0
+    """Measured time of what the models know."""
+    predicted: float = 0.0
+    busy: int = 0
+
+
+def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
+    """Return a trace's operators beside the models. The trace is read into a database that goes away, or is one.
+
+    ``most``: how many rows, 0 for all. Raises ``TracedbError`` where it cannot be read, ``NotCaptured`` where it holds
+    no operators with GPU work.
+    """
+    from tracedb.storage.connection import open_read_only
+
+    with temporary_folder() as folder:
+        database = path
+        if path.suffix != ".duckdb":
+            database = Path(folder) / "trace.duckdb"
+            for outcome in pipeline.ingest(path, db=database):
+                if outcome.error is not None:
+                    raise TracedbError(f"{path}: {outcome.error}")
+            if not database.exists():
+                raise TracedbError(f"{path}: no ingester recognises it")
+        with open_read_only(database) as connection:
+            return _compare(connection, models, gpu, dtype, most)
+
+
+def _compare(
+    connection: duckdb.DuckDBPyConnection, models: Predictor, gpu: str | None, dtype: str | None, most: int
+) -> Compared:
+    captures = connection.execute(
+        "SELECT c.capture_id FROM main.capture AS c WHERE c.status <> 'no_gpu_activity' ORDER BY 1"
+    ).fetchall()
+    if not captures:
+        raise NotCaptured("no GPU activity was captured")
+    rows: list[tuple[object, ...]] = []
+    compared = Compared(from_rows(COLUMNS, rows))
+    for (capture_id,) in captures:
+        for item in trace_operators.operators(connection, capture_id):
+            asked = of_models(item)
+            each = _ask(models, gpu, dtype, asked) if asked else None
+            predicted = None if each is None else each * item.calls
+            compared.measured += item.total_ns
+            if predicted is not None:
+                compared.known += item.total_ns
+                compared.predicted += predicted
+            error = None if predicted is None else 100 * (predicted / item.total_ns - 1)
+            model = f"{asked[0]} {asked[1]}" if asked and predicted is not None else None
+            name, dims = item.name or "(no operator)", " ".join("x".join(map(str, size)) for size in item.dims if size)
+            direction = "bwd" if item.is_backward else "fwd"
+            rows.append((name, direction, dims or None, item.calls, item.total_ns, predicted, error, model))
+    rows.sort(key=lambda row: (-int(str(row[4])), str(row[:3])))
+    if most:
+        del rows[most:]
+    (busy,) = connection.execute("SELECT sum(t.busy_ns) FROM v1.gpu_timeline AS t").fetchall()[0]
+    compared.busy = int(busy or 0)
+    compared.answer.report = "predict"
+    compared.answer.shows = [
+        Show(("operator",), kind="name", floor=18),
+        Show(("pass",)),
+        Show(("input_dims",), "input shapes", drop=1, floor=17),
+        Show(("calls",)),
+        Show(("measured_ns",), "measured"),
+        Show(("predicted_ns",), "predicted"),
+        Show(("error_percent",), "error"),
+        Show(("model",), drop=2),
+    ]
+    return compared
+
+
+def _ask(models: Predictor, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
+    operator, pass_, shape = asked
+    try:
+        names = models.find(gpu, operator, pass_, dtype).parameters
+    except UsageError as error:
+        if "name the" in str(error):
+            raise
+        return None
+    if not set(names) <= set(shape):
+        return None
+    return models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})[0]
+
+
+def of_models(item: Recorded) -> Asked | None:
+    """Return what to ask the models about a recorded operator; None where no sampled operator does its work."""
+    name = item.name.removeprefix("aten::")
+    first = item.dims[0] if item.dims else ()
+    if name in ("mm", "addmm") and len(item.dims) >= 2:
+        (rows, depth), (_, columns) = item.dims[-2:] if name == "mm" else item.dims[1:3]
+        return _product(rows, depth, columns)
+    if name in ("_flash_attention_forward", "_flash_attention_backward") and len(first) == 4:
+        offset = 1 if name.endswith("backward") else 0
+        b, length, heads, head = item.dims[offset]
+        shape = {"mp": 1, "b": b, "h": heads, "l": length, "dim": heads * head}
+        return ("flash_atten", "bwd" if offset else "fwd", shape) if head == HEAD_WIDTH else None
+    norms = {"native_layer_norm": "layernorm", "_fused_rms_norm": "RMSlayernorm"}
+    base = name.removesuffix("_backward")
+    if base in norms and len(first) == 3:
+        return norms[base], "bwd" if name.endswith("_backward") else "fwd", _tokens(first)
+    if base == "gelu" and len(first) == 3 and first[2] % 4 == 0:
+        shape = {"mp": 1, "b": first[0], "l": first[1], "dim": first[2] // 4}
+        return "gelu", "bwd" if name.endswith("_backward") else "fwd", shape
+    if name in ("add", "add_") and len(first) == 3 and item.dims[1:2] == (first,):
+        return "res_add", "fwd", _tokens(first)
+    if name in ("_softmax", "_softmax_backward_data") and len(first) == 4 and first[2] == first[3]:
+        shape = {"mp": 1, "b": first[0], "h": first[1], "l": first[2]}
+        return "softmax", "bwd" if name.endswith("data") else "fwd", shape
+    return None
+
+
+def _tokens(size: tuple[int, ...]) -> dict[str, int]:
+    return {"b": size[0], "l": size[1], "dim": size[2]}
+
+
+def _product(rows: int, depth: int, columns: int) -> Asked:
+    """Return the linear layer whose forward is this product; where none is, the square one of as much work."""
+    sizes: Mapping[str, tuple[int, int, int]] = {
+        "linear2": (columns, depth, columns),
+        "linear1": (3 * depth, columns, depth),
+        "linear3": (4 * depth, columns, depth),
+        "linear4": (4 * columns, depth, columns),
+    }
+    exact = [
+        (whole // part, operator, dim)
+        for operator, (whole, part, dim) in sizes.items()
+        if whole >= part and whole % part == 0
+    ]
+    if not exact:
+        return "linear2", "fwd", {"mp": 1, "b": 1, "l": rows, "dim": max(round((depth * columns) ** 0.5), 1)}
+    ranks, operator, dim = min(exact)
+    return operator, "fwd", {"mp": ranks, "b": 1, "l": rows, "dim": dim}

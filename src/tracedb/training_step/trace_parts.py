@@ -1,0 +1,172 @@
+"""The parts of a recorded step, for comparison with the predicted ones.
+
+A collective counts with what of it no computation hides: its transfer under its own name, the rest as waiting for other
+ranks. A barrier is the recording's own, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from tracedb.errors import NotCaptured
+from tracedb.training_step import trace_operators
+from tracedb.training_step.composition import GRADIENT_COPIES, GRADIENT_LAYOUT, PIPELINE
+from tracedb.training_step.configuration import Step
+from tracedb.training_step.trace_operators import Recorded
+
+if TYPE_CHECKING:
+    import duckdb
+
+OTHER = "other"
+WAITING = "collective_wait"
+EXPOSED = """
+WITH calls AS (
+    SELECT
+        m.event_id, m.collective, m.message_elements, e.start_ns, m.duration_ns,
+        CASE WHEN m.ranks > 1 THEN m.latency_ns END AS latency_ns
+    FROM v1._collective_member AS m
+    INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
+    WHERE m.capture_id = $capture AND m.collective <> 'barrier'
+),
+kernels AS (
+    SELECT
+        e.start_ns,
+        e.start_ns + e.duration_ns AS end_ns,
+        max(e.start_ns + e.duration_ns) OVER (
+            ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reach_ns
+    FROM main.kernel_event AS e
+    WHERE
+        e.capture_id = $capture AND e.kind = 'kernel' AND e.time_fault IS NULL
+        AND e.event_id NOT IN (SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture)
+),
+-- What each adds to the union: kernels of several streams hide a moment once.
+computing AS (
+    SELECT greatest(k.start_ns, coalesce(k.reach_ns, k.start_ns)) AS start_ns, k.end_ns
+    FROM kernels AS k
+    WHERE k.end_ns > coalesce(k.reach_ns, k.start_ns)
+),
+hidden AS (
+    SELECT c.event_id, sum(least(c.start_ns + c.duration_ns, k.end_ns) - greatest(c.start_ns, k.start_ns)) AS hidden_ns
+    FROM calls AS c
+    INNER JOIN computing AS k ON k.start_ns < c.start_ns + c.duration_ns AND k.end_ns > c.start_ns
+    GROUP BY c.event_id
+),
+exposed AS (
+    SELECT
+        c.collective, c.message_elements, c.latency_ns,
+        greatest(c.duration_ns - coalesce(h.hidden_ns, 0), 0) AS exposed_ns
+    FROM calls AS c
+    LEFT JOIN hidden AS h ON h.event_id = c.event_id
+)
+SELECT
+    x.collective, x.message_elements,
+    sum(least(x.exposed_ns, coalesce(x.latency_ns, x.exposed_ns)))::BIGINT,
+    sum(x.exposed_ns)::BIGINT
+FROM exposed AS x
+GROUP BY ALL
+ORDER BY ALL
+"""
+BY_NAME = {
+    "aten::native_layer_norm": "layernorm_fwd",
+    "aten::native_layer_norm_backward": "layernorm_bwd",
+    "aten::_fused_rms_norm": "RMSlayernorm_fwd",
+    "aten::_fused_rms_norm_backward": "RMSlayernorm_bwd",
+    "aten::_flash_attention_forward": "flash_atten_fwd",
+    "aten::_flash_attention_backward": "flash_atten_bwd",
+    "aten::gelu": "gelu_fwd",
+    "aten::gelu_backward": "gelu_bwd",
+    "aten::gather": "embedding_fwd",
+    "aten::index_select": "embedding_fwd",
+    "aten::embedding": "embedding_fwd",
+    "aten::embedding_dense_backward": "embedding_bwd",
+    "aten::arange": "embedding_bwd",
+    "aten::_log_softmax": "parallel_cross_entropy_128_fwd",
+    "aten::nll_loss_forward": "parallel_cross_entropy_128_fwd",
+    "aten::nll_loss_backward": "parallel_cross_entropy_128_bwd",
+    "aten::_log_softmax_backward_data": "parallel_cross_entropy_128_bwd",
+}
+
+
+def parts(connection: duckdb.DuckDBPyConnection, step: Step) -> dict[str, float]:
+    """Return part → GPU time a step in ns, of the capture of the step's trace.
+
+    Raises ``NotCaptured`` where the database does not hold that trace, or the trace no steps.
+    """
+    row = connection.execute(
+        "SELECT capture_id FROM main.capture WHERE path = $name OR path LIKE '%/' || $name ORDER BY 1 LIMIT 1",
+        {"name": step.trace},
+    ).fetchone()
+    if row is None:
+        raise NotCaptured(f"step {step.name}: the database does not hold its trace {step.trace}; ingest it first")
+    steps = connection.execute("SELECT count(*) FROM v1._step AS s WHERE s.capture_id = ?", [row[0]]).fetchone()
+    if not steps or not steps[0]:
+        raise NotCaptured(f"step {step.name}: its trace {step.trace} has no steps (ProfilerStep#N)")
+    found: defaultdict[str, float] = defaultdict(float)
+    for item in trace_operators.operators(connection, row[0], collectives=False):
+        found[_part(step, item)] += item.total_ns / steps[0]
+    for collective, elements, transfer, exposed in connection.execute(EXPOSED, {"capture": row[0]}).fetchall():
+        name = _collective(step, collective, elements)
+        if name == PIPELINE:
+            found[name] += exposed / steps[0]
+        else:
+            found[name] += transfer / steps[0]
+            found[WAITING] += (exposed - transfer) / steps[0]
+    return dict(found)
+
+
+def _collective(step: Step, collective: str, elements: int | None) -> str:
+    """Return the part that a collective belongs to: activations over split products, gradients over replicas."""
+    if collective == "allreduce":
+        activations = elements == step.batch * step.length * step.dim
+        return "mp_allreduce" if step.mp > 1 and (activations or step.dp == 1) else "dp_allreduce"
+    return {"allgather": "dp_allgather", "reduce_scatter": "dp_allreduce", "sendrecv": PIPELINE}.get(collective, OTHER)
+
+
+def _part(step: Step, item: Recorded) -> str:
+    if item.name.startswith("aten::_foreach_"):
+        return "optimizer"
+    if item.name in ("aten::mm", "aten::addmm") and (found := _linear(step, item)):
+        return found
+    tokens = (step.batch, step.length, step.dim)
+    if item.name in ("aten::add", "aten::add_") and item.dims[:2] == (tokens, tokens):
+        return "res_add_bwd" if item.is_backward else "res_add_fwd"
+    if item.name in ("aten::add_", "aten::mul") and item.is_backward and item.dims[:1] in _weights(step):
+        return GRADIENT_COPIES
+    if item.name == "aten::fill_" and item.is_backward:
+        return "embedding_bwd" if item.dims[:1] == ((step.vocabulary, step.dim),) else "parallel_cross_entropy_128_bwd"
+    if item.name in ("aten::cat", "aten::copy_") and item.is_backward:
+        return f"{GRADIENT_LAYOUT}_bwd"
+    if item.name == "aten::fill_":
+        return "parallel_cross_entropy_128_bwd"  # the gradient of the loss itself, made before autograd starts
+    return BY_NAME.get(item.name, OTHER)
+
+
+def _widths(step: Step) -> dict[str, tuple[int, int]]:
+    """Return linear layer → features in and out."""
+    dim, mp = step.dim, step.mp
+    return {
+        "linear1": (dim, 3 * dim // mp),
+        "linear2": (dim // mp, dim),
+        "linear3": (dim, 4 * dim // mp),
+        "linear4": (4 * dim // mp, dim),
+        "linear_final": (dim, step.vocabulary // mp),
+    }
+
+
+def _weights(step: Step) -> set[tuple[tuple[int, ...], ...]]:
+    """Return the shapes of weights, as the first input of an operator."""
+    return {((out, into),) for into, out in _widths(step).values()} | {((step.dim,),)}
+
+
+def _linear(step: Step, item: Recorded) -> str | None:
+    """Return which linear layer a matrix product belongs to: its output, or a gradient of its input or weight."""
+    (rows, depth), (_, columns) = item.dims[-2:]
+    tokens = step.batch * step.length
+    for name, (into, out) in _widths(step).items():
+        if not item.is_backward and (rows, depth, columns) == (tokens, into, out):
+            return f"{name}_fwd"
+        if item.is_backward and (rows, depth, columns) in ((out, tokens, into), (tokens, out, into)):
+            return f"{name}_bwd"
+    return None

@@ -1,0 +1,187 @@
+"""``tracedb compare``: runs beside a baseline, what is due to calls and what to time, gates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import run
+from support.tiny import ADD, GEMM, NCCL, Tiny
+
+
+def rows(*arguments: str | Path) -> list[dict[str, Any]]:
+    done = run("-q", "compare", *arguments, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return found
+
+
+def made(path: Path, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> Tiny:
+    """Four ranks of two steps each: GEMMs, an addition; ``extra`` is a kernel that others do not have."""
+    tiny = Tiny(path)
+    add(tiny, gemm_ns, gemm_calls, extra, label)
+    return tiny
+
+
+def add(tiny: Tiny, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> None:
+    for rank in range(4):
+        tiny.capture(rank, {"run": label})
+        for step in (0, 1):
+            start = 10_000 * step
+            events = [tiny.kernel(GEMM, start + 500 * n, gemm_ns + rank) for n in range(gemm_calls)]
+            events.append(tiny.kernel(ADD, start + 5_000, 50))
+            if extra:
+                events.append(tiny.kernel(extra, start + 6_000, 30))
+            tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000, tuple(events))
+
+
+def test_two_databases(tmp_path: Path) -> None:
+    before = made(tmp_path / "before.duckdb").save()
+    after = made(tmp_path / "after.duckdb", gemm_ns=150, gemm_calls=3, extra=NCCL).save()
+    found = {(row["kind"], row["name"]): row for row in rows(before, after)}
+    gemm = found["kernel", GEMM]
+    assert (gemm["status"], gemm["base_units"], gemm["units"]) == ("both", 8, 8)
+    assert (gemm["base_calls_per_unit"], gemm["calls_per_unit"]) == (2, 3)
+    assert (gemm["base_mean_ns"], gemm["mean_ns"]) == (203.0, 454.5)
+    assert (gemm["difference_mean_ns"], gemm["by_calls_mean_ns"], gemm["by_time_mean_ns"]) == (251.5, 101.5, 150.0)
+    assert gemm["ratio"] == 454.5 / 203 and gemm["verdict"] == "slower" and gemm["p_value"] < 0.01
+    assert found["kernel", ADD]["verdict"] == "within the spread" and found["kernel", ADD]["ratio"] == 1
+    assert (found["kernel", NCCL]["status"], found["kernel", NCCL]["by_calls_mean_ns"]) == ("new", 30)
+    assert found["collective", NCCL]["status"] == found["class", "collective"]["status"] == "new"
+    assert found["gemm", GEMM]["difference_mean_ns"] == 251.5
+    assert found["timeline", "computation"]["base_mean_ns"] == 203 + 50  # of a step
+    assert found["total", "kernel time"]["difference_mean_ns"] == 251.5 + 30
+    back = {(row["kind"], row["name"]): row for row in rows(after, before)}
+    assert back["kernel", NCCL]["status"] == "vanished" and back["kernel", GEMM]["verdict"] == "faster"
+
+
+def test_labels_paths_and_a_baseline(tmp_path: Path) -> None:
+    tiny = made(tmp_path / "x.duckdb")
+    add(tiny, gemm_ns=200, label="b")
+    add(tiny, gemm_ns=300, label="c")
+    db = tiny.save()
+    found = rows("run=a", "run=b", "run=c", "--db", db, "--baseline", "run=b", "--kind", "total")
+    assert [(row["side"], row["difference_mean_ns"]) for row in found] == [("run=a", -200), ("run=c", 200)]
+    (found_too,) = rows("run=a,rank=1", "capture5.json", "--db", db, "--kind", "total")
+    assert (found_too["base_mean_ns"], found_too["mean_ns"], found_too["verdict"]) == (252, 450, "too few units")
+    (numbered,) = rows("1", "5", "--db", db, "--kind", "total")
+    assert (numbered["base_mean_ns"], numbered["mean_ns"], numbered["base_units"]) == (250, 450, 2)
+    (skipped,) = rows("run=a", "run=b", "--db", db, "--kind", "total", "--skip-warmup", "1")
+    assert skipped["units"] == 4
+
+
+def test_whole_names_of_folders_go_before_pieces_of_them(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for folder, duration in (("a", 100), ("a100", 400), ("b", 300)):
+        tiny.capture(0, path=f"/runs/{folder}/t.json")
+        tiny.kernel(GEMM, 0, duration)
+    (found,) = rows("runs/a", "b", "--db", tiny.save(), "--kind", "total")
+    assert (found["base_mean_ns"], found["mean_ns"]) == (100, 300)
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A database, and one whose GEMMs take 80 % more time."""
+    folder = tmp_path_factory.mktemp("compare")
+    return made(folder / "before.duckdb").save(), made(folder / "after.duckdb", gemm_ns=180).save()
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (("total_ns>5%",), 4),
+        (("total_ns>150", "calls>0%"), 4),
+        (("timeline.total_ns>500%", "kernel.call_ns>20 %"), 4),
+        (("total_ns>90%", "calls>0%"), 0),
+    ],
+)
+def test_gates(slower: tuple[Path, Path], limits: tuple[str, ...], code: int) -> None:
+    done = run("compare", *slower, *(word for text in limits for word in ("--fail-on", text)))
+    assert done.exit_code == code, done.stderr
+    assert ("gate failed" in done.stderr) == (code == 4)
+    assert "kernel time" in done.stdout
+
+
+def test_a_gate_is_about_growth(slower: tuple[Path, Path]) -> None:
+    assert run("compare", *reversed(slower), "--fail-on", "total_ns>5%").exit_code == 0
+
+
+def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> None:
+    db, _ = slower
+    for arguments, code, text in (
+        ((db,), 2, "two sides or more"),
+        (("--capture", "rank9", "--capture", "1", "--db", db), 2, "no capture has it in its path"),
+        ((db, "run=a", "--db", db, "--baseline", "run=z"), 2, "none of the sides"),
+        ((db, "run=z", "--db", db), 3, "run=z: no capture"),
+        ((db, "nowhere.json", "--db", db), 3, "nowhere.json: no capture"),
+        ((db, "run=a", "--db", db, "--skip-warmup", "9"), 3, "after 9 steps"),
+        ((db, "run=a", "--db", db, "--fail-on", "speed>5%"), 2, "expected [KIND.]METRIC>LIMIT[%]"),
+        ((db, "run=a", "--db", tmp_path / "none.duckdb"), 1, "no such database"),
+        ((db, "rank=x", "--db", db), 2, "a rank is a number"),
+    ):
+        done = run("compare", *arguments)
+        assert done.exit_code == code, (arguments, done.stderr)
+        assert text in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of one capture: a of two steps, b of four, c without steps, e on two GPUs, f of another model."""
+    tiny = Tiny(tmp_path_factory.mktemp("odd") / "x.duckdb")
+    for name, steps, marks, gpus, model in (
+        ("a", 2, True, 1, "H100"),
+        ("b", 4, True, 1, "H100"),
+        ("c", 4, False, 1, "H100"),
+        ("e", 2, True, 2, "H100"),
+        ("f", 2, True, 1, "A100"),
+    ):
+        number = tiny.capture(None, {"run": name}, sha256=name, path=f"/data/{name}/x.json")
+        tiny.connection.execute("UPDATE main.device SET name = ? WHERE capture_id = ?", [model, number])
+        if gpus == 2:
+            tiny.add("device", capture_id=number, device_id=1, vendor="NVIDIA", name=model)
+        for step in range(steps):
+            start = 10_000 * step
+            events = tuple(tiny.kernel(GEMM, start + 500 * n, 100, device_id=n % gpus) for n in range(2))
+            if marks:
+                tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000, events)
+    return tiny.save()
+
+
+@pytest.mark.parametrize(
+    ("sides", "words", "ratio"),
+    [
+        (("run=a", "run=a"), "are the same capture", 1),
+        (("run=a", "a/x.json"), "are the same capture", 1),
+        (("run=a", "run=b"), "run=a has 2 steps of ranks, run=b has 4", 1),
+        (("run=a", "run=c"), "values of run=a are of a step, those of run=c of a whole capture", None),
+        (("run=a", "run=e"), "a capture of run=a has 1 GPUs, one of run=e has 2", None),
+        (("run=a", "run=f"), "run=a is of H100, run=f of A100", 1),
+        (("--capture", "1", "--capture", "f"), "1 is of H100, f of A100", 1),
+    ],
+)
+def test_sides_that_are_not_alike(odd: Path, sides: tuple[str, ...], words: str, ratio: int | None) -> None:
+    done = run("compare", *sides, "--db", odd, "--kind", "total", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [words in text for text in found["warnings"]] == [True]
+    assert f"tracedb: warning: {found['warnings'][0]}" in done.stderr
+    (row,) = found["rows"]
+    assert (row["ratio"], row["difference_mean_ns"]) == (ratio, None if ratio is None else 0)
+    assert row["verdict"] == ("not comparable" if ratio is None else "too few units")
+
+
+def test_shared_captures_are_said(odd: Path) -> None:
+    done = run("compare", "run=a", ".json", "--db", odd, "--kind", "total")
+    assert "run=a and .json share 1 of their captures" in done.stderr
+
+
+@pytest.mark.parametrize("other", ["run=c", "run=e"])
+def test_a_gate_on_sides_that_cannot_be_compared(odd: Path, other: str) -> None:
+    for limit in ("total_ns>5%", "kernel.calls>1000%"):
+        done = run("compare", "run=a", other, "--db", odd, "--fail-on", limit)
+        assert done.exit_code == 3
+        assert f"--fail-on {limit} can neither hold nor fail" in done.stderr.splitlines()[-1]
+    assert run("compare", "run=a", other, "--db", odd, "--fail-on", "kernel.call_ns>5%").exit_code == 0

@@ -1,0 +1,297 @@
+"""Answers in every form: exact, whole for machines, short and harmless for eyes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+import zipfile
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from tracedb.errors import TracedbError, UsageError
+from tracedb.output import Answer, Column, Show, choose_format, from_rows, from_sql, write
+from tracedb.output.machine_text import write_csv, write_json, write_ndjson
+from tracedb.output.markdown_html import write_html, write_markdown
+from tracedb.output.shorten import dims, shorten
+from tracedb.output.terminal import write_table
+
+COLUMNS = [
+    Column("name", "VARCHAR", None, "Kernel name."),
+    Column("total_ns", "BIGINT", "ns", "Total time, in ns."),
+    Column("share_percent", "DOUBLE", "percent"),
+    Column("labels", "MAP(VARCHAR, VARCHAR)"),
+]
+ROWS: list[Sequence[object]] = [
+    ('gemm<128, "a|b">', 9_007_199_254_740_993, 62.5, {"threads": "256"}),
+    ("=HYPERLINK(1)", None, float("nan"), {}),
+]
+
+
+def sample(rows: Sequence[Sequence[object]] = ROWS) -> Answer:
+    answer = from_rows(COLUMNS, list(rows))
+    answer.report = "top-kernels"
+    return answer
+
+
+def text_of(writer: object, answer: Answer) -> str:
+    target = io.StringIO(newline="")
+    assert callable(writer)
+    writer(answer, target)
+    return target.getvalue()
+
+
+class TestMachines:
+    def test_csv_is_rfc_4180_and_no_formula(self) -> None:
+        assert text_of(write_csv, sample()) == (
+            "name,total_ns,share_percent,labels\r\n"
+            '"gemm<128, ""a|b"">",9007199254740993,62.5,"{""threads"": ""256""}"\r\n'
+            "'=HYPERLINK(1),,,{}\r\n"
+        )
+
+    def test_numbers_as_text_are_no_formulas(self) -> None:
+        answer = from_rows([Column("delta", "VARCHAR")], [("-1",), ("+1.5",), ("-x",), ("@a",)])
+        assert text_of(write_csv, answer).split() == ["delta", "-1", "+1.5", "'-x", "'@a"]
+
+    def test_json_says_what_the_answer_is(self) -> None:
+        assert text_of(write_json, sample()) == (
+            "{\n"
+            '"report": "top-kernels",\n'
+            '"version": null,\n'
+            '"database": null,\n'
+            '"filters": {},\n'
+            '"warnings": [],\n'
+            '"columns": [\n'
+            '{"name": "name", "type": "VARCHAR", "unit": null, "description": "Kernel name."},\n'
+            '{"name": "total_ns", "type": "BIGINT", "unit": "ns", "description": "Total time, in ns."},\n'
+            '{"name": "share_percent", "type": "DOUBLE", "unit": "percent", "description": null},\n'
+            '{"name": "labels", "type": "MAP(VARCHAR, VARCHAR)", "unit": null, "description": null}\n'
+            "],\n"
+            '"rows": [\n'
+            '{"name": "gemm<128, \\"a|b\\">", "total_ns": 9007199254740993, "share_percent": 62.5, '
+            '"labels": {"threads": "256"}},\n'
+            '{"name": "=HYPERLINK(1)", "total_ns": null, "share_percent": null, "labels": {}}\n'
+            "]\n"
+            "}\n"
+        )
+
+    def test_json_without_rows_is_json(self) -> None:
+        assert json.loads(text_of(write_json, sample([])))["rows"] == []
+
+    def test_ndjson_is_a_row_a_line(self) -> None:
+        lines = text_of(write_ndjson, sample()).splitlines()
+        assert [json.loads(line)["name"] for line in lines] == ['gemm<128, "a|b">', "=HYPERLINK(1)"]
+
+    def test_values_of_every_kind(self) -> None:
+        values = [
+            True,
+            Decimal("3"),
+            Decimal("1.5"),
+            datetime(2026, 1, 2, 3),
+            [1, float("inf")],
+            2**100,
+            b"\x01",
+        ]
+        answer = from_rows([Column(f"c{at}", "?") for at in range(len(values))], [values])
+        row = json.loads(text_of(write_ndjson, answer))
+        assert list(row.values()) == [True, 3, 1.5, "2026-01-02T03:00:00", [1, None], 2**100, "01"]
+
+
+class TestFiles:
+    def test_parquet_keeps_types_and_meanings(self, tmp_path: Path) -> None:
+        with duckdb.connect() as connection:
+            query = "SELECT 'k' AS name, 5::HUGEINT AS total_ns, MAP {'a': 'b'} AS labels"
+            answer = from_sql(connection, query, {"total_ns": "Total time, in ns."})
+            write(answer, "parquet", tmp_path / "a.parquet")
+        table = pq.read_table(tmp_path / "a.parquet")
+        assert [str(field.type) for field in table.schema][:2] == ["string", "int64"]
+        assert table.schema.field("total_ns").metadata[b"unit"] == b"ns"
+        assert table.to_pylist() == [{"name": "k", "total_ns": 5, "labels": [("a", "b")]}]
+
+    def test_parquet_stops_at_the_limit(self, tmp_path: Path) -> None:
+        with duckdb.connect() as connection:
+            answer = from_sql(connection, "FROM range(9) AS t(n)")
+            answer.most = 4
+            write(answer, "parquet", tmp_path / "a.parquet")
+        assert pq.read_table(tmp_path / "a.parquet").column("n").to_pylist() == [0, 1, 2, 3]
+
+    def test_xlsx_holds_text_as_text(self, tmp_path: Path) -> None:
+        pytest.importorskip("xlsxwriter", reason="the xlsx extra is not installed")
+        for name in ("a.xlsx", "b.xlsx"):
+            write(sample(), "xlsx", tmp_path / name)
+        assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
+        with zipfile.ZipFile(tmp_path / "a.xlsx") as book:
+            sheet = book.read("xl/worksheets/sheet1.xml").decode()
+        assert "<f>" not in sheet
+        assert "=HYPERLINK(1)" in sheet
+        assert "9007199254740993" in sheet  # beyond float64, so it is text
+
+    def test_xlsx_without_the_extra_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
+        with pytest.raises(TracedbError, match=r"pip install 'tracedb-gpu\[xlsx\]'"):
+            write(sample(), "xlsx", tmp_path / "a.xlsx")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_appears_only_when_it_is_whole(self, tmp_path: Path) -> None:
+        def broken() -> object:
+            yield ROWS[0]
+            raise KeyboardInterrupt
+
+        out = tmp_path / "a.csv"
+        out.write_text("before")
+        answer = sample()
+        answer.rows = broken()  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            write(answer, "csv", out)
+        assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+        assert out.read_text() == "before"
+
+    def test_a_folder_that_is_not_there_is_one_line(self, tmp_path: Path) -> None:
+        with pytest.raises(TracedbError, match="cannot be written: there is no folder"):
+            write(sample(), "csv", tmp_path / "none" / "a.csv")
+
+
+class TestFormat:
+    @pytest.mark.parametrize(
+        ("name", "form"),
+        [
+            ("a.CSV", "csv"),
+            ("a.jsonl", "ndjson"),
+            ("a.md", "markdown"),
+            ("a.htm", "html"),
+            ("a.txt", "table"),
+        ],
+    )
+    def test_the_ending_says_it(self, name: str, form: str) -> None:
+        assert choose_format(None, Path(name)) == form
+
+    def test_the_option_wins(self) -> None:
+        assert choose_format("json", Path("a.csv")) == "json"
+        assert choose_format(None, None) == "table"
+
+    @pytest.mark.parametrize(("form", "out"), [(None, Path("a.dat")), ("parquet", None), ("xlsx", None)])
+    def test_what_cannot_be_is_a_usage_error(self, form: str | None, out: Path | None) -> None:
+        with pytest.raises(UsageError):
+            choose_format(form, out)
+
+
+class TestEyes:
+    def test_table_has_one_unit_a_column(self) -> None:
+        rows: list[Sequence[object]] = [("a", 1_234_567_890, 62.51, {}), ("b", 2_000, None, {"k": "v"})]
+        answer = sample(rows)
+        answer.shows = [
+            Show(("name",)),
+            Show(("total_ns",), "total"),
+            Show(("share_percent",), "share"),
+            Show(("labels",)),
+        ]
+        assert text_of(write_table, answer).splitlines() == [
+            "                 share",
+            "name   total ms      %  labels",
+            "──────────────────────────────",
+            "a     1,234.568   62.5  \N{EN DASH}",
+            "b         0.002      \N{EN DASH}  k=v",
+        ]
+
+    def test_table_fits_the_width_and_says_what_it_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "40")
+        answer = from_rows(
+            [Column("name", "VARCHAR"), *(Column(f"column{at}", "BIGINT") for at in range(9))],
+            [("x" * 300, *range(9))],
+        )
+        target = io.StringIO()
+        left = write_table(answer, target)
+        assert left > 0
+        assert max(len(line) for line in target.getvalue().splitlines()) <= 40
+
+    def test_a_table_stands_on_its_rule_and_wide_letters_take_two_places(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR"), Column("n", "BIGINT")], [("日本", 7), ("a\x1b[2Jb", None)])
+        answer.shows = [Show(("name",), ""), Show(("n",), "two words", "raw")]
+        assert text_of(write_table, answer).splitlines() == [
+            " " * 10 + "two",
+            " " * 8 + "words",
+            "─" * 13,
+            "日本" + " " * 8 + "7",
+            "a\N{REPLACEMENT CHARACTER}[2Jb" + " " * 6 + "\N{EN DASH}",
+        ]
+
+    def test_a_long_table_takes_no_longer_than_a_long_csv_by_far(self) -> None:
+        rows = [(f"kernel_{n % 50}", n, n * 7, "x" * (n % 90)) for n in range(20_000)]
+        names = ("name", "start_ns", "duration_ns", "note")
+        kinds = ("VARCHAR", "BIGINT", "BIGINT", "VARCHAR")
+        took = {}
+        for form in (write_csv, write_table, write_markdown, write_html):
+            begun = time.process_time()
+            written = text_of(form, from_rows([Column(*pair) for pair in zip(names, kinds, strict=True)], rows))
+            took[form] = time.process_time() - begun
+            assert written.count("kernel_7") >= 400
+        assert max(took.values()) < 10 * max(took[write_csv], 0.1)
+
+    def test_terminal_codes_in_names_do_nothing(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR")], [("\x1b[2J[red]x\u202e",)])
+        assert (
+            text_of(write_table, answer).splitlines()[2]
+            == "\N{REPLACEMENT CHARACTER}[2J[red]x\N{REPLACEMENT CHARACTER}"
+        )
+
+    def test_markdown_takes_no_name_for_its_own(self) -> None:
+        answer = from_rows(
+            [Column("name", "VARCHAR"), Column("calls", "BIGINT", "count")],
+            [("<script>|`", 1), ("plain", 1_000)],
+        )
+        answer.shows = [Show(("name",), kind="name"), Show(("calls",))]
+        assert text_of(write_markdown, answer) == (
+            "| name | calls |\n|---|---:|\n| `` <script>\\|` `` | 1 |\n| plain | 1,000 |\n"
+        )
+
+    def test_html_escapes_everything(self) -> None:
+        answer = from_rows([Column("<b>", "VARCHAR")], [("<script>alert(1)</script>",)])
+        answer.report, answer.warnings = "<i>", ["<u>"]
+        page = text_of(write_html, answer)
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "<i>" not in page and "<u>" not in page and "<b>" not in page
+        assert "http://" not in page and "https://" not in page and "src=" not in page.replace("default-src", "")
+
+
+class TestNames:
+    def test_different_names_stay_different(self) -> None:
+        names = [f"void at::native::kernel<{'x' * 80}, {at}, {'y' * 80}>" for at in range(30)]
+        short = shorten(names, 24)
+        assert len(set(short)) == 30
+        assert max(map(len, short)) <= 24
+        assert short == shorten(names, 24)
+
+    def test_short_names_stay(self) -> None:
+        assert shorten(["gemm", "void copy"], 20) == ["gemm", "copy"]
+
+    def test_equal_names_are_cut_equally(self) -> None:
+        assert len(set(shorten(["a" * 50] * 3, 10))) == 1
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            (
+                "[[8192, 4096], [4096, 1024], []]",
+                "8192\N{MULTIPLICATION SIGN}4096 · 4096\N{MULTIPLICATION SIGN}1024",
+            ),
+            ("[[[2, 3], [4]], [5]]", "(2\N{MULTIPLICATION SIGN}3, 4) · 5"),
+            ("[]", ""),
+            ("no json", "no json"),
+            ('{"a": 1}', '{"a": 1}'),
+        ],
+    )
+    def test_shapes(self, text: str, shown: str) -> None:
+        assert dims(text) == shown
+
+
+def test_csv_of_json_reads_back() -> None:
+    rows = list(csv.DictReader(io.StringIO(text_of(write_csv, sample()))))
+    assert json.loads(rows[0]["labels"]) == {"threads": "256"}

@@ -1,0 +1,239 @@
+"""Every field of a recording with every odd value: rows are kept without what cannot be read, and it is said."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import rocpd_files, rocprof_json_files
+from support.rocprof_files import AGENT_INFO, CALLS, COPIES, COUNTERS, ERAS, Set, direct, small, write
+from support.rocprof_loaded import Reading, read
+from tracedb.errors import ReadError
+from tracedb.ingester.native_library import CHOICE
+
+HUGE = 1 << 63
+MISSING = object()
+JSON_VALUES = [MISSING, None, "x", "", -1, HUGE, -HUGE - 1, 1e300, 1.5, True, [], {}, [[1]], {"a": [None]}]
+CSV_VALUES = [
+    "",
+    "x",
+    '"',
+    "-1",
+    str(HUGE),
+    str(-HUGE),
+    str(HUGE << 70),
+    "1.5",
+    "1e400",
+    "nan",
+    "\ufffd\x00",
+    "a b",
+    "[]",
+]
+SQL_VALUES = [None, "x", "", -1, HUGE - 1, -HUGE, 1.5, 1e300, b"\xff\x00", "{", "[1]"]
+
+
+def outcome(path: Path) -> Reading | str:
+    """Return what reading gives; of a refusal, its line. ``read`` checks the account."""
+    try:
+        found = read(path)
+    except ReadError as error:
+        said = str(error)
+        assert "\n" not in said
+        assert "Traceback" not in said
+        return said
+    for row in found.tables.get("kernel_event", []):
+        for name in ("grid_x", "block_x", "registers_per_thread", "queue_id", "correlation_id", "bytes", "device_id"):
+            assert row[name] is None or row[name] >= 0, (name, row[name])
+    return found
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the places of all values in a document; of a list, those in its first item."""
+    if path:
+        yield path
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a copy of a document with another value, or none, at a place."""
+    found = copy.deepcopy(document)
+    *above, last = path
+    parent = found
+    for key in above:
+        parent = parent[key]
+    if value is MISSING:
+        del parent[last]
+    else:
+        parent[last] = value
+    return found
+
+
+def json_document() -> dict[str, Any]:
+    made = rocprof_json_files.Document()
+    made.kernel(1_000, 1_500, correlation=1)
+    made.call("hipLaunchKernel", 900, 950, 1)
+    made.marker("roctxThreadRangeA", 800, 1_900, "forward")
+    made.copy("MEMORY_COPY_HOST_TO_DEVICE", 3_000, 3_500, 0, 5, 4_096)
+    made.count(7, 4_000, 4_500, (1, 3.0))
+    return made.entry()
+
+
+TOP = "rocprofiler-sdk-tool"
+FREE = (
+    "size",
+    "external",
+    "private_segment_size",
+    "thread_id",
+    "kind",
+    "operation",
+    "graph_exec_id",
+    "records",
+    "bytes",
+)
+"""Fields that are not read, or of which a value of another kind means something."""
+JSON_EVENTS = ("kernel_dispatch", "hip_api", "marker_api", "memory_copy", "counter_collection")
+
+
+@pytest.mark.parametrize("section", JSON_EVENTS)
+def test_json_events(section: str, tmp_path: Path) -> None:
+    """One event for each odd value of a field; what is no object at all is lost, alone."""
+    entry = json_document()
+    records = "callback_records" if section == "counter_collection" else "buffer_records"
+    (sound,) = entry[records][section]
+    path = tmp_path / "a.json"
+    for place in places(sound):
+        events = [changed(sound, place, value) for value in JSON_VALUES]
+        path.write_text(json.dumps({TOP: [changed(entry, (records, section), [sound, *events, 5, None, "x"])]}))
+        found = outcome(path)
+        assert isinstance(found, Reading), (place, found)
+        assert found.issues["event_unreadable"] == 3
+        if section == "counter_collection":  # whose events are one dispatch, of which little is read
+            continue
+        assert "field_unreadable" in found.faults or "timestamp_unusable" in found.faults or place[-1] in FREE, place
+        if place[-1] not in ("start_timestamp", "end_timestamp", "kind", "operation"):
+            kept = {"hip_api": "launch", "marker_api": "annotation"}.get(section, "kernel_event")
+            assert len(found.rows(kept, "name")) >= len(events) + 1, place
+
+
+def test_json_header(tmp_path: Path) -> None:
+    """Whatever stands beside the events, these are all there."""
+    entry = json_document()
+    path = tmp_path / "a.json"
+    header = [place for place in places(entry) if not {*JSON_EVENTS, "memory_allocation"}.intersection(place)]
+    for number, place in enumerate(header):
+        for value in JSON_VALUES[number % 3 :: 3]:
+            path.write_text(json.dumps({TOP: [changed(entry, place, value)]}))
+            found = outcome(path)
+            assert isinstance(found, Reading), (place, value, found)
+            if not {"buffer_records", "callback_records"}.intersection(place[:1]):
+                assert len(found.kernels()) == 3, (place, value)
+
+
+def replaced(row: list[Any], at: int, value: str) -> str:
+    fields = [f'"{field}"' if isinstance(field, str) else str(field) for field in row]
+    fields[at] = value
+    return ",".join(fields) + "\n"
+
+
+def csv_set(folder: Path) -> dict[str, tuple[list[str], list[Any]]]:
+    """Write a set; returns header and first row of each file."""
+    made = small(folder)
+    made.counter(1, "SQ_WAVES", 4.0, 1_000, 1_500)
+    made.save()
+    made.agents((0, 0, "CPU"), (4, 4, "GPU"))
+    first = made.kernels[0]
+    kernel = [first.get(name, "Agent 4" if name == "Agent_Id" else 0) for name in ERAS["7.0"]]
+    agent: list[Any] = [4, 4, "GPU", 304, 2100, 0, "gfx942", "AMD", "MI300X"]
+    return {
+        "kernel_trace": (ERAS["7.0"], kernel),
+        "hip_api_trace": (CALLS, made.calls[0]),
+        "marker_api_trace": (CALLS, made.markers[0]),
+        "memory_copy_trace": (COPIES, made.copies[0]),
+        "counter_collection": (COUNTERS, made.counters[0]),
+        "agent_info": (AGENT_INFO, agent),
+    }
+
+
+@pytest.mark.parametrize(
+    "domain",
+    ["kernel_trace", "hip_api_trace", "marker_api_trace", "memory_copy_trace", "counter_collection", "agent_info"],
+)
+def test_csv(domain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line with an odd value beside a sound one, read by the compiled parser and by Arrow's."""
+    header, row = csv_set(tmp_path)[domain]
+    path = Set(tmp_path).path(domain)
+    sound = direct(header, [row])
+    for at in range(len(header)):
+        write(path, sound + "".join(replaced(row, at, value) for value in CSV_VALUES))
+        first = outcome(tmp_path)
+        monkeypatch.setenv(CHOICE, "python")
+        second = outcome(tmp_path)
+        monkeypatch.delenv(CHOICE)
+        assert isinstance(first, Reading), (header[at], first)
+        assert isinstance(second, Reading)
+        assert first.tables == second.tables
+        if domain == "kernel_trace":
+            events = len(first.kernels()) - 1 + first.capture["events_skipped"]
+            assert events >= len(CSV_VALUES) + 1, header[at]
+
+
+def sqlite_cells(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
+            WHERE m.type = 'table' AND c.name <> 'id' AND c.name <> 'guid'"""
+        ).fetchall()
+
+
+def rocpd_database(path: Path) -> Path:
+    made = rocpd_files.small()
+    event = made.kernel(6_000, 6_500)
+    made.count(event, 1, 10.0)
+    return rocpd_files.save(path, made, suffix=False, views=False)
+
+
+def spoilt(source: Path, path: Path, table: str, column: str) -> Path:
+    """Copy a database; the first row of a table stands once more for each odd value of a column."""
+    path.write_bytes(source.read_bytes())
+    with closing(sqlite3.connect(path)) as connection:
+        names = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")') if name != "id"]
+        chosen = ", ".join("?" if name == column else f'"{name}"' for name in names)
+        listed = ", ".join(f'"{name}"' for name in names)
+        insert = f'INSERT INTO "{table}" ({listed}) SELECT {chosen} FROM "{table}" '
+        for value in SQL_VALUES:
+            connection.execute(insert + f'WHERE id = (SELECT min(id) FROM "{table}")', [value])
+        connection.execute(f'UPDATE "{table}" SET "{column}" = \'odd\' WHERE id = (SELECT min(id) + 1 FROM "{table}")')
+        connection.commit()
+    return path
+
+
+EVENT_TABLES = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_region", "rocpd_memory_allocate", "rocpd_sample")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each column of each table, read through the Arrow driver and through the standard library."""
+    source = rocpd_database(tmp_path / "source.db")
+    plain = read(source).capture["events_read"]
+    for table, column in sqlite_cells(source)[part::4]:
+        path = spoilt(source, tmp_path / "a.db", table, column)
+        found = []
+        for has_driver in (True, False):
+            monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.has_sqlite_driver", lambda there=has_driver: there)
+            found.append(outcome(path))
+        first, second = found
+        assert isinstance(first, Reading), (table, column, first)
+        assert isinstance(second, Reading)
+        assert first.tables == second.tables, (table, column)
+        added = len(SQL_VALUES) if table in EVENT_TABLES else 0
+        if table != "rocpd_pmc_event":
+            assert sum(row["events_read"] for row in first.captures) == plain + added, (table, column)

@@ -1,0 +1,328 @@
+"""Reports: filters and --by in the view's own text, a total order, reasons in words where there is no answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.command import calls, report, run
+from support.tiny import ADD, ANSWERED, GEMM, NCCL, Tiny, two_ranks
+from tracedb.report import registry, view_template
+from tracedb.report.view_template import By, Edits, resolve
+from tracedb.storage import schema, views
+from tracedb.storage.connection import connect
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
+
+
+class TestHooks:
+    TEXT = """WITH a AS (
+    SELECT /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name, count(*) AS calls
+    FROM v1.kernels AS k /* join k */
+    WHERE true /* filter k */
+    GROUP BY /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name
+), b AS (SELECT /* by */ sum(calls) AS calls FROM a GROUP BY /* by */)
+SELECT /* by */ a.name, sum(a.calls) OVER (/* partition */)
+FROM a JOIN b ON a.calls = b.calls /* using a b */"""
+
+    def test_without_edits_only_comments_go(self) -> None:
+        text = resolve(self.TEXT.replace("GROUP BY /* by */)", ")"), Edits())
+        assert "/*" not in text
+        assert "SELECT k.rank, k.labels, k.name, count(*) AS calls" in text
+
+    def test_everything_is_put_in(self) -> None:
+        threads = By("threads", lambda base: f"{base}.labels['threads']")
+        text = resolve(self.TEXT, Edits([threads], {"k": ["k.rank = 3"]}, {"k": "INNER JOIN x ON true"}))
+        assert (
+            text
+            == """WITH a AS (
+    SELECT k.labels['threads'] AS "threads", k.name, count(*) AS calls
+    FROM v1.kernels AS k
+INNER JOIN x ON true
+    WHERE true
+    AND (k.rank = 3)
+    GROUP BY k.labels['threads'], k.name
+), b AS (SELECT "threads", sum(calls) AS calls FROM a GROUP BY "threads")
+SELECT "threads", a.name, sum(a.calls) OVER (PARTITION BY "threads")
+FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threads\""""
+        )
+
+    def test_what_is_put_in_is_not_searched_for_hooks(self) -> None:
+        text = resolve("SELECT 1 WHERE true /* filter k */", Edits(filters={"k": ["k.name = '/* filter k */,)'"]}))
+        assert text.endswith("AND (k.name = '/* filter k */,)')")
+
+    def test_bases_have_the_columns_that_filters_use(self, db: Path) -> None:
+        with connect(db) as connection:
+            for base, view in view_template.BASES.items():
+                there = {column.name for column in schema.columns(connection, "v1", view)}
+                needed = {"capture_id", "source", "rank", "labels", "name"}
+                own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
+                own |= {"part": {"event_id", "device_id", "step", "step_index"}}
+                needed |= own.get(base, {"event_id", "device_id", "vendor"})
+                if base == "whole":  # of several captures
+                    needed = {"source", "labels", "step", "step_index"}
+                assert needed <= there
+
+    def test_every_filter_hook_has_a_known_base(self) -> None:
+        for item in registry.every():
+            text = item.text or views.find(item.view).select
+            assert view_template.bases(text, "filter") | view_template.bases(text, "by") <= set(view_template.BASES)
+            assert view_template.bases(text, "filter"), item.view
+
+
+OVER_RANKS = ("collectives", "collective-summary")
+"""Reports whose rows are about several ranks: there is no rank to choose or to group by."""
+
+
+class TestFilters:
+    def test_bare_is_the_view(self, db: Path) -> None:
+        for item in map(registry.find, ANSWERED):
+            done = run("-q", "report", item.name, "--db", db, "--format", "json")
+            assert done.exit_code == 0, done.stderr
+            with connect(db) as connection:
+                rule = "thread" if item.is_by_thread else "process"
+                condition = f" WHERE rule = '{rule}'" if item.has_rule else ""
+                count = connection.execute(f"SELECT count(*) FROM v1.{item.view}{condition}").fetchall()[0][0]
+            assert len(json.loads(done.stdout)["rows"]) == count > 0
+
+    def test_rank(self, db: Path) -> None:
+        assert calls(db) == {GEMM: 6, NCCL: 2, ADD: 2}
+        assert calls(db, "--rank", "0") == {GEMM: 3, NCCL: 1, ADD: 1}
+        assert calls(db, "--rank", "0", "--rank", "1") == calls(db)
+
+    def test_labels(self, db: Path) -> None:
+        assert calls(db, "--where", "threads=256") == {GEMM: 3, NCCL: 1, ADD: 1}
+        assert calls(db, "--where", "threads=256", "--where", "threads=1024") == calls(db)
+
+    def test_source_and_device(self, db: Path) -> None:
+        assert calls(db, "--source", "torch", "--device", "0") == calls(db)
+
+    def test_class(self, db: Path) -> None:
+        assert calls(db, "--class", "matmul") == {GEMM: 6}
+        assert calls(db, "--class", "!matmul") == {NCCL: 2, ADD: 2}
+        assert calls(db, "--class", "matmul", "--class", "elementwise", "--rank", "0") == {GEMM: 3, ADD: 1}
+        assert calls(db, "--class", "!matmul", "--class", "!collective") == {ADD: 2}
+        assert [row["calls"] for row in report(db, "nvtx-kernels", "--range", "forward", "--class", "matmul")] == [2]
+        done = run("report", "top-kernels", "--db", db, "--class", "softmax")
+        assert done.exit_code == 3
+        assert "no GPU activity of class softmax; there are: collective, copy, elementwise, matmul" in done.stderr
+        done = run("report", "nvtx-sum", "--db", db, "--class", "matmul")
+        assert done.exit_code == 2 and "cannot be filtered by --class" in done.stderr
+
+    def test_range_by_glob(self, db: Path) -> None:
+        assert calls(db, "--range", "for*") == {GEMM: 2, ADD: 2}
+        assert calls(db, "--range", "ProfilerStep#6") == {GEMM: 4, NCCL: 2}
+        assert calls(db, "--range", "*") == calls(db)
+
+    def test_range_of_a_report_over_ranges(self, db: Path) -> None:
+        rows = report(db, "nvtx-kernels", "--range", "for*")
+        assert [(row["range"], row["kernel"], row["calls"]) for row in rows] == [
+            ("forward", GEMM, 2),
+            ("forward", ADD, 2),
+        ]
+        assert [row["name"] for row in report(db, "nvtx-ranges", "--range", "*Step#?")] == [
+            "ProfilerStep#6",
+            "ProfilerStep#5",
+        ]
+
+    def test_warmup(self, db: Path) -> None:
+        assert calls(db, "--skip-warmup", "1") == {GEMM: 4, NCCL: 2}
+
+    def test_several_at_once(self, db: Path) -> None:
+        assert calls(db, "--skip-warmup", "1", "--rank", "1", "--range", "Prof*") == {GEMM: 2, NCCL: 1}
+
+
+class TestBy:
+    def test_numbers_written_as_text_come_in_their_order(self, db: Path) -> None:
+        assert [row["threads"] for row in report(db, "matmul-fraction", "--by", "threads", "--top", "1")] == [
+            "256",
+            "1024",
+        ]
+
+    def test_each_group_is_a_whole(self, db: Path) -> None:
+        rows = report(db, "matmul-fraction", "--by", "rank")
+        for rank in (0, 1):
+            assert sum(row["share_percent"] for row in rows if row["rank"] == rank) == pytest.approx(100)
+
+    def test_percentiles_are_over_the_group(self, db: Path) -> None:
+        (row,) = (row for row in report(db, "top-kernels", "--by", "source") if row["name"] == GEMM)
+        assert (row["source"], row["calls"], row["median_ns"]) == ("torch", 6, 2500.0)
+
+    def test_it_replaces_the_capture(self, db: Path) -> None:
+        rows = report(db, "gemm-variance", "--by", "device")
+        assert [(row["device"], row["calls"]) for row in rows] == [(0, 6)]
+        assert not {"capture_id", "rank", "labels"} & set(rows[0])
+
+    def test_ranges_count_a_kernel_once_in_each_of_their_names(self, db: Path) -> None:
+        rows = report(db, "top-kernels", "--by", "range")
+        assert [(row["range"], row["name"], row["calls"]) for row in rows] == [
+            ("ProfilerStep#5", GEMM, 2),
+            ("ProfilerStep#5", ADD, 2),
+            ("ProfilerStep#6", GEMM, 4),
+            ("ProfilerStep#6", NCCL, 2),
+            ("forward", GEMM, 2),
+            ("forward", ADD, 2),
+        ]
+
+    def test_steps(self, db: Path) -> None:
+        rows = report(db, "matmul-fraction", "--by", "step", "--top", "1")
+        assert [(row["step"], row["calls"]) for row in rows] == [(5, 2), (6, 4)]
+
+    def test_steps_of_ranges(self, db: Path) -> None:
+        rows = report(db, "nvtx-ranges", "--by", "step")
+        assert {(row["step"], row["name"]) for row in rows} == {
+            (5, "ProfilerStep#5"),
+            (5, "forward"),
+            (6, "ProfilerStep#6"),
+            (None, "comm|allreduce|elements=64"),
+        }
+        assert [row["name"] for row in report(db, "nvtx-ranges", "--skip-warmup", "1")] == ["ProfilerStep#6"]
+
+    def test_top_counts_within_the_group(self, db: Path) -> None:
+        done = run("report", "top-kernels", "--db", db, "--by", "rank", "--top", "1", "--format", "csv")
+        assert len(done.stdout.splitlines()) == 3
+        assert "2 of 6 rows; --top 0 shows all" in done.stderr
+
+    @pytest.mark.parametrize("name", ANSWERED)
+    @pytest.mark.parametrize("by", [("threads", "channels", "sweep"), ("rank", "source")])
+    def test_every_report_can(self, name: str, by: tuple[str, ...], db: Path) -> None:
+        if name in OVER_RANKS:
+            by = tuple(key for key in by if key != "rank")
+        rows = report(db, name, *(f"--by={key}" for key in by))
+        assert rows and set(by) <= set(rows[0])
+
+    def test_a_label_named_like_a_column(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "a.duckdb")
+        tiny.capture(0, {"name": "n", "total_ns": "t", "thread_id": "i", 'it\'s "x"': "y"})
+        tiny.kernel(GEMM, 0, 10)
+        db = tiny.save()
+        for name in ("top-kernels", "unique-kernels"):
+            (row,) = report(db, name, "--by", "name", "--by", "total_ns", "--by", "thread_id", "--by", 'it\'s "x"')
+            assert (row["name"], row["total_ns"], row['it\'s "x"']) == (GEMM, 10, "y")
+            assert (row["label name"], row["label total_ns"]) == ("n", "t")
+
+
+HOSTILE = "x' OR 1=1 --"
+
+
+@pytest.fixture(scope="module")
+def hostile_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
+    for label in (HOSTILE, "plain"):
+        tiny.capture(0, {"threads": label})
+        event = tiny.kernel("<script>alert(1)</script>" if label == "plain" else "=1+1", 0, 100)
+        tiny.range(1, HOSTILE if label == "plain" else "b", 0, 100, (event,))
+    return tiny.save()
+
+
+class TestUntrustedText:
+    @pytest.fixture
+    def db(self, hostile_db: Path) -> Path:
+        return hostile_db
+
+    def test_label_values_are_values(self, db: Path) -> None:
+        assert calls(db, "--where", f"threads={HOSTILE}") == {"=1+1": 1}
+        assert run("report", "top-kernels", "--db", db, "--where", "threads=' OR true --").exit_code == 3
+
+    def test_globs_are_values(self, db: Path) -> None:
+        assert calls(db, "--range", "x' OR*") == {"<script>alert(1)</script>": 1}
+        assert run("report", "top-kernels", "--db", db, "--range", "' OR true OR '").exit_code == 3
+
+    def test_sources_are_values(self, db: Path) -> None:
+        assert run("report", "top-kernels", "--db", db, "--source", "' OR true --").exit_code == 3
+
+    def test_label_keys_are_checked(self, db: Path) -> None:
+        for option in ("--where=x' OR 1=1 --=1", "--by=x' OR 1=1 --"):
+            assert run("report", "top-kernels", "--db", db, option).exit_code == 2
+
+    def test_names_are_harmless_in_every_form(self, db: Path, tmp_path: Path) -> None:
+        assert "'=1+1" in run("-q", "report", "top-kernels", "--db", db, "--format", "csv").stdout
+        assert "`<script>" in run("-q", "report", "top-kernels", "--db", db, "--format", "markdown").stdout
+        page = run("-q", "report", "top-kernels", "--db", db, "--format", "html").stdout
+        assert "<script>alert" not in page and "&lt;script&gt;alert" in page
+
+
+class TestShowSql:
+    OPTIONS = (
+        "--by",
+        "threads",
+        "--where",
+        "threads=1024",
+        "--range",
+        "*",
+        "--skip-warmup",
+        "1",
+        "--top",
+        "2",
+    )
+
+    @pytest.mark.parametrize("name", ANSWERED)
+    @pytest.mark.parametrize("options", [(), ("--rank", "1", "--by", "threads")])
+    def test_it_is_what_runs(self, name: str, options: tuple[str, ...], db: Path) -> None:
+        options = options[2:] if name in OVER_RANKS else options
+        text = run("report", name, "--db", db, "--show-sql", *options, "--format", "json").stdout
+        assert "/* filter" not in text and "/* by" not in text
+        with connect(db) as connection:
+            cursor = connection.execute(text)
+            names = [item[0] for item in cursor.description or []]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        assert rows == report(db, name, *options)
+
+    def test_it_runs_in_the_shell_of_duckdb(self, db: Path) -> None:
+        shell = shutil.which("duckdb")
+        if shell is None:
+            pytest.skip("the DuckDB shell is not installed (pip install duckdb-cli)")
+        text = run("report", "top-kernels", "--db", db, "--show-sql", *self.OPTIONS).stdout
+        done = subprocess.run(
+            [shell, "-readonly", "-json", str(db)], input=text, capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout) == report(db, "top-kernels", *self.OPTIONS)
+
+    def test_bare_is_one_line_from_the_view(self, db: Path) -> None:
+        text = run("report", "matmul-fraction", "--db", db, "--show-sql", "--top", "0").stdout
+        assert "\nFROM v1.matmul_fraction\n" in text
+        assert text.endswith(";\n")
+
+    def test_the_order_is_total(self, db: Path) -> None:
+        for item in registry.every():
+            text = run("report", item.name, "--db", db, "--show-sql", "--format", "json").stdout
+            with connect(db) as connection:
+                columns = [row[0] for row in connection.execute(f"DESCRIBE v1.{item.view}").fetchall()]
+            ordered = text.partition("ORDER BY")[2]
+            assert [name for name in columns if name not in ordered] == []
+
+
+@pytest.mark.shared
+def test_real_ranks_give_the_answers_of_an_independent_count(tmp_path: Path) -> None:
+    """Four ranks of a real run, against counts made from the raw JSON by other means."""
+    shared = Path(__file__).resolve().parents[2].parent / "shared"
+    run_folder = shared / "data/sweeps/sweep_20261127_base/256thread/nccl_4channels"
+    if not run_folder.is_dir():
+        pytest.skip("the real traces are not beside the repository")
+    expected = {
+        item["rank"]: item
+        for item in json.loads((shared / "reference/torch/sweeps.json").read_text())
+        if "sweep_20261127_base/256thread/nccl_4channels/" in item["file"]
+    }
+    db = tmp_path / "trace.duckdb"
+    assert run("-q", "ingest", run_folder, "--db", db).exit_code == 0
+    assert {row["rank"] for row in report(db, "collective-overlap")} == expected.keys()
+    for row in report(db, "collective-overlap"):
+        known = expected[row["rank"]]
+        assert (row["collective_ns"], row["overlapped_ns"]) == (known["comm_ns"], known["overlapped_ns"])
+    for row in report(db, "gpu-timeline"):
+        known = expected[row["rank"]]
+        assert (row["busy_ns"], row["total_ns"]) == (known["busy_ns"], known["span_ns"])
+    for rank, known in expected.items():
+        rows = {row["name"]: row for row in report(db, "top-kernels", "--rank", str(rank))}
+        for kernel in known["top"]:
+            found = rows[kernel["name"]]
+            assert (found["calls"], found["total_ns"]) == (kernel["n"], kernel["total_ns"])
+            assert found["stddev_ns"] == pytest.approx(kernel["stddev_ns"], abs=0.001)

@@ -1,0 +1,90 @@
+"""The forms of a report's output: each one's content, and the same bytes from run to run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from support.command import calls, run
+from support.tiny import ANSWERED, two_ranks
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
+
+
+class TestForms:
+    def test_csv(self, db: Path) -> None:
+        done = run("-q", "report", "matmul-fraction", "--db", db, "--format", "csv", "--rank", "0")
+        assert done.stdout_bytes.decode().splitlines() == [
+            "class,calls,total_ns,share_percent",
+            "matmul,3,6000,57.142857142857146",
+            "collective,1,4000,38.095238095238095",
+            "elementwise,1,500,4.761904761904762",
+        ]
+
+    def test_json_says_what_was_asked(self, db: Path) -> None:
+        done = run(
+            "report",
+            "matmul-fraction",
+            "--db",
+            db,
+            "--format",
+            "json",
+            "--by",
+            "rank",
+            "--where",
+            "threads=256",
+        )
+        answer = json.loads(done.stdout)
+        assert list(answer) == ["report", "version", "database", "filters", "warnings", "columns", "rows"]
+        assert answer["filters"] == {"where": {"threads": ["256"]}, "by": ["rank"]}
+        units = {column["name"]: (column["type"], column["unit"]) for column in answer["columns"]}
+        assert units == {
+            "rank": ("INTEGER", None),
+            "class": ("VARCHAR", None),
+            "calls": ("BIGINT", "count"),
+            "total_ns": ("BIGINT", "ns"),
+            "share_percent": ("DOUBLE", "percent"),
+        }
+        assert all(column["description"] for column in answer["columns"])
+
+    def test_markdown(self, db: Path) -> None:
+        done = run("-q", "report", "matmul-fraction", "--db", db, "--format", "markdown", "--rank", "0")
+        assert done.stdout.splitlines() == [
+            "| class | calls | total µs | share % |",
+            "|---|---:|---:|---:|",
+            "| matmul | 3 | 6.000 | 57.1 |",
+            "| collective | 1 | 4.000 | 38.1 |",
+            "| elementwise | 1 | 0.500 | 4.8 |",
+        ]
+
+    @pytest.mark.parametrize("name", ANSWERED)
+    def test_every_table_fits_100_columns(self, name: str, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        lines = run("-q", "report", name, "--db", db).stdout.splitlines()
+        assert len(lines) > 2
+        assert max(map(len, lines)) <= 100
+
+    @pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "table", "html"])
+    def test_the_same_bytes_again(self, form: str, db: Path) -> None:
+        first, second = (run("report", "unique-kernels", "--db", db, "--format", form).output for _ in range(2))
+        assert first == second
+
+    def test_the_ending_of_the_file_says_the_form(self, db: Path, tmp_path: Path) -> None:
+        out = tmp_path / "a.parquet"
+        assert run("-q", "report", "top-kernels", "--db", db, "-o", out).stdout == ""
+        with duckdb.connect() as connection:
+            rows = connection.execute(f"SELECT name, calls FROM '{out}'").fetchall()
+        assert dict(rows) == calls(db)
+
+    def test_gemm_variance_says_the_gist_first(self, db: Path) -> None:
+        done = run("report", "gemm-variance", "--db", db)
+        assert "2 GEMMs" in done.stderr and "6 calls" in done.stderr
+        assert "2 of them have calls beside a collective and calls alone" in done.stderr
+        assert "8\N{MULTIPLICATION SIGN}4 · 4\N{MULTIPLICATION SIGN}2" in done.stdout
+        assert "256/r0" in done.stdout

@@ -1,0 +1,88 @@
+"""New databases made as copies of a kept one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from support.loading import broken, ingest, trace
+from tracedb import errors
+from tracedb.catalog import describe
+from tracedb.pipeline import batch
+from tracedb.storage import connection as database
+from tracedb.storage import template_database
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder that is in use."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tracedb"
+
+
+def described(path: Path) -> list[tuple[object, ...]]:
+    """Everything that the catalog says of tables and views."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute(
+            """SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() UNION ALL
+            SELECT schema_name, view_name, sql, '', comment FROM duckdb_views() WHERE NOT internal
+            ORDER BY ALL"""
+        ).fetchall()
+
+
+def test_a_copy_is_what_is_made_the_long_way(cache: Path, tmp_path: Path) -> None:
+    long_way = tmp_path / "long.duckdb"
+    with database.workbench("100MB", 1, long_way) as connection, database.attached(connection, long_way):
+        batch.prepare(connection, long_way)
+    copy = tmp_path / "copy.duckdb"
+    assert template_database.place(copy)
+    (kept,) = cache.iterdir()
+    assert copy.read_bytes() == kept.read_bytes()
+    assert described(copy) == described(long_way)
+    with database.connect(copy) as connection:
+        assert {row[2] for row in describe.verify(connection).rows} == {"ok"}
+    assert template_database.place(tmp_path / "second.duckdb")
+    assert list(cache.iterdir()) == [kept]
+
+
+def test_a_file_that_is_there_stays(cache: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there.duckdb"
+    there.write_bytes(b"mine")
+    assert not template_database.place(there)
+    assert there.read_bytes() == b"mine"
+    with pytest.raises(errors.TracedbError, match="there is no folder"):
+        template_database.place(tmp_path / "no such folder" / "x.duckdb")
+
+
+def test_older_copies_go(cache: Path, tmp_path: Path) -> None:
+    cache.mkdir(parents=True)
+    (cache / "empty-0.duckdb").write_bytes(b"older")
+    assert template_database.place(tmp_path / "new.duckdb")
+    assert not (cache / "empty-0.duckdb").exists()
+
+
+def test_without_a_cache_databases_are_made_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    db = tmp_path / "run.duckdb"
+    assert ingest(trace(tmp_path / "t.json"), db=db, new=True).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.duckdb", "t.json"]
+
+
+def test_ingest_says_when_the_database_was_made(cache: Path, tmp_path: Path) -> None:
+    template_database.place(tmp_path / "first.duckdb")
+    begun = datetime.now(UTC).replace(tzinfo=None)
+    db = tmp_path / "run.duckdb"
+    assert ingest(trace(tmp_path / "t.json"), db=db, new=True).exit_code == 0
+    with database.connect(db) as connection:
+        ((made,),) = connection.execute("SELECT applied_at FROM meta.schema_version").fetchall()
+    assert begun - timedelta(seconds=1) <= made <= begun + timedelta(minutes=5)
+
+
+def test_a_failed_ingest_leaves_no_copy(cache: Path, tmp_path: Path) -> None:
+    db = tmp_path / "run.duckdb"
+    assert ingest(broken(tmp_path / "bad.json"), db=db, new=True).exit_code == 1
+    assert not db.exists()
+    assert sorted(path.name for path in tmp_path.iterdir() if path != cache.parent) == ["bad.json"]

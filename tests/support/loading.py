@@ -1,0 +1,66 @@
+"""Loading traces by the command, and looking into the database."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from click.testing import Result
+
+from support.command import run
+from support.traces import HEADER, document, launched, write
+from tracedb.storage import schema, views
+from tracedb.storage.connection import STORAGE_VERSION, quoted
+
+
+@cache
+def empty_database() -> bytes:
+    """The content of a database without captures."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.duckdb"
+        with duckdb.connect(":memory:") as connection:
+            connection.execute(f"ATTACH {quoted(str(path))} AS trace (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
+            connection.execute("USE trace")
+            schema.apply(connection, "test")
+            views.install(connection)
+        return path.read_bytes()
+
+
+COUNTED = (*schema.INGESTED_TABLES, "capture", "annotation_kernel")
+
+
+def ingest(*paths: Path, db: Path, jobs: int = 1, flags: Sequence[str] = (), new: bool = False) -> Result:
+    """Run the command on a database that has its tables and views already, or on none if it is to be ``new``."""
+    if not new and not db.exists() and db.parent.is_dir():
+        db.write_bytes(empty_database())
+    return run("ingest", *paths, "--db", db, "--jobs", str(jobs), "--format", "json", *flags)
+
+
+def ask(db: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(db), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def contents(db: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows of all tables, but for the time of loading."""
+    with duckdb.connect(str(db), read_only=True) as connection:
+        return {
+            table: connection.execute(
+                f"SELECT * {'EXCLUDE (ingested_at)' if table == 'capture' else ''} FROM main.{table} ORDER BY ALL"
+            ).fetchall()
+            for table in COUNTED
+        }
+
+
+def trace(path: Path, count: int = 3, rank: int | None = None) -> Path:
+    header = HEADER if rank is None else {**HEADER, "distributedInfo": {"rank": rank, "world_size": 4}}
+    return write(path, launched(count), header=header)
+
+
+def broken(path: Path) -> Path:
+    content = document(launched(3))
+    return write(path, content + content)

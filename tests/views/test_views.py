@@ -1,0 +1,218 @@
+"""The views as a library: rules of ``sql/README.md``, comments, types, order, aliases, documentation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sql_lint
+from tracedb.catalog import describe
+from tracedb.storage import schema, views
+from tracedb.storage.connection import STORAGE_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+VIEW_FILES = sql_lint.view_files()
+PUBLIC = [view for view in VIEW_FILES if not view.is_private]
+
+INTEGER_NAMES = re.compile(
+    r".*_ns$|.*_calls$|calls$|.*instances$|gpu_ops$|.*bytes$|.*_id$|(grid|block)_[xyz]$|rank$|step$"
+)
+DOUBLE_NAMES = re.compile(r".*(percent|_mean_ns|_avg_ns|_median_ns|_stddev_ns|gbps|_per_step)$|slowdown$|p_value$")
+DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p50|p95|p99|target)_ns$")
+UNITS = re.compile(r"\bin (ns|percent|bytes|GB/s|blocks|threads)\b")
+
+
+def test_sql_files_keep_the_rules() -> None:
+    faults = sql_lint.faults()
+    assert not faults, "\n".join(faults)
+
+
+GOOD = """-- Which kernels? Grain: kernel.
+CREATE VIEW v1.good AS
+WITH kernels AS (SELECT e.name FROM main.kernel_event AS e WHERE true /* filter e */)
+SELECT k.name FROM kernels AS k;
+COMMENT ON VIEW v1.good IS 'Kernels. Grain: kernel.';
+COMMENT ON COLUMN v1.good.name IS 'Name.';
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("-- Which", "Which", "does not begin with a -- header"),
+        ("SELECT k.name", "select k.name", "keyword 'select' is not in upper case"),
+        ("SELECT k.name", "SELECT  k.name FROM (", "does not parse"),
+        ("v1.good AS", "v1.other AS", "creates v1.other, not v1.good"),
+        ("CREATE VIEW", "CREATE TABLE", "something other than one CREATE VIEW"),
+        ("COMMENT ON COLUMN", "DROP VIEW v1.good; COMMENT ON COLUMN", "something other than one CREATE VIEW"),
+        ("FROM main.kernel_event", "FROM kernel_event", "kernel_event is not qualified"),
+        ("FROM main.kernel_event", "FROM main.kernels", "main.kernels is no table"),
+        ("FROM main.kernel_event", "FROM v2.kernels", "v2.kernels is of another version"),
+        ("FROM main.kernel_event", "FROM read_csv('x')", "reads from the function"),
+        ("SELECT k.name", "SELECT *", "selects *; name the columns"),
+        ("SELECT k.name", "SELECT k.*", "selects k.*; name the columns"),
+        ("kernels AS (", "kernels AS NOT MATERIALIZED (", "says whether kernels is materialized"),
+        ("kernels AS k;", "kernels AS k ORDER BY k.name;", "orders or limits at the top"),
+        ("kernels AS k;", "kernels AS k LIMIT 3;", "orders or limits at the top"),
+        ("SELECT k.name", "SELECT k.name AS kernelName", "'kernelName' is not in lower snake case"),
+        ("/* filter e */", "/* all of them */", "is no hook"),
+        ("/* filter e */", "/* grain */", "do not come in pairs"),
+        ("COMMENT ON VIEW v1.good IS 'Kernels. Grain: kernel.';", "", "has no COMMENT ON VIEW"),
+        ("'Kernels. Grain: kernel.'", "'Kernels.'", "is not `Sentence. Grain: …`"),
+        ("COMMENT ON COLUMN v1.good.name", "COMMENT ON COLUMN v1.goods.name", "comments on v1.goods.name"),
+        ("true /*", "true\t/*", "holds a tab"),
+        ("FROM main.kernel_event AS e", "FROM v1.good AS e", "views read each other in a circle"),
+    ],
+)
+def test_the_lint_finds(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    folder = tmp_path / "sql" / "v1" / "kernels"
+    folder.mkdir(parents=True)
+    (tmp_path / "schemas").mkdir()
+    shutil.copy(ROOT / "schemas" / "v1.sql", tmp_path / "schemas")
+    (folder / "good.sql").write_text(GOOD)
+    assert sql_lint.faults(tmp_path / "sql") == []
+    assert old in GOOD
+    (folder / "good.sql").write_text(GOOD.replace(old, new, 1))
+    assert any(fault in line for line in sql_lint.faults(tmp_path / "sql"))
+
+
+def test_the_lint_finds_a_view_in_two_topics_and_one_in_none(tmp_path: Path) -> None:
+    for folder in ("kernels", "ranges"):
+        (tmp_path / "v1" / folder).mkdir(parents=True)
+        (tmp_path / "v1" / folder / "good.sql").write_text(GOOD)
+    (tmp_path / "v1" / "good.sql").write_text(GOOD)
+    found = sql_lint.faults(tmp_path)
+    assert "v1: good stands in several topics" in found
+    assert "v1/good.sql: stands in no topic's folder" in found
+
+
+def test_views_are_created_after_those_that_they_read() -> None:
+    """The order is computed by names in the text; sqlglot, which parses it, must find the same needs."""
+    for version in views.VERSIONS:
+        order = [view.name for view in views.by_dependency(version)]
+        files = [view for view in VIEW_FILES if view.version == version]
+        assert sorted(order) == sorted(view.name for view in files)
+        for view in files:
+            assert sql_lint.needs(view) <= set(order[: order.index(view.name)])
+            assert views.View(version, view.name).needs == sql_lint.needs(view)
+
+
+def test_every_version_is_shipped_and_nothing_else() -> None:
+    assert tuple(sorted({view.version for view in VIEW_FILES})) == views.VERSIONS
+    for version in views.VERSIONS:
+        assert {view.name for view in views.shipped(version)} == {
+            view.name for view in VIEW_FILES if view.version == version
+        }
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
+    with describe.shipped() as connection:
+        yield connection
+
+
+def described(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[tuple[str, str, str | None]]:
+    return connection.execute(
+        """SELECT column_name, data_type, comment FROM duckdb_columns()
+           WHERE schema_name = ? AND table_name = ? ORDER BY column_index""",
+        [schema, name],
+    ).fetchall()
+
+
+def test_every_public_column_is_described_with_its_unit(shipped: duckdb.DuckDBPyConnection) -> None:
+    faults = []
+    for view in PUBLIC:
+        for name, _, comment in described(shipped, view.version, view.name):
+            where = f"{view.version}.{view.name}.{name}"
+            if not comment or not re.fullmatch(r"\S.*[.…]", comment, re.DOTALL):
+                faults.append(f"{where}: its comment is no sentence: {comment!r}")
+            elif name.endswith(("_ns", "_percent", "_gbps")) or name.startswith(("grid_", "block_")):
+                unit = UNITS.search(comment)
+                wanted = {"_ns": "ns", "percent": "percent", "_gbps": "GB/s"}
+                right = next((word for end, word in wanted.items() if name.endswith(end)), None)
+                if unit is None or (right is not None and unit[1] != right):
+                    faults.append(f"{where}: its comment does not say the unit: {comment!r}")
+    assert not faults, "\n".join(faults)
+
+
+def test_numbers_have_the_types_that_readers_expect(shipped: duckdb.DuckDBPyConnection) -> None:
+    """Sums are 64-bit integers, not HUGEINT; shares, means and ratios DOUBLE, not DECIMAL."""
+    faults = []
+    for view in PUBLIC:
+        for name, type_, _ in described(shipped, view.version, view.name):
+            where = f"{view.version}.{view.name}.{name} is {type_}"
+            if re.match("HUGEINT|UHUGEINT|DECIMAL|FLOAT", type_):
+                faults.append(where)
+            elif DOUBLE_TIMES.fullmatch(name) or DOUBLE_NAMES.fullmatch(name):
+                if type_ != "DOUBLE":
+                    faults.append(where)
+            elif INTEGER_NAMES.fullmatch(name) and type_ not in (
+                "BIGINT",
+                "INTEGER",
+                "BIGINT[]",
+                "MAP(INTEGER, BIGINT)",
+            ):
+                faults.append(where)
+    assert not faults, "\n".join(faults)
+
+
+def test_an_empty_database_answers_every_view(shipped: duckdb.DuckDBPyConnection) -> None:
+    """No rows, never an error."""
+    for view in VIEW_FILES:
+        shipped.execute(f"SELECT count(*) FROM {view.version}.{view.name}").fetchall()
+
+
+def test_aliases_in_main_have_the_comments_of_their_views(shipped: duckdb.DuckDBPyConnection) -> None:
+    for view in PUBLIC:
+        if view.version == views.CURRENT:
+            assert described(shipped, "main", view.name) == described(shipped, view.version, view.name)
+    rows = shipped.execute(
+        "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"
+    ).fetchall()
+    assert sorted(name for (name,) in rows) == sorted(view.name for view in PUBLIC if view.version == views.CURRENT)
+
+
+def test_views_answer_under_another_name(tmp_path: Path) -> None:
+    """A file ATTACHed by a stranger answers through qualified names."""
+    path = tmp_path / "run.duckdb"
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"ATTACH '{path}' AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("USE made")
+        schema.apply(connection, "test")
+        views.install(connection)
+        connection.execute("INSERT INTO main.capture (capture_id, source) VALUES (1, 'torch')")
+        connection.execute(
+            """INSERT INTO main.kernel_event (capture_id, event_id, kind, name, start_ns, duration_ns)
+               VALUES (1, 1, 'kernel', 'sgemm', 5, 7)"""
+        )
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE kernel_event (nothing INTEGER)")
+        connection.execute(f"ATTACH '{path}' AS other (READ_ONLY)")
+        for view in VIEW_FILES:
+            connection.execute(f"SELECT count(*) FROM other.{view.version}.{view.name}").fetchall()
+        found = connection.execute("SELECT name, class, total_ns FROM other.v1.top_kernels").fetchall()
+        assert found == [("sgemm", "matmul", 7)]
+        assert connection.execute("SELECT calls FROM other.top_kernels").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("document", ["CHANGELOG.md", "docs/views.md"])
+def test_each_view_is_documented(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    missing = [view.name for view in PUBLIC if not re.search(rf"`(v1\.)?{view.name}`", text)]
+    assert not missing, f"{document} does not name {missing}"
+
+
+def test_released_files_are_frozen() -> None:
+    """``RELEASED`` holds digests in sha256sum's form; what it lists never changes."""
+    for room in ("sql", "schemas"):
+        path = ROOT / room / "RELEASED"
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            digest, name = line.split(maxsplit=1)
+            found = hashlib.sha256((ROOT / room / name).read_bytes()).hexdigest()
+            assert found == digest, f"{room}/{name} was released and has been changed since"
