@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -122,6 +122,86 @@ def capture_option(command: F) -> F:
         metavar="ID|PATHPART",
         help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated.",
     )(command)
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return labels by key; the same key twice means either value."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not equals or not key or key[-1] in "!<>~":
+            hint = "; labels are compared for equality only" if any(sign in text for sign in "!<>~") else ""
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE{hint}", ctx, parameter)
+        found[key] = (*found.get(key, ()), value)
+    return found
+
+
+def filter_options(command: F) -> F:
+    """Add what chooses and groups the events of an answer; the command gets the fields of ``Filters``."""
+    command = click.option(
+        "--by",
+        multiple=True,
+        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
+        metavar="COL",
+        help="Group by a label, rank, device, source, vendor, range or step. May be repeated.",
+    )(command)
+    command = click.option(
+        "--attention-as-matmul",
+        is_flag=True,
+        help="Count kernels of fused attention, which is made of matrix products, as class matmul (matmul-fraction).",
+    )(command)
+    command = click.option(
+        "--counted",
+        is_flag=True,
+        help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain"
+        " run.",
+    )(command)
+    command = click.option(
+        "--step-range",
+        metavar="GLOB",
+        help="Take each instance of the ranges of such a name for a step. [default: what is marked ProfilerStep#N]",
+    )(command)
+    command = click.option(
+        "--skip-warmup",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Leave out the first N steps of each capture, and whatever is in no step.",
+    )(command)
+    command = click.option(
+        "--rule",
+        type=click.Choice(["thread", "process", "time"]),
+        help="What is inside a range: launched there on its thread, on any thread of its process, or started meanwhile."
+        " [default: thread, else time where no launches were recorded]",
+    )(command)
+    command = click.option(
+        "--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name (forward*, NCCL:*)."
+    )(command)
+    command = click.option(
+        "--class",
+        "classes",
+        multiple=True,
+        metavar="CLASS",
+        help="Only kernels of this class (matmul, attention …), or with '!' before it all but these. May be repeated.",
+    )(command)
+    command = click.option(
+        "--where",
+        multiple=True,
+        callback=_pairs,
+        metavar="K=V",
+        help="Only this label; the same key twice means either.",
+    )(command)
+    command = capture_option(command)
+    command = click.option(
+        "--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler."
+    )(command)
+    command = click.option(
+        "--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated."
+    )(command)
+    command = click.option(
+        "--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated."
+    )(command)
+    return command
 
 
 def top_option(command: F) -> F:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracedb.cli.options import (
-    capture_option,
     database_option,
     detail,
+    filter_options,
     note,
     output_options,
     rows_shown,
@@ -24,76 +23,11 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Filters
 
 
-def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return labels by key; the same key twice means either value."""
-    found: dict[str, tuple[str, ...]] = {}
-    for text in values:
-        key, equals, value = text.partition("=")
-        if not equals or not key or key[-1] in "!<>~":
-            hint = "; labels are compared for equality only" if any(sign in text for sign in "!<>~") else ""
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE{hint}", ctx, parameter)
-        found[key] = (*found.get(key, ()), value)
-    return found
-
-
 @click.command()
 @click.argument("name", required=False)
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
 @database_option
-@click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
-@click.option("--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated.")
-@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
-@capture_option
-@click.option(
-    "--where",
-    multiple=True,
-    callback=_pairs,
-    metavar="K=V",
-    help="Only this label; the same key twice means either.",
-)
-@click.option(
-    "--class",
-    "classes",
-    multiple=True,
-    metavar="CLASS",
-    help="Only kernels of this class (matmul, attention …), or with '!' before it all but these. May be repeated.",
-)
-@click.option("--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name (forward*, NCCL:*).")
-@click.option(
-    "--rule",
-    type=click.Choice(["thread", "process", "time"]),
-    help="What is inside a range: launched there on its thread, on any thread of its process, or started meanwhile."
-    " [default: thread, else time where no launches were recorded]",
-)
-@click.option(
-    "--skip-warmup",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Leave out the first N steps of each capture, and whatever is in no step.",
-)
-@click.option(
-    "--step-range",
-    metavar="GLOB",
-    help="Take each instance of the ranges of such a name for a step. [default: what is marked ProfilerStep#N]",
-)
-@click.option(
-    "--counted",
-    is_flag=True,
-    help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain run.",
-)
-@click.option(
-    "--attention-as-matmul",
-    is_flag=True,
-    help="Count kernels of fused attention, which is made of matrix products, as class matmul (matmul-fraction).",
-)
-@click.option(
-    "--by",
-    multiple=True,
-    callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
-    metavar="COL",
-    help="Group by a label, rank, device, source, vendor, range or step. May be repeated.",
-)
+@filter_options
 @top_option
 @output_options
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")

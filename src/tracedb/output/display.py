@@ -105,7 +105,7 @@ def _header(name: str) -> str:
 
 def _times(values: Values) -> tuple[list[str], str]:
     """Return nanoseconds in the unit that suits the largest of them, and the unit."""
-    divisor, unit = _unit(values)
+    divisor, unit = time_unit(values)
     digits = 1 if unit == "µs" and _largest(values) >= 1e5 else 3
     return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
 
@@ -114,14 +114,15 @@ def _largest(values: Values) -> float:
     return max((abs(value) for value in values if isinstance(value, int | float)), default=0)
 
 
-def _unit(values: Values) -> tuple[float, str]:
+def time_unit(values: Values) -> tuple[float, str]:
+    """Return by how many ns to divide times for eyes, and the unit that gives: that of the largest."""
     largest = _largest(values)
     return next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
 
 
 def _span(header: str, parts: Sequence[Values], show: Show) -> Strip:
     """Return two times as one text, in one unit."""
-    divisor, unit = _unit([value for values in parts for value in values])
+    divisor, unit = time_unit([value for values in parts for value in values])
     ends = [
         [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
         for values in parts
