@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -25,13 +24,10 @@ from tracedb_torch.link.link_sql import Linker
 from tracedb_torch.link.rows_arrays import HeldLinker
 from tracedb_torch.link.rules import Rules, Seen, rules_of
 from tracedb_torch.split.prefetch import Reading
-from tracedb_torch.split.stream import GZIP, ZSTD
 from tracedb_torch.staging import HELD, STARTED, Stage, drop_rows
 from tracedb_torch.trace_kinds import Claim
 from tracedb_torch.trace_reader import Reader
 
-HELPER_FROM = 48 << 20  # bytes of JSON from which a second decoding process pays for its start
-PACKING = 12  # how much smaller traces get by compression, about
 SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
 OWN_CODES = {"profiler_spans", "overhead_events", "synchronization_events", "python_functions", "memory_events"}
 """Codes of events that give no row, but that only torch.profiler writes."""
@@ -47,7 +43,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     reading = options.begun if isinstance(options.begun, Reading) else Reading(path, options)
     stream = reading.stream
     with closing(reading), Stage(scratch) as stage:
-        reader = Reader(stage, options, _helpers(path, options))
+        reader = Reader(stage, options)
         reader.read(reading.source)
         options.has_read()
     account = reader.account
@@ -100,15 +96,6 @@ def _linked(stage: Stage, rules: Rules, account: Account, is_chosen: bool) -> He
     if stage.held is None or is_chosen or not stage.met["gpu"].rows:
         return None
     return rows_arrays.linker(Held(stage.held), rules, account)
-
-
-def _helpers(path: Path, options: Options) -> int:
-    if options.cores < 2:
-        return 0
-    with path.open("rb") as file:
-        magic = file.read(4)
-    packed = magic.startswith(GZIP) or magic == ZSTD
-    return int(path.stat().st_size * (PACKING if packed else 1) >= HELPER_FROM)
 
 
 def _check(account: Account) -> None:

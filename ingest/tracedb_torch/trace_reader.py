@@ -13,7 +13,6 @@ from tracedb_torch import int_columns
 from tracedb_torch.account import Account
 from tracedb_torch.decode.begin_end import Pairs
 from tracedb_torch.decode.block_decoder import BlockReader, Decoded
-from tracedb_torch.decode.helper_process import Helper
 from tracedb_torch.recover.salvage import ARRAY_END, Salvage
 from tracedb_torch.scan import scanned_batches
 from tracedb_torch.split.blocks import Trace, blocks
@@ -24,17 +23,13 @@ IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
 
 
 class Reader:
-    """Reads the events of one trace into a stage and keeps the account.
+    """Reads the events of one trace into a stage and keeps the account."""
 
-    With ``helpers`` other processes decode beside this one. Blocks that do not decode as a whole are read here.
-    """
-
-    def __init__(self, stage: Stage, options: Options, helpers: int = 0) -> None:
+    def __init__(self, stage: Stage, options: Options) -> None:
         self.trace = Trace()
         self.account = Account()
         self._stage = stage
         self._options = options
-        self._helpers = helpers
         self._own = BlockReader(options)
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
@@ -52,8 +47,6 @@ class Reader:
                 self._read_ahead(source)
             elif scanners := scanners_of(self._options):
                 self._read_ahead(Ahead(scanners, source))
-            elif self._helpers:
-                self._read_with_helper(source)
             else:
                 for text, offset, last in blocks(source, self.trace):
                     self._finish(text, offset, last, None if self._carried else self._own.read(text))
@@ -93,32 +86,6 @@ class Reader:
             self._finish(found.text, found.offset, found.last, None)
         else:
             self._finish(found.text, found.offset, found.last, self._own.complete(found.text, block))
-
-    def _read_with_helper(self, pieces: Iterable[bytes]) -> None:
-        """Share the blocks between this process and a helper; results are taken in the order of the file."""
-        with Helper(self._options) as helper:
-            waiting: list[tuple[bytes, int, bool]] = []
-            own: dict[int, Decoded | None] = {}
-            taken = 0
-            for number, (text, offset, last) in enumerate(blocks(pieces, self.trace)):
-                waiting.append((text, offset, last))
-                if not last and helper.has_room():
-                    helper.send(number, text)
-                else:
-                    own[number] = self._own.read(text)
-                while waiting and (last or taken in own or helper.is_ready(taken)):
-                    taken = self._take_next(helper, own, waiting, taken)
-                    if self.trace.ended:
-                        self._leave((text, last) for text, _, last in waiting)
-                        waiting.clear()
-
-    def _take_next(
-        self, helper: Helper, own: dict[int, Decoded | None], waiting: list[tuple[bytes, int, bool]], number: int
-    ) -> int:
-        text, offset, last = waiting.pop(0)
-        found = own.pop(number) if number in own else helper.result(number)
-        self._finish(text, offset, last, found)
-        return number + 1
 
     def _finish(self, text: bytes, offset: int, last: bool, found: Decoded | None) -> None:
         """Take a block as decoded; look closer where it did not decode, or where the one before ended in an event."""

@@ -48,9 +48,9 @@ class Batches:
     Events are numbered from 0 within the block; whoever knows how many came before adds that.
     """
 
-    def __init__(self, options: Options, first_text: int = 0) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
-        self._texts = Texts(first_text)
+        self._texts = Texts()
         self.processes: dict[int | str | None, int] = {}
         self._ready: list[tuple[str, pa.RecordBatch]] = []
         self.account = Account()

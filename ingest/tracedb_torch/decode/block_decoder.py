@@ -73,10 +73,10 @@ class Decoded:
 class BlockReader:
     """Reads blocks; learns categories and whether times need decimals as it goes."""
 
-    def __init__(self, options: Options, first_text: int = 0) -> None:
+    def __init__(self, options: Options) -> None:
         self._scanner = scanned_batches.scanner(options, FIRST_OWN_TEXT)
         self._texts: list[native_scanner.Text] = []
-        self._batches = Batches(options, first_text)
+        self._batches = Batches(options)
         self._exact = False
         self._decoders: dict[bool, ev.Decoders] = {}
 

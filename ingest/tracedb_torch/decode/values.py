@@ -175,10 +175,10 @@ def number_of(raw: Raw) -> int | None:
 class Texts:
     """Numbers for texts, so that staged rows are narrow. ``new`` holds the pairs not yet written to the dictionary."""
 
-    def __init__(self, first: int = 0) -> None:
+    def __init__(self) -> None:
         self._numbers: dict[str | bytes, int] = {}
         self._bytes = 0
-        self._next = first
+        self._next = 0
         self.new: list[tuple[int, str]] = []
 
     def numbers(self, values: Sequence[str]) -> pa.Array:

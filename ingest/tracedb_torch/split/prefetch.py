@@ -19,7 +19,7 @@ from tracedb_torch.split import blocks
 from tracedb_torch.split.file_feed import Block, Feed
 from tracedb_torch.split.stream import PIECE, Plain, Stream, prefetched
 
-FIRST_TEXTS = (1 << 30, 5 << 28)  # where the scanners ahead number texts from; the reader's own are elsewhere
+FIRST_TEXTS = (1 << 30, 5 << 28)  # the first text number of each scanner thread; the reader's own are elsewhere
 DEPTH = 4  # blocks ahead of whoever takes them; before the first is taken, as many as make ``EARLY_BYTES``
 EARLY_BYTES = 32 << 20  # bytes of rows, of some 280 MB of JSON
 EARLY_BLOCK = 8 << 20
