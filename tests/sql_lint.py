@@ -15,6 +15,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from tracedb.output import units
+
 SQL = Path(__file__).resolve().parents[1] / "sql"
 SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
 LOWER_KEYWORD = re.compile(
@@ -73,8 +75,11 @@ def _plain(path: Path) -> str:
 
 def faults(root: Path = SQL) -> list[str]:
     """Return every fault of every file, each with its place."""
-    tables = _tables(root.parent / "schemas" / "v1.sql") if (root.parent / "schemas").is_dir() else set()
+    tables: set[str] = set()
     found: list[str] = []
+    for path in sorted((root.parent / "schemas").glob("*.sql")):
+        tables |= _tables(path)
+        found += [f"schemas/{path.name}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))]
     for path in sorted([*(root / "derive").glob("*.sql"), *(root / "compare").glob("*.sql")]):
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)
@@ -175,11 +180,22 @@ def _comment_faults(view: ViewFile) -> Iterator[str]:
             yield f"comments on {target}"
     if view.is_private:
         return
+    yield from unit_faults(view.text)
     said = re.search(r"COMMENT ON VIEW [\w.]+ IS\s+'((?:[^']|'')*)'", view.text)
     if said is None:
         yield "has no COMMENT ON VIEW"
     elif not re.fullmatch(r"[A-Z].*[.?] Grain: [^.]+\.(?: .*\.)?", said[1], re.DOTALL):
         yield f"its comment is not `Sentence. Grain: …`: {said[1]!r}"
+
+
+def unit_faults(text: str) -> Iterator[str]:
+    """Comments on columns declare units that there are, and all columns whose name tells a unit declare one."""
+    for name, said in re.findall(r"COMMENT ON COLUMN \w+\.\w+\.(\w+|\"[^\"]+\") IS\s+'((?:[^']|'')*)'", text):
+        _, unit = units.declared(said)
+        if unit is None and (other := re.search(r"\[\S+\]$", said)):
+            yield f"{name} declares {other[0]}, which is no unit; there are: {', '.join(units.UNITS)}"
+        elif unit is None and units.by_name(name):
+            yield f"{name} declares no unit, as [{units.by_name(name)}] at the end of its comment"
 
 
 def needs(view: ViewFile) -> set[str]:

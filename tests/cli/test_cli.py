@@ -302,7 +302,8 @@ class TestCatalogue:
         assert {"table": "capture", "meaning": "One process's trace by one profiler."} in rows
         rows = json.loads(run("schema", "kernel_event", "--db", db, "--format", "json").stdout)["rows"]
         units = {row["column"]: row["unit"] for row in rows}
-        assert (units["start_ns"], units["occupancy_percent"], units["grid_x"]) == ("ns", "percent", None)
+        assert (units["start_ns"], units["occupancy_percent"], units["grid_x"]) == ("ns", "percent", "blocks")
+        assert units["stream_id"] is None  # declared [-]: it identifies
 
     @pytest.mark.parametrize(
         "arguments", [("views",), ("schema",), ("schema", "op"), ("report", "--list"), ("report",)]

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import sql_lint
+from support import declarations
 from tracedb.catalog import describe
 from tracedb.storage import schema, views
 from tracedb.storage.connection import STORAGE_VERSION
@@ -25,7 +26,6 @@ INTEGER_NAMES = re.compile(
 )
 DOUBLE_NAMES = re.compile(r".*(percent|_mean_ns|_avg_ns|_median_ns|_stddev_ns|gbps|_per_step)$|slowdown$|p_value$")
 DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p50|p95|p99|target)_ns$")
-UNITS = re.compile(r"\bin (ns|percent|bytes|GB/s|blocks|threads)\b")
 
 
 def test_sql_files_keep_the_rules() -> None:
@@ -66,6 +66,8 @@ COMMENT ON COLUMN v1.good.name IS 'Name.';
         ("COMMENT ON VIEW v1.good IS 'Kernels. Grain: kernel.';", "", "has no COMMENT ON VIEW"),
         ("'Kernels. Grain: kernel.'", "'Kernels.'", "is not `Sentence. Grain: …`"),
         ("COMMENT ON COLUMN v1.good.name", "COMMENT ON COLUMN v1.goods.name", "comments on v1.goods.name"),
+        ("'Name.'", "'Name. [furlongs]'", "name declares [furlongs], which is no unit"),
+        ("good.name IS 'Name.'", "good.total_ns IS 'Time, in ns.'", "total_ns declares no unit"),
         ("true /*", "true\t/*", "holds a tab"),
         ("FROM main.kernel_event AS e", "FROM v1.good AS e", "views read each other in a circle"),
     ],
@@ -128,17 +130,31 @@ def described(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> 
 def test_every_public_column_is_described_with_its_unit(shipped: duckdb.DuckDBPyConnection) -> None:
     faults = []
     for view in PUBLIC:
-        for name, _, comment in described(shipped, view.version, view.name):
-            where = f"{view.version}.{view.name}.{name}"
-            if not comment or not re.fullmatch(r"\S.*[.…]", comment, re.DOTALL):
-                faults.append(f"{where}: its comment is no sentence: {comment!r}")
-            elif name.endswith(("_ns", "_percent", "_gbps")) or name.startswith(("grid_", "block_")):
-                unit = UNITS.search(comment)
-                wanted = {"_ns": "ns", "percent": "percent", "_gbps": "GB/s"}
-                right = next((word for end, word in wanted.items() if name.endswith(end)), None)
-                if unit is None or (right is not None and unit[1] != right):
-                    faults.append(f"{where}: its comment does not say the unit: {comment!r}")
+        for name, type_, comment in described(shipped, view.version, view.name):
+            fault = declarations.fault(name, type_, comment)
+            faults += [f"{view.version}.{view.name}.{name}: {fault}"] if fault else []
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "comment", "fault"),
+    [
+        ("total_ns", "BIGINT", "Sum of durations. [ns]", None),
+        ("class", "VARCHAR", "Class.", None),
+        ("rank", "INTEGER", "Rank. [-]", None),
+        ("wait_ns", "MAP(INTEGER, BIGINT)", "Rank to its waiting. [ns]", None),
+        ("total_ns", "BIGINT", "Sum of durations, in ns.", "is a number and declares no unit"),
+        ("total_ns", "BIGINT", "Sum of durations. [s]", "is a number and declares no unit"),
+        ("total_ns", "BIGINT", "Sum of durations. [µs]", "is named as ns and declares µs"),
+        ("Total (ns)", "BIGINT", "Sum of durations. [µs]", "is named as ns and declares µs"),
+        ("wait_ns", "MAP(INTEGER, BIGINT)", "Rank to its waiting.", "is a number and declares no unit"),
+        ("total_ns", "BIGINT", "[ns]", "its comment is no sentence"),
+        ("total_ns", "BIGINT", None, "its comment is no sentence"),
+    ],
+)
+def test_what_a_comment_must_declare(name: str, type_: str, comment: str | None, fault: str | None) -> None:
+    found = declarations.fault(name, type_, comment)
+    assert found == fault if fault is None else found is not None and found.startswith(fault)
 
 
 def test_numbers_have_the_types_that_readers_expect(shipped: duckdb.DuckDBPyConnection) -> None:

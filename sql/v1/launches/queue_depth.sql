@@ -66,14 +66,14 @@ LEFT JOIN depths AS d
 GROUP BY ALL;
 
 COMMENT ON VIEW v1.queue_depth IS 'Kernels launched and not ended at each launch call: how far the host runs ahead. Grain: capture × device.';
-COMMENT ON COLUMN v1.queue_depth.capture_id IS 'Capture.';
-COMMENT ON COLUMN v1.queue_depth.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.queue_depth.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN v1.queue_depth.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.queue_depth.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.queue_depth.device_id IS 'Device number within the capture.';
-COMMENT ON COLUMN v1.queue_depth.launches IS 'Number of calls that launched kernels or graphs; NULL if none was recorded, as all depths are.';
-COMMENT ON COLUMN v1.queue_depth.mean_depth IS 'Mean over the calls of the number of kernels that earlier calls launched and that have not ended.';
-COMMENT ON COLUMN v1.queue_depth.median_depth IS 'Median of it, mean of the middle two.';
-COMMENT ON COLUMN v1.queue_depth.max_depth IS 'Largest.';
-COMMENT ON COLUMN v1.queue_depth.empty_launches IS 'Calls at which it was 0: the device had run all that was launched.';
-COMMENT ON COLUMN v1.queue_depth.empty_percent IS 'Share of these in the calls, in percent.';
-COMMENT ON COLUMN v1.queue_depth.kernels_without_launch IS 'Kernels and graph replays whose launch was not recorded; in no depth.';
+COMMENT ON COLUMN v1.queue_depth.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN v1.queue_depth.launches IS 'Number of calls that launched kernels or graphs; NULL if none was recorded, as all depths are. [count]';
+COMMENT ON COLUMN v1.queue_depth.mean_depth IS 'Mean over the calls of the number of kernels that earlier calls launched and that have not ended. [count]';
+COMMENT ON COLUMN v1.queue_depth.median_depth IS 'Median of it, mean of the middle two. [count]';
+COMMENT ON COLUMN v1.queue_depth.max_depth IS 'Largest. [count]';
+COMMENT ON COLUMN v1.queue_depth.empty_launches IS 'Calls at which it was 0: the device had run all that was launched. [count]';
+COMMENT ON COLUMN v1.queue_depth.empty_percent IS 'Share of these in the calls. [percent]';
+COMMENT ON COLUMN v1.queue_depth.kernels_without_launch IS 'Kernels and graph replays whose launch was not recorded; in no depth. [count]';

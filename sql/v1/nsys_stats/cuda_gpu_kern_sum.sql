@@ -31,12 +31,12 @@ SELECT
 FROM sums;
 
 COMMENT ON VIEW v1.cuda_gpu_kern_sum IS 'Time by kernel name, as nsys stats prints it. Grain: kernel name.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1, in percent.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Instances" IS 'Number of calls.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Min (ns)" IS 'Shortest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Max (ns)" IS 'Longest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Instances" IS 'Number of calls. [count]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Min (ns)" IS 'Shortest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Max (ns)" IS 'Longest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Name" IS 'Kernel name as recorded.';

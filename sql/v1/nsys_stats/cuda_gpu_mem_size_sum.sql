@@ -30,11 +30,11 @@ SELECT
 FROM sums;
 
 COMMENT ON VIEW v1.cuda_gpu_mem_size_sum IS 'Sizes of copies and memsets by kind, as nsys stats prints them. Grain: kind of memory operation.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Total (MB)" IS 'Sum of sizes, rounded to 0.001, in MB.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Count" IS 'Number of operations.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Avg (MB)" IS 'Mean size, rounded to 0.001, in MB.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Med (MB)" IS 'Median size, rounded to 0.001, in MB.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Min (MB)" IS 'Smallest size, rounded to 0.001, in MB.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Max (MB)" IS 'Largest size, rounded to 0.001, in MB.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."StdDev (MB)" IS 'Sample standard deviation of sizes, 0 for one, rounded to 0.001, in MB.';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Total (MB)" IS 'Sum of sizes, rounded to 0.001. [MB]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Count" IS 'Number of operations. [count]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Avg (MB)" IS 'Mean size, rounded to 0.001. [MB]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Med (MB)" IS 'Median size, rounded to 0.001. [MB]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Min (MB)" IS 'Smallest size, rounded to 0.001. [MB]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Max (MB)" IS 'Largest size, rounded to 0.001. [MB]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."StdDev (MB)" IS 'Sample standard deviation of sizes, 0 for one, rounded to 0.001. [MB]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Operation" IS 'Kind of copy, or memset.';

@@ -31,12 +31,12 @@ SELECT
 FROM sums;
 
 COMMENT ON VIEW v1.cuda_gpu_mem_time_sum IS 'Time of copies and memsets by kind, as nsys stats prints it. Grain: kind of memory operation.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1, in percent.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Count" IS 'Number of operations.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Min (ns)" IS 'Shortest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Max (ns)" IS 'Longest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Count" IS 'Number of operations. [count]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Min (ns)" IS 'Shortest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Max (ns)" IS 'Longest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Operation" IS 'Kind of copy, or memset.';

@@ -33,13 +33,13 @@ SELECT
 FROM sums;
 
 COMMENT ON VIEW v1.cuda_gpu_sum IS 'Time of kernels, copies and memsets by name, as nsys stats prints it. Grain: category × name.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1, in percent.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Total Time (ns)" IS 'Sum of durations, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Instances" IS 'Number of operations.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Min (ns)" IS 'Shortest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Max (ns)" IS 'Longest duration, in ns.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1, in ns.';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Instances" IS 'Number of operations. [count]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Min (ns)" IS 'Shortest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Max (ns)" IS 'Longest duration. [ns]';
+COMMENT ON COLUMN v1.cuda_gpu_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_sum."Category" IS 'CUDA_KERNEL or MEMORY_OPER.';
 COMMENT ON COLUMN v1.cuda_gpu_sum."Operation" IS 'Kernel name as recorded, or kind of copy, or memset.';

@@ -75,9 +75,9 @@ FROM parts
 GROUP BY ALL;
 
 COMMENT ON VIEW v1.tracelens_gpu_timeline IS 'Parts of the GPU time of each rank, as TraceLens''s gpu_timeline gives them. Grain: capture × kind of time.';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline.capture_id IS 'Capture.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline.rank IS 'Rank of the capture; NULL if unknown.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline."type" IS 'computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (their sum), idle_time, total_time (busy and idle), total_comm_time and total_memcpy_time (hidden or not).';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (summed over captures in a --by group), in ms.';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share in total_time, in percent.';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (summed over captures in a --by group). [ms]';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share in total_time. [percent]';

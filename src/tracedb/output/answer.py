@@ -11,6 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from tracedb.output import units
+
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
@@ -18,25 +20,6 @@ if TYPE_CHECKING:
     from tracedb.output.display import Show
 
 BATCH = 10_000
-_SUFFIX_UNITS = (
-    ("_ns", "ns"),
-    ("_percent", "percent"),
-    ("_bytes", "bytes"),
-    ("_gbps", "GB/s"),
-    ("_calls", "count"),
-    ("_elements", "count"),
-    ("_instances", "count"),
-)
-_NAME_UNITS = {
-    "bytes": "bytes",
-    "calls": "count",
-    "instances": "count",
-    "gpu_ops": "count",
-    "count": "count",
-    "calls_per_step": "count",
-    "slowdown": "ratio",
-}
-_COMMENT_UNIT = re.compile(r"\bin (ns|µs|ms|s|bytes|blocks|threads|GB/s|FLOP/s|percent)\b[^,;.]*\.?$")
 
 
 @dataclass(frozen=True)
@@ -74,18 +57,16 @@ class Answer:
     """What a table for eyes shows; every column as it is where None."""
 
 
-def about(name: str, type_name: str, description: str | None = None) -> Column:
-    """Return a column with the unit that the end of its description or its name says."""
-    unit = _NAME_UNITS.get(name)
+def about(name: str, type_name: str, comment: str | None = None) -> Column:
+    """Return a column with the unit that its comment declares or, without a declaration, its name tells."""
+    text, unit = units.declared(comment or "")
     if unit is None:
-        unit = next((unit for suffix, unit in _SUFFIX_UNITS if name.endswith(suffix)), None)
-    if unit is None and description and (said := _COMMENT_UNIT.search(description)):
-        unit = said[1]
-    return Column(name, type_name, unit, description or None)
+        unit = units.by_name(name)
+    return Column(name, type_name, None if unit == units.NO_UNIT else unit, text or None)
 
 
 def from_sql(connection: duckdb.DuckDBPyConnection, query: str, described: Mapping[str, str] | None = None) -> Answer:
-    """Return the answer to a query, which runs when its rows are read; descriptions of columns are by name."""
+    """Return the answer to a query, which runs when its rows are read; ``described`` holds comments by column."""
     relation = connection.sql(query)
     texts = described or {}
     columns = [
