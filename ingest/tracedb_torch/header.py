@@ -161,13 +161,13 @@ def header_of(trace: Trace, account: Account) -> Header:
     A header that is not valid JSON is searched for the wanted fields. Raises ``ReadError`` where a second event array
     follows the first.
     """
-    if trace.is_bare_list:
-        return Header({})
     tail = bytes(trace.tail)
     if b'"traceEvents"' in tail and EVENTS_KEY.search(tail):
         raise ReadError("a second traceEvents array follows the first: two traces were written into one file")
     if b'"ph"' in tail and EVENT_START.search(tail):
         raise ReadError("events follow the end of the event array: several processes wrote into this file at once")
+    if trace.is_bare_list:
+        return Header({})
     head = trace.head.removeprefix(BOM)
     _check_ranks(head, tail)
     text = (head + b'"traceEvents": []' + (tail if trace.ended else b"}")).decode("utf-8", errors="replace")

@@ -32,7 +32,7 @@ TEXT_VALUE = re.compile(
 )
 ARGUMENTS = re.compile(r',\s*"args"\s*:\s*\{')
 ARGUMENT = re.compile(r'"([^"\\]{1,40})"\s*:\s*("[^"\\]*"|-?[1-9]\d{0,18}|0|\[[1-9][\d, \n]*\d\])(?=\s*[,}])')
-PHASE = re.compile(r'"ph"\s*:')
+ONCE = re.compile(r'"(ph|cat|ts)"\s*:')
 BARE_QUOTE = re.compile(r'(?<!\\)"')
 SHORT = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
 LONGEST = 4 << 20  # an event longer than this is given up
@@ -63,7 +63,8 @@ def _is_plausible(event: dict[str, Any]) -> bool:
 def _without_some_arguments(source: str) -> dict[str, Any] | None:
     """Read what stands before the arguments as a whole, and of these the ones that can be read one by one."""
     arguments = ARGUMENTS.search(source)
-    if arguments is None or len(PHASE.findall(source)) != 1:
+    keys = ONCE.findall(source)
+    if arguments is None or "ph" not in keys or len(keys) != len(set(keys)):  # the latter: of two events
         return None
     head = source[: arguments.start()] + "}"
     for attempt in (_as_is, _backslashes, _quotes):

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,14 +15,13 @@ from tracedb.errors import ReadError
 from tracedb_torch.account import Account
 from tracedb_torch.decode.event_types import NOT_SOUND, Decoders
 from tracedb_torch.int_columns import UNUSABLE
+from tracedb_torch.recover.bounds import PHASE, PHASE_START, boundary, is_event, next_start
 from tracedb_torch.recover.repair import clean, mend
-from tracedb_torch.split.blocks import BOUNDARY, Trace
+from tracedb_torch.split.blocks import Trace
 
 HEADER_KEY = re.compile(rb'(?<!\\)"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
 ARRAY_END = re.compile(rb'\}\s*\]\s*(?:,\s*"[\w .]+"\s*:|\}?\s*$)')
 BETWEEN = re.compile(rb"[\s,]*")
-EVENT_START = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"\s*:')
-MANY_STARTS = 20  # places at which an event is looked for inside a lost piece
 MANY_BAD = 50  # unreadable events, and …
 BAD_SHARE = 0.25  # … share of all events, from which on the file is not one trace
 CARRY_LIMIT = 16 << 20  # bytes that an event may take over block ends before it counts as malformed
@@ -61,14 +59,14 @@ class Salvage:
                 self._trace.add_tail(text[place + 1 :] + (b"" if last else b","))
                 break
             self._seen = self._account.events_read + len(events)
-            boundary = BOUNDARY.search(text, place)
-            end = boundary.start() + 1 if boundary else len(text)
+            found = boundary(text, place)
+            end = found.start() + 1 if found else len(text)
             event = self._sound(text[place:end], offset + place)
             if event is None:
                 try:
                     _, end = _raw.raw_decode(latin, place)
                 except (ValueError, RecursionError) as error:
-                    is_followed = boundary is not None and _is_event(latin, boundary.end())
+                    is_followed = found is not None and is_event(latin, found.end())
                     if not last and len(text) - place < CARRY_LIMIT and _goes_on(error, is_followed):
                         return events, place
                     if _is_cut(error) and not is_followed:
@@ -77,10 +75,11 @@ class Salvage:
                             self._cut(offset + place)
                             events.append(None)
                             break
-                    event, end = self._malformed(text, latin, place, end, offset)
-                else:
-                    where = offset + place
-                    event = self._sound(text[place:end], where) or self._odd(text[place:end], where)
+                    made, place = self._malformed(text, latin, place, end, offset, last)
+                    events += made
+                    continue
+                where = offset + place
+                event = self._sound(text[place:end], where) or self._odd(text[place:end], where)
             events.append(event)
             place = end
         return events, len(text)
@@ -126,15 +125,25 @@ class Salvage:
         self._account.is_cut = True
         self._account.lost("event_cut", 1, f"the file ends inside an event at byte {offset}")
 
-    def _malformed(self, text: bytes, latin: str, place: int, end: int, offset: int) -> tuple[Any, int]:
-        if found := ARRAY_END.search(text, place, end):
+    def _malformed(
+        self, text: bytes, latin: str, place: int, end: int, offset: int, last: bool
+    ) -> tuple[list[Any], int]:
+        """Return what is made of a malformed piece, and where to read on; several events of it may be lost."""
+        found = ARRAY_END.search(text, place, end)
+        if found and (found[0].endswith(b":") or (last and end == len(text))):
             end = found.start() + 1
         self._check_header(text, place, end, offset)
-        value = mend(text[place:end])
-        if value is None:
+        if second := PHASE_START.search(text, place + 1, end):
+            end = second.start()
+        phases = len(PHASE.findall(text, place, end))
+        value = mend(text[place:end]) if phases <= 1 else None  # of several events one would be made
+        if value is not None:
+            return [self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended")], end
+        following = next_start(text, latin, place, end)
+        lost = max(len(PHASE.findall(text, place, following)), 1)
+        for _ in range(lost):
             self._lose(offset + place)
-            return None, _next_start(text, latin, place, end)
-        return self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended"), end
+        return [None] * lost, following
 
     def _check_header(self, text: bytes, place: int, end: int, offset: int) -> None:
         """Raise ``ReadError`` where a trace header stands among the events; ``text`` begins at ``offset``."""
@@ -190,23 +199,6 @@ def _goes_on(error: Exception, is_followed: bool) -> bool:
 
 def _is_in_text(error: json.JSONDecodeError) -> bool:
     return error.msg.startswith("Unterminated string")
-
-
-def _is_event(latin: str, place: int) -> bool:
-    """Whether a whole event stands after the blanks at ``place``."""
-    try:
-        value, _ = _raw.raw_decode(latin, latin.index("{", place))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and "ph" in value and "name" in value
-
-
-def _next_start(text: bytes, latin: str, place: int, end: int) -> int:
-    """Where to read on after a lost piece: at a whole event that begins inside it, else behind it."""
-    for start in islice(EVENT_START.finditer(text, place + 1, end), MANY_STARTS):
-        if _is_event(latin, start.start()):
-            return start.start()
-    return end
 
 
 def _is_foreign(text: bytes, source: str) -> bool:
