@@ -45,7 +45,7 @@ def test_looking_at_a_folder_imports_neither_duckdb_nor_arrow(tmp_path: Path) ->
     code = f"""
 import sys, pathlib
 from tracedb.pipeline import discovery
-import tracedb.cli.ingest
+import tracedb.cli.ingest, tracedb.pipeline.run
 found = discovery.detect(discovery.discover([pathlib.Path({str(RUN)!r}), pathlib.Path({str(tmp_path)!r})]))
 print(*sorted({{task.source for task in found.tasks}}), *sorted(name for name in sys.modules if "." not in name))
 """

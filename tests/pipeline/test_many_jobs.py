@@ -16,7 +16,7 @@ from support.command import run
 from support.fakes import Failing, register
 from support.loading import ask, broken, ingest, trace
 from tracedb import errors
-from tracedb.pipeline import run as pipeline
+from tracedb.pipeline import known_captures
 from tracedb.storage import connection as database
 from tracedb.storage import database_file, template_database, waiting
 from tracedb.storage.connection import attached, workbench
@@ -145,14 +145,14 @@ class TestWaiting:
         template_database.place(db)
         said = Said(monkeypatch)
         with ExitStack() as stack:
-            known = pipeline.known_captures
+            known = known_captures.in_database
 
             def then_held(database: Path) -> object:
                 found = known(database)
                 said.holder = stack.enter_context(holding(db))
                 return found
 
-            monkeypatch.setattr("tracedb.pipeline.run.known_captures", then_held)
+            monkeypatch.setattr("tracedb.pipeline.known_captures.in_database", then_held)
             done = ingest(tmp_path / "in", db=db, jobs=2)
         assert done.exit_code == 0, done.stderr
         assert said[0].startswith("waiting up to 600 s (--wait): ")

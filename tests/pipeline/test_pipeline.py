@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -253,6 +254,25 @@ class TestFromPython:
         assert "two traces were written into one file" in str(failed.error)
         with pytest.raises(UsageError, match="no such file or folder"):
             pipeline.ingest(tmp_path / "none", db=tmp_path / "db")
+
+    def test_options_are_those_of_the_command(self, tmp_path: Path) -> None:
+        for name in ("exp7_r3", "exp8_r4"):
+            trace(tmp_path / "in" / name / "x.json", ord(name[3]))
+        read: list[int] = []
+        regex = r"exp(?P<experiment>\d+)_r(?P<rank>\d+)"
+        outcomes = pipeline.ingest(
+            tmp_path / "in", db=tmp_path / "db", label={"a": "b"}, labels_from=regex, jobs=2, progress=read.append
+        )
+        assert [item.rank for outcome in outcomes for item in outcome.loaded] == [3, 4]
+        assert sum(read) == sum(outcome.size_bytes for outcome in outcomes)
+        flags = ["--label", "a=b", "--labels-from", regex]
+        assert ingest(tmp_path / "in", db=tmp_path / "other", jobs=2, flags=flags).exit_code == 0
+        assert contents(tmp_path / "db") == contents(tmp_path / "other")
+
+    @pytest.mark.parametrize("option", [{"memory_limit": "much"}, {"labels_from": "("}, {"labels_from": "rank"}])
+    def test_an_option_that_cannot_be_used(self, tmp_path: Path, option: dict[str, Any]) -> None:
+        with pytest.raises(UsageError):
+            pipeline.ingest(trace(tmp_path / "a.json"), db=tmp_path / "db", **option)
 
     def test_numbers_go_on(self, tmp_path: Path) -> None:
         for name in "ab":

@@ -26,7 +26,7 @@ from tracedb.pipeline import run as pipeline
 from tracedb.storage import error_lines, schema
 
 WORDS = [
-    (KeyError("ts"), "internal fault of ingester odd in ingest.fakes line "),
+    (KeyError("ts"), "internal fault of ingester odd in support.fakes line "),
     (TypeError("'<=' not supported"), "TypeError: '<=' not supported; please report it"),
     (ValueError(), "ValueError; please report it"),
     (OverflowError("Python int too large"), "OverflowError: Python int too large; please report it"),
@@ -37,7 +37,7 @@ WORDS = [
     (zlib.error("Error -3"), "damaged, cut, or of an unknown layout: error: Error -3"),
     (struct.error("unpack requires"), "damaged, cut, or of an unknown layout: error: unpack requires"),
     (sqlite3.DatabaseError("malformed"), "damaged, cut, or of an unknown layout: DatabaseError: malformed"),
-    (msgspec.DecodeError("trailing characters"), "DecodeError: trailing characters (ingester odd in ingest.fakes"),
+    (msgspec.DecodeError("trailing characters"), "DecodeError: trailing characters (ingester odd in support.fakes"),
     (PermissionError(13, "Permission denied"), "[Errno 13] Permission denied"),
     (pa.ArrowInvalid("Float 1.5 was truncated"), "holds values that cannot be stored: Float 1.5 was truncated"),
 ]
@@ -87,7 +87,7 @@ class TestOneFile:
         assert {outcome.path.name: outcome.error is None for outcome in outcomes} == {"0.odd": True, bad.name: False}
 
     def test_what_begins_early_fails_where_it_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tracedb.cli.ingest.EARLY_FROM", 0)
+        monkeypatch.setattr("tracedb.pipeline.early_read.EARLY_FROM", 0)
         register(monkeypatch, ("odd", Failing("odd", {"bad": KeyError("ts")}, "begin")))
         (path,) = files(tmp_path / "in", "bad")
         assert ingest(path, db=tmp_path / "db").exit_code == 0
@@ -112,7 +112,7 @@ class TestOneFile:
     def test_ctrl_c_is_no_fault_of_a_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, error: BaseException
     ) -> None:
-        monkeypatch.setattr("tracedb.cli.ingest.EARLY_FROM", 0)
+        monkeypatch.setattr("tracedb.pipeline.early_read.EARLY_FROM", 0)
         register(monkeypatch, ("odd", Failing("odd", {"bad": error}, where)))
         (bad,) = files(tmp_path / "in", "bad")
         done = ingest(bad, db=tmp_path / "db")

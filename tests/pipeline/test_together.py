@@ -15,7 +15,7 @@ from support.command import run
 from support.loading import ask, contents, ingest, trace
 from support.traces import launched, write
 from tracedb.ingester import Capture
-from tracedb.pipeline import batch, capture_load, discovery, worker_pool
+from tracedb.pipeline import batch, capture_load, discovery, preparation, worker_pool
 from tracedb.pipeline.task import Outcome, Request, Task
 from tracedb.pipeline.writer import Writer
 from tracedb.storage import connection as database
@@ -48,7 +48,7 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         found.append(path)
         return attached(connection, path)
 
-    monkeypatch.setattr(batch, "attached", counted)
+    monkeypatch.setattr(preparation, "attached", counted)
     return found
 
 

@@ -84,7 +84,7 @@ POINTS = {
     "rows being written": Point("tracedb.pipeline.writer:Writer._insert", is_after=True, most=20),
     "capture row written": Point("tracedb.derive.run:finish", most=4),
     "capture derived": Point("tracedb.derive.run:finish", is_after=True, most=4),
-    "captures committed": Point("tracedb.pipeline.capture_load:Job.write", is_after=True, most=4),
+    "captures committed": Point("tracedb.pipeline.capture_load:Job.add_to", is_after=True, most=4),
     "before the log is moved": Point("tracedb.storage.connection:_detach", most=2),
     "after the log was moved": Point("tracedb.storage.connection:_detach", is_after=True, most=2),
     "before clocks are aligned": Point("tracedb.derive.clock_alignment:align_file"),

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tracedb.cli.options import database_option, detail, fault, note, output_options, verbosity, warn
-from tracedb.errors import TracedbError, UsageError
-from tracedb.storage.error_lines import is_interrupt
+from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
-    from tracedb.ingester import Begun
     from tracedb.output.answer import Answer
-    from tracedb.pipeline.task import Found, Outcome, Request, Task
+    from tracedb.pipeline.task import Found, Outcome, Request
 
 SHOWN_UNRECOGNISED = 10
-EARLY_FROM = 4 << 20
-"""Bytes of a file from which beginning to read it early is worth a thread."""
 
 
 @click.command()
@@ -77,19 +71,10 @@ def ingest(
     )  # numpy's threads spin at its import, and nothing here needs them
     from tracedb.cli.progress import bar
     from tracedb.output import choose_format, refuse
-    from tracedb.pipeline import discovery, labels
+    from tracedb.pipeline import discovery, labels, run
     from tracedb.pipeline import task as tasks
 
     form = choose_format(format_name, out)
-    if memory_limit is not None and not re.fullmatch(r"[0-9.]+ *([KMGT]i?)?B", memory_limit, re.IGNORECASE):
-        raise UsageError(f"--memory-limit takes a size such as 500MB or 2GiB, not {memory_limit!r}")
-    if nsys is not None:
-        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
-    if labels_from is not None:
-        labels.compile_regex(labels_from)
-    cores = os.cpu_count() or 1
-    found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
-    workers = min(jobs or cores, max(len(found.tasks), 1))
     request = tasks.Request(
         paths=paths,
         database=db,
@@ -99,8 +84,10 @@ def ingest(
         ingester=ingester,
         python_stacks=python_stacks,
         memory_events=memory_events,
-        cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores,
     )
+    if nsys is not None:
+        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
+    found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
     refuse(out, db, [*read, *found.archives])
     _list_unrecognised(found)
@@ -117,53 +104,11 @@ def ingest(
             f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
         )
     with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
-        outcomes, unfinished = _load(found, request, workers, progress) if found.tasks else ([], None)
-    outcomes += found.failures()
-    outcomes.sort(key=lambda outcome: str(outcome.path))
+        result = run.load_found(found, request, jobs, progress)
     from tracedb.output import write
 
-    write(_account(outcomes, db), form, out)
-    _close(outcomes, db, strict, unfinished)
-
-
-def _load(
-    found: Found, request: Request, workers: int, progress: Callable[[int], None]
-) -> tuple[list[Outcome], TracedbError | None]:
-    """Load everything; returns what became of it, and why the work on all captures together failed, if it did."""
-    # The largest is loaded first.
-    begun = _begin(max(found.tasks, key=lambda task: task.size_bytes), request, progress) if workers == 1 else None
-    try:
-        from tracedb.pipeline import run as pipeline  # DuckDB and Arrow come with it; a trace is being read meanwhile
-        from tracedb.pipeline.worker_pool import load_all
-
-        known, free = pipeline.known_captures(request.database)
-        request = replace(request, first_capture_id=free)
-        outcomes: list[Outcome] = []
-        load_all(found.tasks, request, known, workers, progress, outcomes.append, begun)
-    finally:
-        if begun is not None:
-            begun.close()
-    try:
-        pipeline.finish(request, outcomes)
-    except TracedbError as error:
-        return outcomes, error  # what was loaded stays, and is told of first
-    return outcomes, None
-
-
-def _begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begun | None:
-    """Have a capture read already, where its ingester can do that and it is not small."""
-    from tracedb import ingester
-    from tracedb.pipeline import task as tasks
-
-    _, source = next(pair for pair in ingester.load(task.source))
-    if task.size_bytes < EARLY_FROM or not isinstance(source, ingester.Eager):
-        return None
-    try:
-        return source.begin(task.capture, tasks.options_of(request, progress))
-    except Exception as error:  # it is met again, and told of, where the capture is loaded
-        if is_interrupt(error):
-            raise KeyboardInterrupt from error
-        return None
+    write(_account(result.outcomes, db), form, out)
+    _close(result.outcomes, db, strict, result.unfinished)
 
 
 def _named(paths: tuple[Path, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from tracedb.errors import UsageError
@@ -31,6 +32,11 @@ class Registered:
 
 def registered() -> list[Registered]:
     """Return the installed ingesters by name, without importing any."""
+    return list(_entries())
+
+
+@cache  # reading the metadata of every installed package takes longer than loading a small trace
+def _entries() -> list[Registered]:
     found = []
     for entry in entry_points(group=GROUP):
         dist = entry.dist

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import duckdb
 
 from tracedb import ingester
-from tracedb.derive import time_faults
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
 from tracedb.pipeline.capture_load import Job, Progress
 from tracedb.pipeline.known_captures import Known
+from tracedb.pipeline.preparation import opened, prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request, Task
-from tracedb.storage import owed, schema, template_database, views
-from tracedb.storage.connection import NotMoved, attached, check_version, is_ours, open_read_only, workbench
+from tracedb.storage import template_database
+from tracedb.storage.connection import NotMoved, open_read_only, workbench
 
 READ_SECONDS = 2.0
 """After so long what was read is written: it lies in memory, and is large where reading it took long."""
@@ -124,17 +124,6 @@ def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path
                 job.fail(error)
 
 
-@contextmanager
-def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bool]:
-    """Attach a database for writing, which is placed where there is none; gives whether this did so.
-
-    Raises what ``blank.place`` and ``attached`` do.
-    """
-    is_placed = template_database.place(database)
-    with attached(connection, database):
-        yield is_placed
-
-
 def _digests(database: Path) -> set[str]:
     """Return the digests of what is committed; nothing where that cannot be told."""
     try:
@@ -145,20 +134,9 @@ def _digests(database: Path) -> set[str]:
 
 
 def _write_attached(jobs: Sequence[Job], database: Path) -> None:
-    """Write; the tables and views are brought up to date with the first capture that is written."""
     known: Known | None = None
-
-    def make_ready(connection: duckdb.DuckDBPyConnection) -> Known:
-        if known is not None:
-            return known
-        prepare(connection, database)
-        found = Known(connection)
-        if found.is_empty:
-            template_database.mark_new(connection)
-        return found
-
     for place, job in enumerate(jobs):
-        known = job.write(make_ready) or known
+        known = _write_one(job, database, known)
         job.close()  # before the database is closed below it
         if job.broke_engine:
             _repeat(jobs[place + 1 :])
@@ -169,27 +147,29 @@ def _write_attached(jobs: Sequence[Job], database: Path) -> None:
             return
 
 
+def _write_one(job: Job, database: Path, known: Known | None) -> Known | None:
+    """Write a capture; the first one also brings tables and views up to date, in the same transaction.
+
+    ``known``: what the database holds; None while nothing has been committed. Returns what it holds then.
+    """
+    with job.faults_told(), job.committed() as connection:
+        found = known or _prepared(connection, database)
+        job.write(found)
+    if job.outcome.loaded:
+        job.add_to(found)
+        return found
+    return known
+
+
+def _prepared(connection: duckdb.DuckDBPyConnection, database: Path) -> Known:
+    prepare(connection, database)
+    found = Known(connection)
+    if found.is_empty:
+        template_database.mark_new(connection)
+    return found
+
+
 def _repeat(jobs: Sequence[Job]) -> None:
     """Have jobs loaded by an engine of their own: the one that they were read with failed under another."""
     for job in jobs:
         job.is_to_repeat = job.outcome.error is None
-
-
-def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Give the attached database its tables and views, where it is new or its views are older than ours.
-
-    What was worked out by other bounds of times than those that are set is worked out anew.
-    """
-    from tracedb import __version__
-
-    if not is_ours(connection):
-        schema.apply(connection, __version__)
-        views.install(connection)
-        return
-    check_version(connection, database)
-    if views.outdated(connection) or not owed.is_noted(connection):
-        added = schema.complete(connection)
-        views.install(connection)
-        time_faults.renew(connection, even_if_unchanged="main.time_bound" in added)
-        return
-    time_faults.renew(connection)

@@ -13,7 +13,7 @@ from tracedb.errors import DatabaseBusy, ReadError
 from tracedb.ingester import Begun, Ingester, Registered, Rows, Thorough
 from tracedb.pipeline.digest import Hashing, digest_of
 from tracedb.pipeline.known_captures import Known
-from tracedb.pipeline.task import Outcome, Request, Task, options_of, state_of
+from tracedb.pipeline.task import Loaded, Outcome, Request, Task, options_of, state_of
 from tracedb.pipeline.writer import KnownBefore, Writer
 from tracedb.storage import error_lines
 from tracedb.storage.connection import ALIAS, transaction
@@ -41,6 +41,7 @@ class Job:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._rows: Iterator[Rows] | None = None
         self._ready: list[Rows] = []
+        self._written: list[Loaded] = []
         self._is_written = self._is_committed = False
         self.broke_engine = False
         """Whether the database engine's instance is of no use any more, to any other job."""
@@ -63,7 +64,7 @@ class Job:
     def is_settled(self, known: dict[int, set[str]]) -> bool:
         """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
         size = self._task.size_bytes
-        with self._told():
+        with self.faults_told():
             if size in known and digest_of(self._task.capture.files) in known[size]:
                 self.outcome.is_known = True
                 self._progress(size)
@@ -82,7 +83,7 @@ class Job:
         """Read until there are rows to write; then it is ready."""
         registered, reader = source
         self._stamp = f"{registered.distribution} {registered.version}"
-        with self._told():
+        with self.faults_told():
             self._hashing = Hashing(self._task.capture.files)
             is_thorough = isinstance(reader, Thorough) and self._task.size_bytes <= HASHED_AFTER
             if not is_thorough:
@@ -97,25 +98,27 @@ class Job:
                 raise ReadError(f"ingester {registered.name} gave no rows")
             self._ready.append(first)
 
-    def write(self, prepare: Callable[[duckdb.DuckDBPyConnection], Known]) -> Known | None:
-        """Write everything into the attached database, which is prepared first, in one transaction.
-
-        Returns what the database holds then; None where nothing was written.
-        """
+    @contextmanager
+    def committed(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give the connection inside a transaction on the attached database; it is committed after the block."""
         connection = self._connection
         assert connection is not None
-        with self._told():
-            connection.execute(f"USE {ALIAS}")
-            with transaction(connection):
-                known = prepare(connection)
-                writer = Writer(connection, self._task, self.request, self._digest, self._stamp, known)
-                loaded = writer.run(self._all_rows())
-                self._is_written = True
-            self._is_committed = True
-            known.add([item.capture_id for item in loaded], self._hashing.result())
-            self.outcome.loaded = loaded
-            return known
-        return None
+        connection.execute(f"USE {ALIAS}")
+        with transaction(connection):
+            yield connection
+            self._is_written = True
+        self._is_committed = True
+        self.outcome.loaded = self._written
+
+    def write(self, known: Known) -> None:
+        """Write everything into the prepared database, inside ``committed``; ``known``: what it holds."""
+        assert self._connection is not None
+        writer = Writer(self._connection, self._task, self.request, self._digest, self._stamp, known)
+        self._written = writer.run(self._all_rows())
+
+    def add_to(self, known: Known) -> None:
+        """Add the captures that were committed to what the database holds."""
+        known.add([item.capture_id for item in self.outcome.loaded], self._hashing.result())
 
     def _digest(self) -> str:
         """Return the digest of the files, which are still as they were before they were read. Raises ``ReadError``.
@@ -156,7 +159,7 @@ class Job:
         self.broke_engine = isinstance(error, duckdb.FatalException | duckdb.InternalException)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def faults_told(self) -> Iterator[None]:
         """Put a fault into the outcome, unless a second attempt may mend it."""
         try:
             yield

@@ -6,13 +6,13 @@ disk or a busy database left undone is done by the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tracedb.derive import clock_alignment, time_faults
 from tracedb.errors import EmptyDatabase
-from tracedb.pipeline import batch
-from tracedb.pipeline.task import MEMORY_LIMIT
+from tracedb.pipeline.preparation import prepare
+from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request
 from tracedb.storage import owed, views
 from tracedb.storage.connection import attached, open_read_only, transaction, workbench
 from tracedb.storage.database_file import log_of, size_of
@@ -21,6 +21,20 @@ WORK: dict[str, Callable[[Path], None]] = {
     owed.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True)
 }
 """Fact → what works it out for a database, where it is owed, and settles it."""
+
+
+def after(request: Request, outcomes: Sequence[Outcome]) -> None:
+    """Work out what concerns several captures, after all are loaded; if none was, what an earlier ingest left undone.
+
+    Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
+    """
+    loaded = [item.capture_id for outcome in outcomes for item in outcome.loaded]
+    if loaded == [1] and request.first_capture_id == 1:
+        return  # the only capture of a file has no other clock to be aligned with
+    if loaded:
+        complete(request.database)
+    elif request.database.exists():
+        repair(request.database)
 
 
 def complete(database: Path) -> None:
@@ -46,6 +60,6 @@ def repair(database: Path) -> None:
             attached(connection, database),
             transaction(connection),
         ):
-            batch.prepare(connection, database)
+            prepare(connection, database)
     if is_owing or is_outdated:  # times judged anew owe an alignment
         complete(database)

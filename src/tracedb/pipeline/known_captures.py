@@ -1,16 +1,43 @@
-"""The captures that a database holds, asked for once while it is open: nobody else writes into it meanwhile."""
+"""The captures that a database already holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import duckdb
 
 from tracedb.derive import time_faults
+from tracedb.errors import EmptyDatabase
+from tracedb.storage.connection import open_read_only
+from tracedb.storage.database_file import check_writable
+
+
+def in_database(database: Path) -> tuple[dict[int, set[str]], int]:
+    """Return the digests of the captures that are loaded, by size in bytes, and the first free capture number.
+
+    Raises ``DatabaseBusy``, and ``TracedbError`` where there is no database and none can be made.
+    """
+    if not database.exists():
+        check_writable(database)
+        return {}, 1
+    try:
+        with open_read_only(database) as connection:
+            rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()
+            free = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
+    except EmptyDatabase:
+        return {}, 1
+    known: dict[int, set[str]] = {}
+    for size, digest in rows:
+        known.setdefault(size, set()).add(digest)
+    return known, free[0] if free else 1
 
 
 class Known:
-    """Numbers and digests of the captures that are committed, and the bounds of times that are set, in ns."""
+    """Numbers and digests of the committed captures, and the bounds of times that are set, in ns.
+
+    Read once while the database is open for writing: no other process can write meanwhile.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         rows = connection.execute("SELECT capture_id, sha256 FROM main.capture").fetchall()

@@ -1,65 +1,107 @@
-"""A whole ingest: what is known before, and what is worked out at the end. Loading a capture is ``loading.py``."""
+"""The whole of an ingest, in order: look what is there, load every capture, complete the database.
+
+The command line and ``tracedb.ingest`` both go this way. DuckDB and Arrow are imported while a large trace is already
+being read, so nothing here imports them at its top.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracedb.errors import EmptyDatabase
-from tracedb.pipeline import completion
-from tracedb.pipeline.batch import load, together
+from tracedb.errors import TracedbError
 from tracedb.pipeline.discovery import found_in
-from tracedb.pipeline.task import Outcome, Request
-from tracedb.storage.connection import open_read_only
-from tracedb.storage.database_file import check_writable
+from tracedb.pipeline.early_read import begin
+from tracedb.pipeline.task import Found, Outcome, Request
+
+Progress = Callable[[int], None]
 
 
-def ingest(*paths: str | Path, db: str | Path, label: dict[str, str] | None = None) -> list[Outcome]:
-    """Load traces into the database ``db``, one after the other; what ``tracedb ingest`` does, without printing.
+@dataclass(frozen=True)
+class Result:
+    """What became of every file, and why the work on all captures together failed, if it did."""
 
-    Raises ``UsageError`` for a path that is not there, ``DatabaseBusy`` while another process holds the database. A
-    file that cannot be loaded has ``error`` in its outcome.
+    outcomes: list[Outcome]
+    """In the order of the paths."""
+    unfinished: TracedbError | None
+
+
+def ingest(
+    *paths: str | Path,
+    db: str | Path,
+    label: dict[str, str] | None = None,
+    labels_from: str | None = None,
+    jobs: int | None = 1,
+    memory_limit: str | None = None,
+    ingester: str | None = None,
+    python_stacks: bool = False,
+    memory_events: bool = False,
+    progress: Progress = lambda done: None,
+) -> list[Outcome]:
+    """Load traces into the database ``db``: what ``tracedb ingest`` does, without printing.
+
+    ``jobs``: how many files are read at once, each by a process of its own if more than one; None for the number of
+    cores. ``labels_from``, ``memory_limit`` (as ``500MB``), ``ingester`` and the two switches are the options of these
+    names; ``progress`` is called with the number of bytes newly read. Returns an outcome for each capture file, in the
+    order of their paths; that of a file that cannot be loaded has ``error``.
+
+    Raises ``UsageError`` for a path that does not exist and for an option that cannot be used, ``DatabaseBusy`` while
+    another process holds the database, and ``TracedbError`` where the database cannot be written.
     """
-    request = Request(tuple(Path(path) for path in paths), Path(db), labels=label or {})
-    with found_in(request.paths, request.database) as found:
-        known, free = known_captures(request.database)
-        request = replace(request, first_capture_id=free)
-        outcomes = found.failures()
-        outcomes += [outcome for tasks in together(found.tasks, 1) for outcome in load(tasks, request, known)]
-    finish(request, outcomes)
-    return outcomes
+    request = Request(
+        tuple(Path(path) for path in paths),
+        Path(db),
+        labels=label or {},
+        labels_from=labels_from,
+        memory_limit=memory_limit,
+        ingester=ingester,
+        python_stacks=python_stacks,
+        memory_events=memory_events,
+    )
+    with found_in(request.paths, request.database, request.ingester) as found:
+        result = load_found(found, request, jobs, progress)
+    if result.unfinished is not None:
+        raise result.unfinished
+    return result.outcomes
 
 
-def finish(request: Request, outcomes: Sequence[Outcome]) -> None:
-    """Work out what concerns several captures, once all are loaded; where none was, what an earlier ingest left undone.
+def load_found(found: Found, request: Request, jobs: int | None, progress: Progress) -> Result:
+    """Load what was found, ``jobs`` files at once (None: as many as there are cores), and complete the database.
 
-    Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
+    Raises ``DatabaseBusy`` and ``TracedbError`` where nothing could be loaded because of the database.
     """
-    loaded = [item.capture_id for outcome in outcomes for item in outcome.loaded]
-    if loaded == [1] and request.first_capture_id == 1:
-        return  # alone in its file, a capture has no clock to be put beside
-    if loaded:
-        completion.complete(request.database)
-    elif request.database.exists():
-        completion.repair(request.database)
+    outcomes = found.failures()
+    unfinished: TracedbError | None = None
+    if found.tasks:
+        cores = os.cpu_count() or 1
+        workers = min(jobs or cores, len(found.tasks))
+        for_each = max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores
+        loaded, unfinished = _load(found, replace(request, cores=for_each), workers, progress)
+        outcomes += loaded
+    outcomes.sort(key=lambda outcome: str(outcome.path))
+    return Result(outcomes, unfinished)
 
 
-def known_captures(database: Path) -> tuple[dict[int, set[str]], int]:
-    """Return the digests already loaded by size in bytes, and the first free capture number.
-
-    Raises ``TracedbError`` where there is no database and none can be made.
-    """
-    if not database.exists():
-        check_writable(database)
-        return {}, 1
+def _load(
+    found: Found, request: Request, workers: int, progress: Progress
+) -> tuple[list[Outcome], TracedbError | None]:
+    largest = max(found.tasks, key=lambda task: task.size_bytes)  # which is loaded first
+    begun = begin(largest, request, progress) if workers == 1 else None
     try:
-        with open_read_only(database) as connection:
-            rows = connection.execute("SELECT size_bytes, sha256 FROM main.capture WHERE sha256 IS NOT NULL").fetchall()
-            free = connection.execute("SELECT coalesce(max(capture_id), 0) + 1 FROM main.capture").fetchone()
-    except EmptyDatabase:
-        return {}, 1
-    known: dict[int, set[str]] = {}
-    for size, digest in rows:
-        known.setdefault(size, set()).add(digest)
-    return known, free[0] if free else 1
+        from tracedb.pipeline import completion, known_captures
+        from tracedb.pipeline.worker_pool import load_all
+
+        known, free = known_captures.in_database(request.database)
+        request = replace(request, first_capture_id=free)
+        outcomes: list[Outcome] = []
+        load_all(found.tasks, request, known, workers, progress, outcomes.append, begun)
+    finally:
+        if begun is not None:
+            begun.close()
+    try:
+        completion.after(request, outcomes)
+    except TracedbError as error:
+        return outcomes, error  # what was loaded stays, and is reported first
+    return outcomes, None

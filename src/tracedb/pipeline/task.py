@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tracedb.errors import UsageError
 from tracedb.ingester import Begun, Capture, Options
+from tracedb.pipeline.labels import compile_regex
 
+SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
 """For the database engine of one job, where its ingester asks for no other; a job then stays below 400 MB."""
 
@@ -28,6 +32,13 @@ class Request:
     memory_events: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     first_capture_id: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ``UsageError`` for a limit or a regex that cannot be used."""
+        if self.memory_limit is not None and not SIZE.fullmatch(self.memory_limit):
+            raise UsageError(f"--memory-limit takes a size such as 500MB or 2GiB, not {self.memory_limit!r}")
+        if self.labels_from is not None:
+            compile_regex(self.labels_from)
 
 
 def options_of(request: Request, progress: Callable[[int], None] | None, begun: Begun | None = None) -> Options:

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.errors import EmptyDatabase
-from tracedb.pipeline import batch
+from tracedb.pipeline import preparation
 from tracedb.pipeline.task import MEMORY_LIMIT
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.sweep import Shape
@@ -50,10 +50,10 @@ def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_i
     """Add a row for each shape; the database is made where there is none."""
     with (
         workbench(MEMORY_LIMIT, 1, database) as connection,
-        batch.opened(connection, database),
+        preparation.opened(connection, database),
         transaction(connection),
     ):
-        batch.prepare(connection, database)
+        preparation.prepare(connection, database)
         for outcome in outcomes:
             _insert(connection, series, outcome, capture_id if outcome.status == "sampled" else None)
 

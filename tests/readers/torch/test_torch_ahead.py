@@ -13,10 +13,9 @@ import pytest
 
 from support.loading import ask, ingest
 from support.traces import document, kernel, launched, write
-from tracedb.cli import ingest as command
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
-from tracedb.pipeline import batch, discovery, task
+from tracedb.pipeline import batch, discovery, early_read, task
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split import blocks, prefetch
 from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
@@ -139,12 +138,12 @@ class TestEnds:
 
 class TestCommand:
     def test_the_first_file_is_begun_and_loaded_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(command, "EARLY_FROM", 1)
+        monkeypatch.setattr(early_read, "EARLY_FROM", 1)
         path = write(tmp_path / "rank0.json", launched(20))
         read: list[int] = []
         found = discovery.detect([path])
         request = task.Request((path,), tmp_path / "db", cores=2)
-        begun = command._begin(found.tasks[0], request, read.append)
+        begun = early_read.begin(found.tasks[0], request, read.append)
         assert begun is not None
         outcome = batch.load(found.tasks[:1], request, {}, read.append, begun=begun)[0]
         begun.close()
@@ -155,7 +154,7 @@ class TestCommand:
     def test_of_several_files_the_one_that_is_loaded_first(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(command, "EARLY_FROM", 1)
+        monkeypatch.setattr(early_read, "EARLY_FROM", 1)
         monkeypatch.setattr(batch, "SMALL_BYTES", 0)
         read: list[tuple[str, bool]] = []
         begin = prefetch.Reading.__init__
@@ -175,24 +174,24 @@ class TestCommand:
     def test_small_files_are_not_begun(self, tmp_path: Path) -> None:
         path = write(tmp_path / "rank0.json", launched(2))
         found = discovery.detect([path])
-        assert command._begin(found.tasks[0], task.Request((path,), tmp_path / "db"), lambda done: None) is None
+        assert early_read.begin(found.tasks[0], task.Request((path,), tmp_path / "db"), lambda done: None) is None
 
     def test_a_file_that_goes_away_is_told_of_where_it_is_loaded(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(command, "EARLY_FROM", 1)
+        monkeypatch.setattr(early_read, "EARLY_FROM", 1)
         path = write(tmp_path / "rank0.json", launched(2))
         found = discovery.detect([path])
         path.unlink()
         request = task.Request((path,), tmp_path / "db", cores=2)
-        begun = command._begin(found.tasks[0], request, lambda done: None)
+        begun = early_read.begin(found.tasks[0], request, lambda done: None)
         outcome = batch.load(found.tasks[:1], request, {}, begun=begun)[0]
         assert outcome.error is not None
         assert "No such file" in outcome.error
         assert not (tmp_path / "db").exists()
 
     def test_cut_files_are_the_same_begun_or_not(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(command, "EARLY_FROM", 1)
+        monkeypatch.setattr(early_read, "EARLY_FROM", 1)
         monkeypatch.setattr(blocks, "BLOCK", 500)
         path = tmp_path / "rank0.json"
         path.write_bytes(document(launched(30))[:-700])
@@ -200,7 +199,7 @@ class TestCommand:
         results = []
         for name, is_begun in (("a", False), ("b", True)):
             request = task.Request((path,), tmp_path / name, cores=2)
-            begun = command._begin(found.tasks[0], request, lambda done: None) if is_begun else None
+            begun = early_read.begin(found.tasks[0], request, lambda done: None) if is_begun else None
             results.append(batch.load(found.tasks[:1], request, {}, begun=begun)[0].loaded)
         assert results[0] == results[1]
         assert results[0][0].status == "truncated"

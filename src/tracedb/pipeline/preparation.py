@@ -1,0 +1,44 @@
+"""The database opened for writing, with its tables and views brought up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from tracedb.derive import time_faults
+from tracedb.storage import owed, schema, template_database, views
+from tracedb.storage.connection import attached, check_version, is_ours
+
+
+@contextmanager
+def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bool]:
+    """Attach a database for writing; it is created if there is none. Gives whether it was created.
+
+    Raises what ``template_database.place`` and ``attached`` do.
+    """
+    is_placed = template_database.place(database)
+    with attached(connection, database):
+        yield is_placed
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Give the attached database its tables and views, if it is new or its views are older than ours.
+
+    What was worked out with other bounds of times than those now set is worked out again.
+    """
+    from tracedb import __version__
+
+    if not is_ours(connection):
+        schema.apply(connection, __version__)
+        views.install(connection)
+        return
+    check_version(connection, database)
+    if views.outdated(connection) or not owed.is_noted(connection):
+        added = schema.complete(connection)
+        views.install(connection)
+        time_faults.renew(connection, even_if_unchanged="main.time_bound" in added)
+        return
+    time_faults.renew(connection)
