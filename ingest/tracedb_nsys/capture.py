@@ -10,8 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from tracedb.ingester import Capture, Options, Rows
+from tracedb.ingester.issues import Account
+from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 from tracedb_nsys import direct_kernels, flaws, link, nccl_payloads, ranges
-from tracedb_nsys.account import Account
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
 from tracedb_nsys.export import nsys_rep
 from tracedb_nsys.export.parquet import ParquetExport
@@ -62,7 +63,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         is_idle = not gpu or not has_kernels
         if is_idle:
             mine.noted("no_gpu_activity", 1, _what_is_missing(account) or _why_no_gpu(scratch, header, gpu))
-        yield Rows("ingest_issue", mine.table(), part)
+        yield Rows("ingest_issue", issue_rows(mine), part)
         status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
         read = stage.events_read if len(processes) == 1 else None
         row = _capture(scratch, header, gpid, status, mine.skipped, read, straight_rows)
@@ -118,32 +119,31 @@ def _capture(
     straight_rows: int,
 ) -> pa.Table:
     """Return the row of a process; ``events_read`` is counted where one export holds several."""
-    rows = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
+    written = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     place = nccl_payloads.place(scratch)
     rank = header.mpi_ranks.get(pid) if pid is not None else None
     metadata = metadata_text(header, last_annotation_ns=ranges.last_ns(scratch))
-    return pa.table(
-        {
-            "host": pa.array([header.host], pa.string()),
-            "pid": pa.array([pid], pa.int64()),
-            "rank": pa.array([place.rank if rank is None else rank], pa.int32()),
-            "world_size": pa.array([place.world_size], pa.int32()),
-            "tool_version": pa.array([header.tool_version], pa.string()),
-            "clock_zero_unix_ns": pa.array([header.clock_zero_unix_ns], pa.int64()),
-            "status": pa.array([status], pa.string()),
-            "events_read": pa.array([rows + skipped if events_read is None else events_read], pa.int64()),
-            "events_skipped": pa.array([skipped], pa.int64()),
-            "rows_written": pa.array([rows], pa.int64()),
-            "metadata": pa.array([metadata], pa.string()),
-        }
+    row = CaptureRow(
+        status=status,
+        events_read=written + skipped if events_read is None else events_read,
+        events_skipped=skipped,
+        rows_written=written,
+        host=header.host,
+        pid=pid,
+        rank=place.rank if rank is None else rank,
+        world_size=place.world_size,
+        tool_version=header.tool_version,
+        clock_zero_unix_ns=header.clock_zero_unix_ns,
+        metadata=metadata,
     )
+    return capture_row(row)
 
 
 def _what_is_missing(account: Account) -> str:
     """Return what the export holds that may be GPU work and gave no row; empty where all of it was read."""
     unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
-    lost = sum(issue.skipped for issue in account.issues.values() if issue.severity == "warning")
+    lost = account.lost_events
     return "; ".join(unread) or (f"events skipped as unreadable: {lost:,}; kernels may be among them" if lost else "")
 
 

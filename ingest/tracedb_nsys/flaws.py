@@ -6,7 +6,7 @@ from collections import Counter
 
 import duckdb
 
-from tracedb_nsys.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_nsys.export.protocol import Export
 from tracedb_nsys.header import KNOWN_SCHEMAS, Header
 from tracedb_nsys.staging_sql import NAMED
@@ -20,11 +20,11 @@ def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account)
     """Account for values that cannot be, and for missing ones; ``nulls``: how many are, by table and column."""
     for (table, column), count in sorted(export.odd.items()):
         detail = f"{count} values of {table}.{column} are not whole numbers that fit it; they are NULL"
-        account.flawed("field_unreadable", count, detail)
+        account.mended("field_unreadable", count, detail)
     for (table, column), found in sorted(nulls.items()):
         count = found - export.odd[table, column]
         if count > 0:
-            account.flawed("field_missing", count, f"{count} rows of {table} have no {column}; it is NULL")
+            account.mended("field_missing", count, f"{count} rows of {table} have no {column}; it is NULL")
 
 
 def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int, account: Account) -> None:
@@ -39,20 +39,20 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
         ((staged,),) = connection.execute(f"SELECT sum(n)::BIGINT FROM ({counts})").fetchall()
         missing += staged
     detail = f"{missing} events have a name that StringIds lacks; its number stands for it"
-    account.flawed("string_missing", missing, detail)
+    account.mended("string_missing", missing, detail)
     ((spoilt,),) = connection.execute(
         """SELECT (SELECT count(*) FROM staged_text WHERE contains(value, $mark))
             + (SELECT count(*) FROM staged_nvtx WHERE contains(text, $mark))""",
         {"mark": REPLACED},
     ).fetchall()
     spoilt += replaced
-    account.flawed("text_replaced", spoilt, f"{spoilt} names hold bytes that are not UTF-8; they were replaced")
+    account.mended("text_replaced", spoilt, f"{spoilt} names hold bytes that are not UTF-8; they were replaced")
 
 
 def of_header(header: Header, account: Account) -> None:
     """Account for what the export says of itself: values that cannot be, and tables of a version nobody has tried."""
     for (table, column), count in sorted(header.odd.items()):
-        account.flawed("field_unreadable", count, f"{count} values of {table}.{column} do not fit it; they are NULL")
+        account.mended("field_unreadable", count, f"{count} values of {table}.{column} do not fit it; they are NULL")
     if (schema := header.strange_schema) is not None:
         detail = f"the tables are of version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
         account.warned("schema_unknown", 1, detail)
@@ -61,4 +61,4 @@ def of_header(header: Header, account: Account) -> None:
 def of_file(export: Export, account: Account) -> None:
     """Account for damage of the file, which may have cost rows."""
     if losses := export.losses():
-        account.flawed("file_damaged", max(losses[0], 1), losses[1])
+        account.mended("file_damaged", max(losses[0], 1), losses[1])

@@ -7,19 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracedb.ingester.rows import Device, device_rows
 from tracedb_nsys.header import Header
 
 Gpu = dict[str, Any]
-DEVICE_TYPES = {
-    "device_id": pa.int32(),
-    "vendor": pa.string(),
-    "name": pa.string(),
-    "sm_count": pa.int32(),
-    "memory_bytes": pa.int64(),
-    "uuid": pa.string(),
-    "arch": pa.string(),
-    "is_used": pa.bool_(),
-}
 
 
 def devices(header: Header, gpid: int | None, used: Iterable[int], shared: Collection[int]) -> pa.Table:
@@ -45,8 +36,9 @@ def devices(header: Header, gpid: int | None, used: Iterable[int], shared: Colle
         seen.update((number, gpus) for number in busy.intersection(shared))
     if len(gpus) > 1 or len(busy) == 1:
         seen.update((number, gpus) for number in busy.difference(seen))
-    rows = [_device(number, _common(seen.get(number, [])), number in busy) for number in sorted({*busy, *seen})]
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in DEVICE_TYPES.items()})
+    return device_rows(
+        _device(number, _common(seen.get(number, [])), number in busy) for number in sorted({*busy, *seen})
+    )
 
 
 def _named(row: Gpu, gpus: Sequence[Gpu]) -> Gpu:
@@ -64,15 +56,15 @@ def _common(gpus: Sequence[Gpu]) -> Gpu:
     return {name: value for name, value in first.items() if all(gpu.get(name) == value for gpu in others)}
 
 
-def _device(number: int, gpu: Gpu, is_used: bool) -> Gpu:
+def _device(number: int, gpu: Gpu, is_used: bool) -> Device:
     major, minor = gpu.get("computeMajor"), gpu.get("computeMinor")
-    return {
-        "device_id": number,
-        "vendor": "NVIDIA",
-        "name": gpu.get("name") or None,
-        "sm_count": gpu.get("smCount") or None,
-        "memory_bytes": gpu.get("totalMemory") or None,
-        "uuid": gpu.get("uuid") or None,
-        "arch": f"sm_{major}{minor}" if major and minor is not None else None,
-        "is_used": is_used,
-    }
+    return Device(
+        device_id=number,
+        is_used=is_used,
+        vendor="NVIDIA",
+        name=gpu.get("name") or None,
+        sm_count=gpu.get("smCount") or None,
+        memory_bytes=gpu.get("totalMemory") or None,
+        uuid=gpu.get("uuid") or None,
+        arch=f"sm_{major}{minor}" if major and minor is not None else None,
+    )

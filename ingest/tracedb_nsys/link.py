@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import duckdb
 
 from tracedb.ingester import Rows
+from tracedb.ingester.issues import Account
 from tracedb_nsys import nccl_payloads, ranges
-from tracedb_nsys.account import Account
 from tracedb_nsys.staging_sql import COPY, SET
 
 PARTS = ("kernel", "copy", "launch", "range")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from tracedb_nsys.account import Account
+from tracedb.ingester.issues import Account
 
 MARKS = (34, 65)
 PUSH_POP = (59, 70)

@@ -10,9 +10,9 @@ import duckdb
 
 from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
+from tracedb.ingester.issues import Account
 from tracedb_nsys import direct_kernels, flaws
 from tracedb_nsys import staging_sql as made
-from tracedb_nsys.account import Account
 from tracedb_nsys.export import roles
 from tracedb_nsys.export.protocol import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
 from tracedb_nsys.header import KNOWN_SCHEMAS
@@ -169,7 +169,7 @@ class Stage:
             return
         if missing := roles.absent(role, self._export.tables[table]):
             detail = f"{table} has no {', '.join(missing)}; its rows are kept without"
-            self._account.flawed("columns_missing", rows, detail)
+            self._account.mended("columns_missing", rows, detail)
         if table != role:
             self._account.noted("table_renamed", rows, f"rows of {table}, read as those of {role}")
 

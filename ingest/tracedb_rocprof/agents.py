@@ -9,17 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-DEVICE_TYPES = {
-    "device_id": pa.int32(),
-    "vendor": pa.string(),
-    "name": pa.string(),
-    "sm_count": pa.int32(),
-    "max_clock_mhz": pa.int32(),
-    "memory_bytes": pa.int64(),
-    "uuid": pa.string(),
-    "arch": pa.string(),
-    "is_used": pa.bool_(),
-}
+from tracedb.ingester.rows import Device, device_rows
+
 LABEL = re.compile(r"(?:(agent|gpu|cpu)\s*)?(\d{1,20})", re.IGNORECASE | re.ASCII)
 HANDLE = 1 << 16
 """A number from here on is the handle of an agent, of which agent_info says nothing."""
@@ -122,8 +113,7 @@ def devices(agents: Iterable[Agent], used: Iterable[int], vendor: str | None) ->
     """
     known = ordinals(agents)
     busy = set(used)
-    rows = [_device(number, known.get(number), number in busy, vendor) for number in sorted({*known, *busy})]
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in DEVICE_TYPES.items()})
+    return device_rows(_device(number, known.get(number), number in busy, vendor) for number in sorted({*known, *busy}))
 
 
 def _vendor(text: str) -> str:
@@ -136,15 +126,17 @@ def _positive(value: Any, bits: int) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << bits else None
 
 
-def _device(number: int, agent: Agent | None, is_used: bool, vendor: str | None) -> dict[str, Any]:
-    return {
-        "device_id": number,
-        "vendor": _vendor(agent.vendor) if agent and agent.vendor else vendor,
-        "name": agent.product if agent else None,
-        "sm_count": _positive(agent.cu_count, 31) if agent else None,
-        "max_clock_mhz": _positive(agent.clock_mhz, 31) if agent else None,
-        "memory_bytes": _positive(agent.memory_bytes, 63) if agent else None,
-        "uuid": agent.uuid if agent else None,
-        "arch": agent.name if agent else None,
-        "is_used": is_used,
-    }
+def _device(number: int, agent: Agent | None, is_used: bool, vendor: str | None) -> Device:
+    if agent is None:
+        return Device(number, is_used, vendor)
+    return Device(
+        device_id=number,
+        is_used=is_used,
+        vendor=_vendor(agent.vendor) if agent.vendor else vendor,
+        name=agent.product,
+        sm_count=_positive(agent.cu_count, 31),
+        max_clock_mhz=_positive(agent.clock_mhz, 31),
+        memory_bytes=_positive(agent.memory_bytes, 63),
+        uuid=agent.uuid,
+        arch=agent.name,
+    )

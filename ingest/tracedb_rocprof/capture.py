@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
+from tracedb.ingester.issues import Account
+from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 from tracedb_rocprof import capture_files, link, stats_check
-from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csv.compressed import on_disk
 from tracedb_rocprof.csv.file_set import SetReader
@@ -58,7 +58,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         copies = _count(scratch, "copy", proc)
         if is_idle:
             mine.noted("no_gpu_activity", 1, _why_no_gpu(scratch, recording, proc, copies, account.lost_events))
-        yield Rows("ingest_issue", mine.table(), part)
+        yield Rows("ingest_issue", issue_rows(mine), part)
         read = stage.events_read + made if len(found) == 1 else None
         yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
 
@@ -154,28 +154,27 @@ def _capture(
     read: int | None,
 ) -> pa.Table:
     """Return the row of a process; ``read`` is counted where one recording holds several."""
-    rows = _rows_written(scratch, proc)
+    written = _rows_written(scratch, proc)
     status = "no_gpu_activity" if is_idle and not _count(scratch, "copy", proc) else "complete"
     if account.is_repaired:
         status = "repaired"
     if recording.is_cut:
         status = "truncated"
     place = recording.places.get(proc)
-    values: dict[str, tuple[Any, pa.DataType]] = {
-        "source": (recording.source, pa.string()),
-        "host": (place.host if place else None, pa.string()),
-        "pid": (place.pid if place else None, pa.int64()),
-        "rank": (place.rank if place else None, pa.int32()),
-        "world_size": (place.world_size if place else None, pa.int32()),
-        "tool_version": (recording.tool_version, pa.string()),
-        "clock_zero_unix_ns": (None, pa.int64()),
-        "status": (status, pa.string()),
-        "events_read": (rows + mine.skipped if read is None else read, pa.int64()),
-        "events_skipped": (mine.skipped, pa.int64()),
-        "rows_written": (rows, pa.int64()),
-        "metadata": (recording.metadata_text, pa.string()),
-    }
-    return pa.table({name: pa.array([value], kind) for name, (value, kind) in values.items()})
+    row = CaptureRow(
+        status=status,
+        events_read=written + mine.skipped if read is None else read,
+        events_skipped=mine.skipped,
+        rows_written=written,
+        host=place.host if place else None,
+        pid=place.pid if place else None,
+        rank=place.rank if place else None,
+        world_size=place.world_size if place else None,
+        tool_version=recording.tool_version,
+        metadata=recording.metadata_text,
+        source=recording.source,
+    )
+    return capture_row(row)
 
 
 def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, recording: Recording, proc: int, copies: int, lost: int) -> str:

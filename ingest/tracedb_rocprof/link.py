@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import duckdb
 
 from tracedb.ingester import Rows
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 
 TABLES = ("kernel", "counter", "copy", "call", "marker")
 GPU_AGENTS = """

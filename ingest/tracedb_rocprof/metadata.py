@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracedb.errors import ReadError
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.agents import Agent
 from tracedb_rocprof.json.stream import CutShort, Damaged
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.csv.row_groups import NONE, Gathered, Gatherer, Numbers
 from tracedb_rocprof.string_ids import Texts
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.direct_kernels import Straight
 
 OPTION = {

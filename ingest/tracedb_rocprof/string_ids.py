@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 
 ODD_QUOTES = re.compile(r'(?<!")"(?:"")*(?!")')
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
+from tracedb.ingester.issues import Account
+from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, issue_rows
 from tracedb_torch import trace_kinds
-from tracedb_torch.account import Account
 from tracedb_torch.decode.block_decoder import DEVICE_EVENTS
 from tracedb_torch.decode.event_types import CATEGORIES, GPU
 from tracedb_torch.header import Header, header_of
@@ -66,7 +67,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         linker = Linker(scratch, rules_of(header, reader.has_fractions), account, stage.has_messages)
     if len(pids) > 1:
         parts.split(scratch, pids, account)
-    rows = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
+    written = None if dropped or len(pids) > 1 else sum(met.rows for met in stage.met.values())
     for part, pid in enumerate(pids or [None]):
         if len(pids) > 1 and pid is not None:
             parts.use(scratch, pid, part == 0)
@@ -76,7 +77,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         seen = linker.seen()
         yield Rows("device", _devices(seen, header, account, vendor), part)
         is_last = part == max(len(pids), 1) - 1
-        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, rows, seen)
+        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, written, seen)
 
 
 def _categories(account: Account) -> set[str]:
@@ -151,29 +152,26 @@ def _devices(seen: Seen, header: Header, account: Account, vendor: str | None) -
         (listed_id,) = listed
         listed = {used[0]: listed.pop(listed_id)}
         account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
-    rows = [_device(number, listed.get(number, {}), vendor, number in used) for number in sorted({*used, *listed})]
-    names = ("device_id", "vendor", "name", "sm_count", "memory_bytes", "arch", "is_used")
-    types = (pa.int32(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.bool_())
-    return pa.table(
-        {name: pa.array([row[name] for row in rows], kind) for name, kind in zip(names, types, strict=True)}
+    return device_rows(
+        _device(number, listed.get(number, {}), vendor, number in used) for number in sorted({*used, *listed})
     )
 
 
-def _device(number: int, properties: dict[str, Any], vendor: str | None, is_used: bool) -> dict[str, Any]:
+def _device(number: int, properties: dict[str, Any], vendor: str | None, is_used: bool) -> Device:
     vendor = vendors.of_name(properties.get("name")) or vendor
     major, minor = properties.get("computeMajor"), properties.get("computeMinor")
     arch = None
     if major is not None and minor is not None:
         arch = {"AMD": f"gfx{major}{minor}x", "NVIDIA": f"sm_{major}{minor}"}.get(vendor or "")
-    return {
-        "device_id": number,
-        "vendor": vendor,
-        "name": properties.get("name") or None,
-        "sm_count": properties.get("numSms"),
-        "memory_bytes": properties.get("totalGlobalMem"),
-        "arch": arch,
-        "is_used": is_used,
-    }
+    return Device(
+        device_id=number,
+        is_used=is_used,
+        vendor=vendor,
+        name=properties.get("name") or None,
+        sm_count=properties.get("numSms"),
+        memory_bytes=properties.get("totalGlobalMem"),
+        arch=arch,
+    )
 
 
 def _closing(
@@ -185,16 +183,16 @@ def _closing(
     part: int,
     processes: int,
     is_last: bool,
-    rows: int | None,
+    written: int | None,
     seen: Seen,
 ) -> Iterator[Rows]:
     """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last.
 
-    ``rows``: how many it gave; None where that must be counted.
+    ``written``: how many rows it gave; None where they must be counted.
     """
-    if rows is None:
+    if written is None:
         counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in STARTED)
-        ((rows,),) = scratch.execute(f"SELECT {counts}").fetchall()
+        ((written,),) = scratch.execute(f"SELECT {counts}").fetchall()
     for other in capture.duplicates:
         account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
     if not seen.rows:
@@ -208,39 +206,21 @@ def _closing(
         name = scratch.execute("SELECT name FROM staged_process WHERE pid = ?", [pid]).fetchall()
         rank = _rank_in(name[0][0] if name else None)
     if is_last:
-        yield Rows("ingest_issue", _issues(account), part)
-    yield Rows(
-        "capture",
-        pa.table(
-            {
-                "host": pa.array([header.host], pa.string()),
-                "pid": pa.array([pid if pid is not None and pid >= 0 else None], pa.int64()),
-                "rank": pa.array([rank], pa.int32()),
-                "world_size": pa.array([header.world_size], pa.int32()),
-                "tool_version": pa.array([header.tool_version], pa.string()),
-                "clock_zero_unix_ns": pa.array([_clock_zero(header, seen.first_ns, scratch)], pa.int64()),
-                "status": pa.array([status], pa.string()),
-                "events_read": pa.array([account.events_read if processes <= 1 else rows + skipped], pa.int64()),
-                "events_skipped": pa.array([skipped], pa.int64()),
-                "rows_written": pa.array([rows], pa.int64()),
-                "metadata": pa.array([header.metadata], pa.string()),
-            }
-        ),
-        part,
+        yield Rows("ingest_issue", issue_rows(account), part)
+    row = CaptureRow(
+        status=status,
+        events_read=account.events_read if processes <= 1 else written + skipped,
+        events_skipped=skipped,
+        rows_written=written,
+        host=header.host,
+        pid=pid if pid is not None and pid >= 0 else None,
+        rank=rank,
+        world_size=header.world_size,
+        tool_version=header.tool_version,
+        clock_zero_unix_ns=_clock_zero(header, seen.first_ns, scratch),
+        metadata=header.metadata,
     )
-
-
-def _issues(account: Account) -> pa.Table:
-    issues = list(account.issues.items())
-    return pa.table(
-        {
-            "code": pa.array([code for code, _ in issues], pa.string()),
-            "severity": pa.array([issue.severity for _, issue in issues], pa.string()),
-            "count": pa.array([issue.count for _, issue in issues], pa.int64()),
-            "skipped": pa.array([issue.skipped for _, issue in issues], pa.int64()),
-            "detail": pa.array([issue.text for _, issue in issues], pa.string()),
-        }
-    )
+    yield Rows("capture", capture_row(row), part)
 
 
 def _rank_in(name: str | None) -> int | None:

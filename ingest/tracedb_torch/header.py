@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracedb.errors import ReadError
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.recover.repair import clean
 from tracedb_torch.split.blocks import BOM, EVENTS_KEY, Trace
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from tracedb.ingester import Options
+from tracedb.ingester.issues import Account
 from tracedb_torch import int_columns
-from tracedb_torch.account import Account
 from tracedb_torch.decode.begin_end import Pairs
 from tracedb_torch.decode.block_decoder import BlockReader, Decoded
 from tracedb_torch.recover.salvage import ARRAY_END, Salvage

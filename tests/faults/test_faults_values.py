@@ -8,7 +8,7 @@ import pytest
 
 from support.both_readers import assert_same, outcome
 from support.traces import HEADER, Event, Raw, annotation, call, document, dumps, frame, kernel, launched, op
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.header import DISTRIBUTED, READ, header_of
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split.blocks import Trace

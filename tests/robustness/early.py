@@ -18,11 +18,11 @@ from robustness.checks import Way, difference
 from support.nsys_files import TEXT_COLUMNS
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options
+from tracedb.ingester.issues import Account
 from tracedb_nsys.export.parquet import ParquetExport
 from tracedb_nsys.export.protocol import NVTX, STRINGS, TEXT, TIMES, Export, Unsound
 from tracedb_nsys.export.sqlite import SqliteExport
 from tracedb_rocprof import capture as rows
-from tracedb_rocprof.account import Account
 from tracedb_rocprof.direct_kernels import Straight
 from tracedb_rocprof.staging import STAGED, Stage
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.errors import ReadError
+from tracedb.ingester.issues import Account
 from tracedb_rocprof import direct_kernels
-from tracedb_rocprof.account import Account
 from tracedb_rocprof.agents import agent_of
 from tracedb_rocprof.csv import headers
 from tracedb_rocprof.csv.chunks import Block, Parser, parsed

@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar, cast
 import msgspec
 
 from tracedb.errors import ReadError
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.json.mending import Mender
 
 CHUNK = 1 << 20

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.ingester import Options
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.decode import event_types as ev
 from tracedb_torch.decode.begin_end import Edge
 from tracedb_torch.decode.values import (

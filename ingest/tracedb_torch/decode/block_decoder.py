@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.decode import event_types as ev
 from tracedb_torch.decode.batches import MEMORY_EVENTS, PYTHON_FUNCTIONS, Batches, Ordinals
 from tracedb_torch.decode.begin_end import Edge, Matched

@@ -8,8 +8,8 @@ import duckdb
 import pyarrow as pa
 
 from tracedb.ingester import Rows
+from tracedb.ingester.issues import Account
 from tracedb.storage.schema import ROW_GROUP
-from tracedb_torch.account import Account
 from tracedb_torch.int_columns import UNUSABLE
 from tracedb_torch.link import enclosing
 from tracedb_torch.link.rules import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.link.link_sql import TABLES
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import Rows
+from tracedb.ingester.issues import Account
 from tracedb.storage.schema import ROW_GROUP
-from tracedb_torch.account import Account
 from tracedb_torch.int_columns import WORDS
 from tracedb_torch.link import match_arrays, rules
 from tracedb_torch.link.columns import Column, Held, Mask, Places, Texts, extracted, having

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.header import Header
 
 MICROSECOND_SLACK_NS = 2000  # whole microseconds: start and end are each cut down by up to one

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tracedb.errors import ReadError
-from tracedb_torch.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_torch.decode.event_types import NOT_SOUND, Decoders
 from tracedb_torch.int_columns import UNUSABLE
 from tracedb_torch.recover.bounds import PHASE, PHASE_START, boundary, is_event, next_start
@@ -162,14 +162,14 @@ class Salvage:
         if event is None:
             self._lose(offset)
             return None
-        self._account.mended(code, 1, f"{what}, first at byte {offset}")
+        self._account.mended(code, 1, what, place=f"byte {offset}")
         for name in lost:
             self._account.unreadable(name)
         return event
 
     def _lose(self, offset: int) -> None:
         self._bad += 1
-        self._account.lost("event_unreadable", 1, f"not readable as an event, first at byte {offset}")
+        self._account.lost("event_unreadable", 1, "not readable as an event", place=f"byte {offset}")
         if self._bad >= MANY_BAD and self._bad > BAD_SHARE * self._seen:
             raise ReadError(
                 f"{self._bad} of the first {self._seen} events are unreadable (the last at byte {offset}): the file is "

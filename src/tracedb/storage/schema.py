@@ -82,11 +82,28 @@ def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[s
 
 @cache
 def arrow(table: str) -> pa.Schema:
-    """Return the Arrow schema of a table as ingesters give it: without ``capture_id``."""
-    with in_memory() as connection:
-        connection.execute(ddl())
-        empty = connection.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table} LIMIT 0")
-        return empty.to_arrow_table().schema
+    """Return the Arrow schema of a table as ingesters give it: without ``capture_id``.
+
+    It is read out of the DDL: a database made for it would cost a small capture a tenth of its time.
+    """
+    import pyarrow as pa
+
+    kinds = {
+        "BIGINT": pa.int64(),
+        "BOOLEAN": pa.bool_(),
+        "DOUBLE": pa.float64(),
+        "INTEGER": pa.int32(),
+        "MAP(VARCHAR, BIGINT)": pa.map_(pa.string(), pa.int64()),
+        "MAP(VARCHAR, VARCHAR)": pa.map_(pa.string(), pa.string()),
+        "TIMESTAMP": pa.timestamp("us"),
+        "UBIGINT": pa.uint64(),
+        "VARCHAR": pa.string(),
+    }
+    body = re.search(rf"^CREATE TABLE main\.{re.escape(table)} \(\n(.*?)^\);", ddl(), re.DOTALL | re.MULTILINE)
+    if body is None:
+        raise KeyError(table)
+    columns = re.findall(r"^    (\w+) (MAP\([^)]*\)|\w+)", body[1], re.MULTILINE)
+    return pa.schema([(name, kinds[kind]) for name, kind in columns if name != "capture_id"])
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.rocprof_files import AGENTS, ERAS, Value, direct, kernel, kernel_trace, proper
 from support.rocprof_loaded import names, read
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.csv.chunks import Parser, parsed
 from tracedb_rocprof.csv.headers import header_of
 from tracedb_rocprof.string_ids import Texts

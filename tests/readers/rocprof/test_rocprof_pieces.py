@@ -18,7 +18,7 @@ from support.rocprof_files import write
 from support.rocprof_json_files import KERNELS, Document, small
 from support.rocprof_loaded import Reading, captures, read, read_capture
 from tracedb.errors import ReadError
-from tracedb_rocprof.account import Account
+from tracedb.ingester.issues import Account
 from tracedb_rocprof.csv import chunks
 from tracedb_rocprof.json import stream as jsonstream
 
