@@ -166,11 +166,20 @@ def _query_faults(query: Any, view: ViewFile, tables: set[str]) -> Iterator[str]
             yield f"says whether {cte.alias} is materialized, which a stored view forgets"
     for select in query.find_all(exp.Select):
         for item in select.expressions:
-            if item.is_star or item.find(exp.Columns):
+            if (item.is_star or item.find(exp.Columns)) and not _passes_through(item, select, view):
                 yield f"selects {item.sql(dialect='duckdb')}; name the columns"
     for name in names | {item.alias for item in query.find_all(exp.Alias)}:
         if not SNAKE.fullmatch(name) and not OF_PEER.match(view.text):
             yield f"{name!r} is not in lower snake case"
+
+
+def _passes_through(item: Any, select: Any, view: ViewFile) -> bool:
+    """Whether an item takes all columns of a step or of a private view, in a private view."""
+    if not view.is_private or not isinstance(item, exp.Column) or not item.table:
+        return False
+    sources = {table.alias_or_name: table for table in select.find_all(exp.Table)}
+    source = sources.get(item.table)
+    return source is not None and source.db != "main" and (not source.db or source.name.startswith("_"))
 
 
 def _comment_faults(view: ViewFile) -> Iterator[str]:

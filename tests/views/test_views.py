@@ -84,6 +84,27 @@ def test_the_lint_finds(tmp_path: Path, old: str, new: str, fault: str) -> None:
     assert any(fault in line for line in sql_lint.faults(tmp_path / "sql"))
 
 
+@pytest.mark.parametrize(
+    ("source", "columns", "is_right"),
+    [
+        ("v1._inner", "e.* EXCLUDE (kind)", True),
+        ("v1._inner", "e.*, e.name AS again", True),
+        ("v1._inner", "*", False),
+        ("main.kernel_event", "e.*", False),
+        ("v1.kernels", "e.*", False),
+    ],
+)
+def test_a_private_view_passes_on_the_columns_of_a_private_view_only(
+    tmp_path: Path, source: str, columns: str, is_right: bool
+) -> None:
+    folder = tmp_path / "v1" / "kernels"
+    folder.mkdir(parents=True)
+    text = f"-- Grain: event.\nCREATE VIEW v1._outer AS\nSELECT {columns}\nFROM {source} AS e;\n"
+    (folder / "_outer.sql").write_text(text)
+    faults = [line for line in sql_lint.faults(tmp_path) if "name the columns" in line]
+    assert (faults == []) is is_right
+
+
 def test_the_lint_finds_a_view_in_two_topics_and_one_in_none(tmp_path: Path) -> None:
     for folder in ("kernels", "ranges"):
         (tmp_path / "v1" / folder).mkdir(parents=True)

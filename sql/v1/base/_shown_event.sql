@@ -1,18 +1,6 @@
 -- Every GPU event of a plain run, also those whose times cannot be true: what v1.kernels lists.
 -- Grain: row of v1._recorded_event, without the dispatches measured while hardware counters were read.
 CREATE VIEW v1._shown_event AS
-SELECT
-    e.capture_id, e.event_id, e.kind,
-    e.source, e.rank, e.labels, e.vendor,
-    e.device_id, e.context_id, e.queue_id, e.stream_id,
-    e.name, e.class,
-    e.start_ns, e.duration_ns, e.end_ns,
-    e.correlation_id, e.launch_id, e.op_id, e.graph_id, e.graph_node_id,
-    e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-    e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
-    e.bytes, e.copy_kind,
-    e.collective, e.message_in_elements, e.message_out_elements, e.dtype,
-    e.group_name, e.group_size, e.group_ranks, e.sequence,
-    e.time_fault
+SELECT e.* EXCLUDE (is_counted)
 FROM v1._recorded_event AS e
 WHERE NOT e.is_counted;

@@ -8,11 +8,8 @@
 CREATE VIEW v1._collective_instance AS
 WITH parts AS (
     SELECT
-        e.collective_id AS match_id, e.match_rule,
-        e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
-        e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
-        e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
-        e.duration_ns,
+        e.* EXCLUDE (collective_id, start_ns, end_ns, clock_zero_unix_ns),
+        e.collective_id AS match_id,
         e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS recorded_start_ns,
         e.clock_zero_unix_ns IS NOT NULL AS has_zero,
         a.reference_capture_id,
@@ -35,10 +32,8 @@ clocks AS (
 ),
 timed AS (
     SELECT
-        p.match_id, p.match_rule, p.capture_id, p.event_id, p.device_id, p.set_id, p.source, p.labels, p.rank,
-        p.member, p.is_by_rank, p.collective, p.recorded_as, p.name, p.dtype, p.message_bytes, p.message_elements, p.sent_bytes, p.is_even,
-        p.group_name, p.group_size, p.group_ranks, p.sequence, p.ranks_expected, p.step, p.step_index, p.duration_ns,
-        p.residual_median_ns, k.is_aligned,
+        p.* EXCLUDE (recorded_start_ns, has_zero, reference_capture_id, at_ns, offset_ns, stretch),
+        k.is_aligned,
         CASE
             WHEN k.is_aligned AND p.collective IN ('allreduce', 'allgather', 'reduce_scatter', 'alltoall', 'barrier')
             THEN k.slack_ns
@@ -54,45 +49,33 @@ timed AS (
 ),
 judged AS (
     SELECT
-        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
-        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
-        residual_median_ns, is_aligned, slack_ns, start_ns,
+        t.*,
         coalesce(start_ns + duration_ns < max(start_ns) OVER (PARTITION BY match_id) - slack_ns, false) AS is_early
-    FROM timed
+    FROM timed AS t
 ),
 chained AS (
     SELECT
-        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
-        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
-        residual_median_ns, is_aligned, start_ns, is_early,
+        j.* EXCLUDE (slack_ns),
         is_early AND start_ns > slack_ns + max(start_ns + duration_ns) OVER (
             PARTITION BY match_id, is_early ORDER BY start_ns, member, event_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS begins_another
-    FROM judged
+    FROM judged AS j
 ),
 split AS (
     SELECT
-        match_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
-        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
-        residual_median_ns, is_aligned, start_ns, is_early,
+        c.* EXCLUDE (begins_another),
         sum(coalesce(begins_another, false)::INTEGER) OVER (
             PARTITION BY match_id, is_early ORDER BY start_ns, member, event_id
         ) AS part
-    FROM chained
+    FROM chained AS c
 )
 SELECT
+    s.* EXCLUDE (match_id, match_rule, is_early, part),
     dense_rank() OVER (ORDER BY match_id, is_early DESC, part) AS collective_id,
     CASE
         WHEN count(*) OVER call = 1 AND count(*) OVER (PARTITION BY match_id) > 1 THEN 'unmatched'
         ELSE match_rule
-    END AS match_rule,
-    capture_id, event_id, device_id, set_id, source, labels, rank,
-    member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
-    group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
-    residual_median_ns, is_aligned, start_ns
-FROM split
+    END AS match_rule
+FROM split AS s
 WINDOW call AS (PARTITION BY match_id, is_early, part);

@@ -5,12 +5,8 @@
 -- residual (the median); nobody is last in a tie.
 CREATE VIEW v1._collective_member AS
 WITH parts AS (
-    SELECT
-        collective_id, match_rule, capture_id, event_id, device_id, set_id, source, labels, rank,
-        member, is_by_rank, collective, recorded_as, name, dtype, message_bytes, message_elements, sent_bytes, is_even,
-        group_name, group_size, group_ranks, sequence, ranks_expected, step, step_index, duration_ns,
-        residual_median_ns, is_aligned, start_ns
-    FROM v1._collective_instance
+    SELECT i.*
+    FROM v1._collective_instance AS i
 ),
 calls AS (
     SELECT
@@ -33,10 +29,8 @@ calls AS (
 ),
 common AS (
     SELECT
-        p.collective_id, p.match_rule, p.capture_id, p.event_id, p.device_id, p.set_id, p.source, p.labels, p.rank,
-        p.member, p.is_by_rank, p.collective, p.recorded_as, p.name, p.dtype, p.message_elements,
-        p.group_name, p.group_size, p.group_ranks, p.sequence, p.ranks_expected, p.step, p.step_index, p.duration_ns,
-        k.ranks, p.is_aligned, k.clock_residual_ns, k.latency_ns, k.match_collective_ns,
+        p.* EXCLUDE (message_bytes, sent_bytes, is_even, residual_median_ns, start_ns),
+        k.ranks, k.clock_residual_ns, k.latency_ns, k.match_collective_ns,
         k.match_message_bytes AS message_bytes,
         k.match_sent_bytes AS sent_bytes,
         k.is_uneven,
@@ -63,13 +57,7 @@ lasts AS (
     GROUP BY collective_id
 )
 SELECT
-    c.collective_id, c.match_rule, c.capture_id, c.event_id, c.device_id, c.set_id, c.source, c.labels, c.rank,
-    c.member, c.is_by_rank, c.collective, c.recorded_as, c.name, c.dtype, c.message_elements,
-    c.group_name, c.group_size, c.group_ranks, c.sequence, c.ranks_expected, c.step, c.step_index, c.duration_ns,
-    c.ranks, c.is_aligned, c.clock_residual_ns, c.latency_ns, c.match_collective_ns, c.message_bytes,
-    c.sent_bytes, c.is_uneven,
-    c.wait_ns, c.match_wait_ns,
-    c.start_ns,
+    c.*,
     c.start_ns + c.duration_ns AS end_ns,
     t.first_start_ns,
     t.margin_ns,
