@@ -31,13 +31,17 @@ class TorchIngester:
         return {"reader": native_scanner.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim Chrome traces but rocprof's; of one trace packed and unpacked, the unpacked.
+        """Claim Chrome traces except those of rocprof; of a trace packed and unpacked, the unpacked.
 
-        Those of other tools are claimed, too, for ``read`` to say what they are.
+        Chrome traces of other tools are refused, with what they are.
         """
-        found = [path for path in files if claim_of(path)[0] not in (Claim.NOT_CHROME, Claim.OF_ROCPROF)]
         by_stem: dict[Path, list[Path]] = {}
-        for path in found:
+        for path in files:
+            claim, what = claim_of(path)
+            if claim is Claim.OTHER:
+                yield Capture((path,), refused=what)
+            if claim not in (Claim.TORCH, Claim.UNKNOWN):
+                continue
             stem = path.with_suffix("") if path.suffix in SUFFIXES else path
             by_stem.setdefault(stem, []).append(path)
         for paths in by_stem.values():

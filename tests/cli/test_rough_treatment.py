@@ -69,7 +69,7 @@ def test_a_full_disk_fails_the_capture_in_one_line(tmp_path: Path) -> None:
     assert code == 1
     assert all(line.startswith("tracedb: error: ") for line in said), said
     assert "File too large" in said[0]
-    assert said[-1] == "tracedb: error: 1 of 1 files could not be loaded"
+    assert said[-1] == "tracedb: error: 1 of 1 file could not be loaded"
     assert run("report", "top-kernels", "--db", path).exit_code == 0
 
 

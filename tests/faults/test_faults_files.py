@@ -37,7 +37,7 @@ class TestExitCodes:
         strict = ingest(path, db=tmp_path / "2.duckdb", flags=["--strict"])
         assert strict.exit_code == 1
         assert strict.stderr.splitlines()[-1].startswith(
-            "tracedb: error: --strict: events were skipped or repaired in 1 files"
+            "tracedb: error: --strict: events were skipped or repaired in 1 file"
         )
         for db in ("1.duckdb", "2.duckdb"):
             assert ask(tmp_path / db, KERNELS) == [(2,)]
@@ -65,7 +65,7 @@ class TestExitCodes:
         assert done.exit_code == 1
         first, *_, last = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error")]
         assert first.startswith(f"tracedb: error: {path}: a second traceEvents array follows the first: two traces")
-        assert last.startswith("tracedb: error: 1 of 1 files could not be loaded")
+        assert last.startswith("tracedb: error: 1 of 1 file could not be loaded")
         assert not (tmp_path / "db").exists()
 
     def test_b018_b054_no_kernels_are_said_and_never_shown_as_zeros(self, tmp_path: Path) -> None:

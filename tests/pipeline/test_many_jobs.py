@@ -60,7 +60,7 @@ class TestOneNewFile:
         reports = [started("report", "top-kernels", "--db", db, "--wait", "60") for _ in range(2)]
         outcomes = ended(jobs)
         assert [code for code, _ in outcomes] == [0] * JOBS, outcomes
-        assert sum("1 captures loaded" in said for _, said in outcomes) == JOBS - 1
+        assert sum("1 capture loaded" in said for _, said in outcomes) == JOBS - 1
         assert sum("0 captures loaded, 1 known before" in said for _, said in outcomes) == 1
         # One that finds no capture yet says that.
         assert {code for code, _ in ended(reports)} <= {0, 3}
@@ -198,7 +198,7 @@ class TestWaiting:
         done = ingest(*files, db=db, new=True, flags=["--wait", "0"])
         assert done.exit_code == 1
         assert done.stderr.count("process 1 has the database open") == 2
-        assert "1 captures loaded, 0 known before, 2 failed" in done.stderr
+        assert "1 capture loaded, 0 known before, 2 failed" in done.stderr
         assert len(written) == 2
         assert ask(db, "SELECT count(*) FROM capture") == [(1,)]
 

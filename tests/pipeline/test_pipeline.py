@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 from support.loading import ask, broken, contents, ingest, trace
-from support.traces import kernel, write
+from support.traces import document, kernel, launched, write
 from tracedb.errors import UsageError
+from tracedb.pipeline import copies, discovery
 from tracedb.pipeline import digest as hashing
-from tracedb.pipeline import discovery
 from tracedb.pipeline import run as pipeline
 from tracedb.pipeline.batch import load
 from tracedb.pipeline.task import Request
@@ -121,7 +121,7 @@ class TestFailures:
         path = broken(tmp_path / "KeyboardInterrupt: failed: KeyboardInterrupt.json")
         done = ingest(path, trace(tmp_path / "b.json", 5), db=tmp_path / "db")
         assert done.exit_code == 1
-        assert "1 captures loaded, 0 known before, 1 failed" in done.stderr
+        assert "1 capture loaded, 0 known before, 1 failed" in done.stderr
 
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_no_new_file_where_everything_failed(self, tmp_path: Path, jobs: int) -> None:
@@ -239,6 +239,73 @@ class TestDryRun:
         assert (row["path"], row["source"], row["rank"], row["bytes"]) == (str(path), "torch", 3, path.stat().st_size)
         assert row["labels"] == {"sweep": "sweep1", "threads": "256"}
         assert "left aside" in done.stderr
+
+    def test_what_the_ingest_refuses_is_not_in_the_plan(self, tmp_path: Path) -> None:
+        good = trace(tmp_path / "in" / "rank0.json")
+        span = {"ph": "X", "name": "f", "cat": "mine", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
+        other = write(tmp_path / "in" / "other.json", [span], header={"displayTimeUnit": "ns"})
+        said = []
+        for flags in (["--dry-run"], []):
+            done = ingest(tmp_path / "in", db=tmp_path / "db", flags=flags, new=True)
+            assert done.exit_code == 1
+            said.append([line for line in done.stderr.splitlines() if str(other) in line])
+            if flags:
+                assert [row["path"] for row in json.loads(done.stdout)["rows"]] == [str(good)]
+                assert "1 file would not be loaded; the others would be" in done.stderr
+        assert len(said[0]) == 1
+        assert said[0] == said[1]
+
+
+class TestCopies:
+    """Files with the same bytes: the first by path is loaded, and labels that only others have are reported."""
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    @pytest.mark.parametrize("size", [3, 60])
+    def test_of_one_call(self, tmp_path: Path, jobs: int, size: int) -> None:
+        paths = [tmp_path / "in" / f"{name}thread" / "x.json" for name in (128, 256, 512)]
+        trace(paths[1], size)
+        trace(tmp_path / "in" / "z.json", size + 1)
+        for path in (paths[0], paths[2]):
+            path.parent.mkdir()
+            shutil.copy(paths[1], path)
+        done = ingest(tmp_path / "in", db=tmp_path / "db", jobs=jobs, flags=["--label", "run=a"])
+        assert done.exit_code == 0
+        rows = ask(tmp_path / "db", "SELECT path, labels FROM capture ORDER BY capture_id")
+        assert rows[0] == (str(paths[0]), {"run": "a", "threads": "128"})
+        assert [Path(path).name for path, _ in rows] == ["x.json", "z.json"]
+        assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["complete", "known", "known", "complete"]
+        notes = ask(tmp_path / "db", "SELECT severity, detail FROM ingest_issue WHERE code = 'duplicate_recording'")
+        assert sorted(notes) == [("note", f"{path} has the same bytes and was left aside") for path in paths[1:]]
+        for path, threads in ((paths[1], 256), (paths[2], 512)):
+            said = (
+                f"tracedb: warning: {path}: its bytes are loaded as capture 1 ({paths[0]}), without threads={threads}"
+            )
+            assert said in done.stderr.splitlines()
+        assert "2 captures loaded, 2 known before, 0 failed" in done.stderr
+
+    def test_of_an_earlier_call(self, tmp_path: Path) -> None:
+        path = trace(tmp_path / "x.json")
+        ingest(path, db=tmp_path / "db", flags=["--label", "run=a"])
+        assert "warning" not in ingest(path, db=tmp_path / "db").stderr
+        again = ingest(path, db=tmp_path / "db", flags=["--label", "run=b", "--label", "note=x"])
+        said = f"tracedb: warning: {path}: its bytes are loaded as capture 1 ({path}), without note=x, run=b"
+        assert said in again.stderr.splitlines()
+        assert again.exit_code == 0
+
+    def test_of_a_file_that_cannot_be_loaded(self, tmp_path: Path) -> None:
+        first = broken(tmp_path / "a.json")
+        shutil.copy(first, tmp_path / "b.json")
+        outcomes = pipeline.ingest(tmp_path, db=tmp_path / "db")
+        assert outcomes[1].error == f"has the same bytes as {first}, which could not be loaded"
+        assert [outcome.is_known for outcome in outcomes] == [False, False]
+
+    def test_files_that_differ_in_the_middle_are_all_loaded(self, tmp_path: Path) -> None:
+        whole = document(launched(80))
+        assert len(whole) > 2 * copies.END_BYTES
+        at = whole.index(b'"ts":', len(whole) // 2) + 5
+        for digit in (b"1", b"2"):
+            (tmp_path / f"{digit.decode()}.json").write_bytes(whole[:at] + digit + whole[at + 1 :])
+        assert [len(outcome.loaded) for outcome in pipeline.ingest(tmp_path, db=tmp_path / "db")] == [1, 1]
 
 
 class TestFromPython:

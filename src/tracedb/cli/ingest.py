@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import database_option, detail, fault, note, output_options, verbosity, warn
+from tracedb.cli.options import database_option, detail, fault, note, output_options, some, verbosity, warn
 from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def ingest(
         write(_plan(found, request), form, out)
         if found.failed:
             _tell_failures(found.failures())
-            raise TracedbError(f"{len(found.failed)} files could not be looked at; the others would be read")
+            others = "; the others would be" if found.tasks else ""
+            raise TracedbError(f"{some(len(found.failed), 'file')} would not be loaded{others}")
         return
     if not found.tasks and not found.failed:
         raise TracedbError(
@@ -120,7 +121,7 @@ def _list_unrecognised(found: Found) -> None:
     for path, reason in shown:
         note(f"left aside: {path} ({reason})")
     if len(shown) < len(found.unrecognised):
-        note(f"left aside: {len(found.unrecognised) - len(shown)} more files; -v names all")
+        note(f"left aside: {some(len(found.unrecognised) - len(shown), 'more file')}; -v names all")
 
 
 def _plan(found: Found, request: Request) -> Answer:
@@ -212,6 +213,12 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     """Say in words what happened; raise where the exit code must not be 0."""
     for outcome in outcomes:
         _tell_failures([outcome])
+        if outcome.known_as and outcome.known_as.missing:
+            known = outcome.known_as
+            missing = ", ".join(f"{key}={value}" for key, value in known.missing.items())
+            warn(
+                f"{outcome.path}: its bytes are loaded as capture {known.capture_id} ({known.path}), without {missing}"
+            )
         for item in outcome.loaded:
             for code, severity, count, text in item.issues:
                 if severity == "warning":
@@ -222,25 +229,26 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
                 reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
                 warn(f"{outcome.path}: no kernels were loaded ({reason})")
     loaded = sum(len(outcome.loaded) for outcome in outcomes)
-    known = sum(outcome.is_known for outcome in outcomes)
+    known_before = sum(outcome.is_known for outcome in outcomes)
     failed = [outcome for outcome in outcomes if outcome.error]
     unfinished = unfinished or next((TracedbError(o.unfinished) for o in outcomes if o.unfinished), None)
     size = db.stat().st_size if db.exists() else 0
     read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
     note(
-        f"{loaded} captures loaded, {known} known before, {len(failed)} failed; "
+        f"{some(loaded, 'capture')} loaded, {known_before} known before, {len(failed)} failed; "
         f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
     )
     _tell_without_rank(outcomes)
     if failed:
         others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
         also = f"; {unfinished}" if unfinished else ""
-        raise TracedbError(f"{len(failed)} of {len(outcomes)} files could not be loaded{others}{also}")
+        raise TracedbError(f"{len(failed)} of {some(len(outcomes), 'file')} could not be loaded{others}{also}")
     if unfinished is not None:
         raise unfinished
     faulty = [outcome for outcome in outcomes if outcome.is_faulty]
     if strict and faulty:
-        raise TracedbError(f"--strict: events were skipped or repaired in {len(faulty)} files ({faulty[0].path} …)")
+        named = f"{faulty[0].path}{' …' if len(faulty) > 1 else ''}"
+        raise TracedbError(f"--strict: events were skipped or repaired in {some(len(faulty), 'file')} ({named})")
     if loaded:
         from tracedb.report import next_commands
 

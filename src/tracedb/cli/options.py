@@ -252,6 +252,11 @@ def fault(text: str, code: int) -> int:
     return code
 
 
+def some(count: int, noun: str) -> str:
+    """Return a number of things in words: ``1 file``, ``2 files``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def silence_stdout() -> None:
     """Let what is still buffered for a reader that has gone away be lost without a word."""
     if sys.stdout is not None:

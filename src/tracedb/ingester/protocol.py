@@ -23,6 +23,9 @@ class Capture:
     files: tuple[Path, ...]
     rank: int | None = None
     duplicates: tuple[Path, ...] = ()
+    refused: str | None = None
+    """Why it is not to be read, if its first bytes tell: the file is reported with that, unless another ingester
+    claims it."""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Job:
         """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
         size = self._task.size_bytes
         with self.faults_told():
-            if size in known and digest_of(self._task.capture.files) in known[size]:
-                self.outcome.is_known = True
+            if size in known and (digest := digest_of(self._task.capture.files)) in known[size]:
+                self.outcome.is_known, self.outcome.sha256 = True, digest
                 self._progress(size)
         return self.outcome.is_known or self.outcome.error is not None
 
@@ -108,7 +108,7 @@ class Job:
             yield connection
             self._is_written = True
         self._is_committed = True
-        self.outcome.loaded = self._written
+        self.outcome.loaded, self.outcome.sha256 = self._written, self._hashing.result()
 
     def write(self, known: Known) -> None:
         """Write everything into the prepared database, inside ``committed``; ``known``: what it holds."""
@@ -166,7 +166,7 @@ class Job:
         except DatabaseBusy:
             raise
         except KnownBefore:
-            self.outcome.is_known = True
+            self.outcome.is_known, self.outcome.sha256 = True, self._hashing.result()
         except ingester.ReadAgain as error:
             if self._is_second:
                 self.fail(error)

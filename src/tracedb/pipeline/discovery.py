@@ -97,8 +97,10 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
     tasks: list[Task] = []
     states = {path: state for path in files if (state := _state(path)) is not None}
     for registered, source in ingester.load(only):
-        found, faults = _ask(registered.name, source, states)
+        asked, faults = _ask(registered.name, source, states)
         faulty.update(faults)
+        found = [task for task in asked if task.capture.refused is None]
+        faulty.update((task.path, task.capture.refused) for task in asked if task.capture.refused is not None)
         tasks += found
         for task in found:
             for path in (*task.capture.files, *task.capture.duplicates):

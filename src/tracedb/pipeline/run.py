@@ -90,18 +90,21 @@ def _load(
     largest = max(found.tasks, key=lambda task: task.size_bytes)  # which is loaded first
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
-        from tracedb.pipeline import completion, known_captures
+        from tracedb.pipeline import completion, copies, known_captures
         from tracedb.pipeline.worker_pool import load_all
 
         known, free = known_captures.in_database(request.database)
         request = replace(request, first_capture_id=free)
         outcomes: list[Outcome] = []
-        load_all(found.tasks, request, known, workers, progress, outcomes.append, begun)
+        tasks = copies.first_of_each(found.tasks)
+        load_all(tasks, request, known, workers, progress, outcomes.append, begun)
+        outcomes += copies.outcomes_of(tasks, outcomes)
     finally:
         if begun is not None:
             begun.close()
     try:
         completion.after(request, outcomes)
+        copies.look_up(request, outcomes)
     except TracedbError as error:
         return outcomes, error  # what was loaded stays, and is reported first
     return outcomes, None

@@ -68,6 +68,8 @@ class Task:
     """When the latest of its files was changed; 0 where nobody looked."""
     told: Path | None = None
     """The path that users know its first file by, where that is a member of an archive."""
+    copies: tuple[Path, ...] = ()
+    """Paths of captures of this call with the same bytes, which are not loaded."""
 
     @property
     def path(self) -> Path:
@@ -116,6 +118,16 @@ class Loaded:
     """Whether hardware counters were read: then its kernels may all be dispatches that were not plain runs."""
 
 
+@dataclass(frozen=True)
+class KnownAs:
+    """The capture that holds the bytes of a file already."""
+
+    capture_id: int
+    path: str
+    missing: dict[str, str]
+    """Labels that this file would have been given and the capture does not have."""
+
+
 @dataclass
 class Outcome:
     """What became of one capture file: its captures, or why it failed, or that it was loaded before."""
@@ -129,6 +141,9 @@ class Outcome:
     """Whether it failed because another process held the database for too long."""
     unfinished: str | None = None
     """What is still to be done for what was loaded, and why it was not."""
+    sha256: str | None = None
+    """Of what was loaded or is known."""
+    known_as: KnownAs | None = None
 
     @property
     def is_faulty(self) -> bool:

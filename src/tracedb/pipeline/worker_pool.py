@@ -238,6 +238,7 @@ def _task_to_json(task: Task) -> dict[str, Any]:
         "total": task.total,
         "changed": task.changed_ns,
         "told": None if task.told is None else str(task.told),
+        "copies": [str(path) for path in task.copies],
     }
 
 
@@ -248,7 +249,8 @@ def _task_from_json(fields: dict[str, Any]) -> Task:
         Capture(files, fields["rank"], duplicates),
         *(fields[name] for name in ("source", "size", "number", "total", "changed")),
     )
-    return task if fields["told"] is None else dataclasses.replace(task, told=Path(fields["told"]))
+    told = None if fields["told"] is None else Path(fields["told"])
+    return dataclasses.replace(task, told=told, copies=tuple(Path(path) for path in fields["copies"]))
 
 
 def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:

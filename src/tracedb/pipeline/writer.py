@@ -171,7 +171,10 @@ class Writer:
         row = pa.table({**own, **rest})  # noqa: F841 - DuckDB finds it by name
         self._connection.execute("INSERT INTO main.capture BY NAME SELECT * FROM row")
         if recorded is not None and path_rank is not None and recorded != path_rank:
-            self._note_ranks(part, recorded, path_rank)
+            said = f"the trace says rank {recorded}, the path {path_rank}; the trace's is kept"
+            self._note(part, "rank_conflict", said)
+        for copy in self._task.copies if not self._loaded else ():
+            self._note(part, "duplicate_recording", f"{labels.readable(copy)} has the same bytes and was left aside")
         if not self._known.is_empty or self._loaded:  # alone in its file, a capture has no clock to be put beside
             owed.owe(self._connection, owed.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
@@ -222,12 +225,12 @@ class Writer:
             "ingested_at": pa.array([datetime.now(UTC).replace(tzinfo=None)], pa.timestamp("us")),
         }
 
-    def _note_ranks(self, part: _Part, rank: int, path_rank: int) -> None:
-        detail = f"the trace says rank {rank}, the path {path_rank}; the trace's is kept"
+    def _note(self, part: _Part, code: str, detail: str) -> None:
+        """Add a note to ``ingest_issue``."""
         self._connection.execute(
-            "INSERT INTO main.ingest_issue VALUES (?, 'rank_conflict', 'note', 1, 0, ?)", [part.capture_id, detail]
+            "INSERT INTO main.ingest_issue VALUES (?, ?, 'note', 1, 0, ?)", [part.capture_id, code, detail]
         )
-        part.issues.append(("rank_conflict", "note", 1, detail))
+        part.issues.append((code, "note", 1, detail))
 
     def _kernels(self, part: _Part) -> int:
         if part.events.kernels is not None:

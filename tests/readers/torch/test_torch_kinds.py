@@ -44,7 +44,7 @@ def test_traces_of_others_are_named_in_one_line(tmp_path: Path, name: str, endin
     first, *_, last = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error")]
     assert (done.exit_code, first.startswith(f"tracedb: error: {path}: a ")) == (1, True)
     assert words in first
-    assert last == "tracedb: error: 1 of 1 files could not be loaded"
+    assert last == "tracedb: error: 1 of 1 file could not be loaded"
 
 
 def test_the_others_of_a_call_are_loaded(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Captures with the same bytes: one is loaded, and what only the others say is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from tracedb.pipeline import labels
+from tracedb.pipeline.digest import digest_of
+from tracedb.pipeline.task import KnownAs, Outcome, Request, Task
+from tracedb.storage.connection import open_read_only
+
+END_BYTES = 4096
+"""Read of both ends of files of one size, before all of it is hashed: other traces hardly ever have the same."""
+
+
+def first_of_each(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks without those whose bytes an earlier one has; these are its ``copies``, in order.
+
+    Only the files of captures of one size are read. Which is loaded does not depend on which is read first.
+    """
+    copies: dict[int, list[Task]] = {}
+    for alike in _groups([task for task in tasks if task.size_bytes], lambda task: task.size_bytes):
+        for with_ends in _groups(alike, _ends):
+            for first, *others in _groups(with_ends, lambda task: digest_of(task.capture.files)):
+                copies[first.number] = others
+    left_out = {task.number for others in copies.values() for task in others}
+    return [
+        replace(task, copies=tuple(copy.path for copy in copies.get(task.number, ())))
+        for task in tasks
+        if task.number not in left_out
+    ]
+
+
+def _groups(tasks: Iterable[Task], key: Callable[[Task], Hashable]) -> list[list[Task]]:
+    """Return the tasks that share a key with another one; a file that cannot be read is left to its own load."""
+    groups: dict[Hashable, list[Task]] = {}
+    for task in tasks:
+        try:
+            groups.setdefault(key(task), []).append(task)
+        except OSError:
+            continue
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _ends(task: Task) -> Hashable:
+    found = []
+    for path in task.capture.files:
+        with path.open("rb") as file:
+            found.append(file.read(END_BYTES))
+            file.seek(max(file.seek(0, 2) - END_BYTES, 0))
+            found.append(file.read())
+    return tuple(found)
+
+
+def outcomes_of(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return what became of the copies of tasks, given what became of the tasks."""
+    of_path = {outcome.path: outcome for outcome in outcomes}
+    found = []
+    for task in tasks:
+        for path in task.copies:
+            first = of_path[task.path]
+            copy = Outcome(path, task.size_bytes, sha256=first.sha256, is_known=first.error is None)
+            if first.error is not None:
+                copy.error = f"has the same bytes as {task.path}, which could not be loaded"
+            found.append(copy)
+    return found
+
+
+def look_up(request: Request, outcomes: Iterable[Outcome]) -> None:
+    """Note for what is known which capture that is, and which labels of this call it does not have.
+
+    Raises ``DatabaseBusy`` and ``TracedbError``.
+    """
+    known = {outcome.sha256: outcome for outcome in outcomes if outcome.is_known and outcome.sha256}
+    if not known:
+        return
+    with open_read_only(request.database) as connection:
+        rows = connection.execute(
+            """SELECT sha256, min(capture_id), arg_min(path, capture_id), arg_min(labels, capture_id)
+            FROM main.capture WHERE list_contains(?, sha256) GROUP BY sha256""",
+            [list(known)],
+        ).fetchall()
+    stored = {digest: (number, path, has or {}) for digest, number, path, has in rows}
+    for outcome in outcomes:
+        if outcome.is_known and outcome.sha256 in stored:
+            number, path, has = stored[outcome.sha256]
+            given, _ = labels.placed(outcome.path, request.labels_from, request.labels, None)
+            missing = {key: value for key, value in given.items() if has.get(key) != value}
+            outcome.known_as = KnownAs(number, path, missing)
