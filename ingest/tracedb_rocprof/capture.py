@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
+from tracedb.ingester.decompress import on_disk
 from tracedb.ingester.issues import Account
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 from tracedb_rocprof import capture_files, link, stats_check
 from tracedb_rocprof.agents import devices, gpus_of
-from tracedb_rocprof.csv.compressed import on_disk
 from tracedb_rocprof.csv.file_set import SetReader
 from tracedb_rocprof.direct_kernels import Straight
 from tracedb_rocprof.json.document import JsonReader

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracedb.ingester import Capture
+from tracedb.ingester.decompress import opened
 from tracedb_rocprof.csv import headers
-from tracedb_rocprof.csv.compressed import opened
 
 ROCPD, JSON, CSV, RPD = "rocpd", "json", "csv", "rpd"
 LEGACY_JSON, LEGACY_CSV, LEGACY_DB = "legacy json", "legacy csv", "legacy db"

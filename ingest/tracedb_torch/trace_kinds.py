@@ -6,8 +6,8 @@ import re
 from enum import Enum, auto
 from pathlib import Path
 
+from tracedb.ingester.decompress import PIECE, start_of
 from tracedb_torch.split.blocks import BOM, EVENTS_KEY
-from tracedb_torch.split.stream import PIECE, start_of
 
 SNIFF = 64 << 10
 FIRST_KEYS = re.compile(rb'^\[\s*\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:')

@@ -13,7 +13,7 @@ import zstandard
 from support.readings import read
 from support.traces import LAYOUTS, document, kernel, launched, packed, window_end, write
 from tracedb.errors import ReadError
-from tracedb_torch.split.stream import Stream
+from tracedb.ingester.decompress import Stream
 
 MIB = 1 << 20
 

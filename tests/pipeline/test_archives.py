@@ -18,6 +18,7 @@ import pytest
 import zstandard
 
 from support.loading import ask, ingest, trace
+from tracedb.ingester.decompress import RATIO_FROM
 from tracedb.pipeline import archives
 from tracedb.storage import spill_folder
 
@@ -202,12 +203,12 @@ class TestBounds:
         assert ask(here / "db", "SELECT count(*) FROM capture") == [(1,)]
 
     def test_one_that_unpacks_to_far_more(self, here: Path) -> None:
-        zeros = bytes(archives.RATIO_FROM + (8 << 20))
+        zeros = bytes(RATIO_FROM + (8 << 20))
         bomb = zipped(here / "in" / "bomb.zip", {"rank1.json": trace(here / "b.json", 5).read_bytes(), "z.json": zeros})
         self.refused(here, bomb, "unpacks to more than 250 times its size")
 
     def test_a_tar_of_zeros_between_its_members(self, here: Path) -> None:
-        zeros = bytes(archives.RATIO_FROM + (8 << 20))
+        zeros = bytes(RATIO_FROM + (8 << 20))
         bomb = tarred(here / "in" / "bomb.tgz", {"image.bin": zeros, "rank1.json": b"{}"}, "w:gz")
         self.refused(here, bomb, "unpacks to more than 250 times its size")
 

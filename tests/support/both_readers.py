@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb.ingester import Options
+from tracedb.ingester import Options, decompress
 from tracedb.ingester.native_library import CHOICE
 from tracedb_torch.int_columns import joined
-from tracedb_torch.split import blocks, prefetch, stream
+from tracedb_torch.split import blocks, prefetch
 from tracedb_torch.trace_reader import Reader
 
 PIECES, EARLY_PIECES, FILE, EARLY_FILE = WAYS = ("pieces", "early pieces", "file", "early file")
@@ -88,25 +88,25 @@ def outcome(content: bytes, block: int = blocks.BLOCK, way: str = PIECES, **opti
 @contextmanager
 def sizes(block: int) -> Iterator[None]:
     """Have a trace cut into blocks of this size, and read by half as much."""
-    before = blocks.BLOCK, prefetch.EARLY_BLOCK, stream.PIECE
-    blocks.BLOCK, prefetch.EARLY_BLOCK, stream.PIECE = block, 2 * block, max(block // 2, 1)
+    before = blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE
+    blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE = block, 2 * block, max(block // 2, 1)
     try:
         yield
     finally:
-        blocks.BLOCK, prefetch.EARLY_BLOCK, stream.PIECE = before
+        blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE = before
 
 
 def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterator[bytes] | prefetch.Ahead:
     """Have a trace scanned in a way; early: for a while, before anything is taken."""
-    pieces = (content[place : place + stream.PIECE] for place in range(0, len(content), stream.PIECE))
+    pieces = (content[place : place + decompress.PIECE] for place in range(0, len(content), decompress.PIECE))
     if way == PIECES:
         return pieces
     scanners = prefetch.scanners_of(options)
     assert scanners
-    source: Iterator[bytes] | stream.Plain = pieces
+    source: Iterator[bytes] | decompress.Plain = pieces
     if way in FILES:
         (folder / "trace.json").write_bytes(content)
-        plain = stream.Stream(folder / "trace.json").plain()
+        plain = decompress.Stream(folder / "trace.json").plain()
         assert plain is not None
         source = plain
     scanned = prefetch.Ahead(scanners, source, is_early=way in EARLY)
@@ -126,4 +126,4 @@ def assert_same(content: bytes, block: int = blocks.BLOCK, **options: Any) -> No
 
 
 def _is_plain(content: bytes) -> bool:
-    return not content.startswith((stream.GZIP, stream.ZSTD))
+    return not content.startswith((decompress.GZIP, decompress.ZSTD))

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.errors import ReadError
+from tracedb.ingester.decompress import opened
 from tracedb.ingester.issues import Account
 from tracedb_rocprof import direct_kernels
 from tracedb_rocprof.agents import agent_of
 from tracedb_rocprof.csv import headers
 from tracedb_rocprof.csv.chunks import Block, Parser, parsed
-from tracedb_rocprof.csv.compressed import opened
 from tracedb_rocprof.csv.headers import Header, header_of
 from tracedb_rocprof.csv.processes import Processes
 from tracedb_rocprof.csv.row_groups import NONE, Gathered, Numbers

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from tracedb.errors import ReadError
+from tracedb.ingester.decompress import opened
 from tracedb_rocprof.agents import MOST_GPUS, Agent
-from tracedb_rocprof.csv.compressed import opened
 from tracedb_rocprof.csv.row_groups import BAD, LARGEST, NONE, Numbers
 from tracedb_rocprof.json.records import (
     Call,

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from tracedb.errors import ReadError
-from tracedb_rocprof.csv.compressed import opened
+from tracedb.ingester.decompress import opened
 from tracedb_rocprof.csv.row_groups import BAD, LARGEST, NONE, Numbers
 from tracedb_rocprof.json.stream import CutShort, JsonStream
 from tracedb_rocprof.metadata import Place, Recording

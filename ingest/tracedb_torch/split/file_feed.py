@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 
+from tracedb.ingester.decompress import Plain
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split.blocks import Edge
-from tracedb_torch.split.stream import Plain
 
 _size, _int64, _pointer = ctypes.c_size_t, ctypes.c_int64, ctypes.c_void_p
 

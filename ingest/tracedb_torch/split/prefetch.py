@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracedb.ingester import Options
+from tracedb.ingester.decompress import PIECE, Plain, Stream
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split import blocks
 from tracedb_torch.split.file_feed import Block, Feed
-from tracedb_torch.split.stream import PIECE, Plain, Stream, prefetched
+from tracedb_torch.split.read_ahead import prefetched
 
 FIRST_TEXTS = (1 << 30, 5 << 28)  # the first text number of each scanner thread; the reader's own are elsewhere
 DEPTH = 4  # blocks ahead of whoever takes them; before the first is taken, as many as make ``EARLY_BYTES``

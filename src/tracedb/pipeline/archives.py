@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
+from tracedb.ingester.decompress import MOST_RATIO, ZSTD, is_too_much
 from tracedb.storage.spill_folder import spill_folder
 
 ENDINGS = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -27,15 +28,11 @@ TRACES = (
 MOST_MEMBERS = 100_000
 MOST_BYTES = 64 << 30
 """Of one archive, unpacked."""
-MOST_RATIO = 250
-RATIO_FROM = 64 << 20
-"""Unpacked bytes from which more than ``MOST_RATIO`` for each packed byte are no trace, which packs 10 to 50 times."""
 MOST_NAME = 1 << 20
 """Bytes of what a tar says of a member: names and attributes, which are read into memory."""
 ABOUT_OTHERS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 """Kinds of members of a tar that say something of the next one."""
 PIECE = 1 << 20
-ZSTD = b"\x28\xb5\x2f\xfd"
 DAMAGES = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 
 
@@ -168,7 +165,7 @@ class _Unpacking:
     def _weigh(self, size: int) -> None:
         if size > MOST_BYTES:
             raise TooMuch(f"is larger than {MOST_BYTES >> 30} GiB unpacked")
-        if size > RATIO_FROM and size > MOST_RATIO * self._packed:
+        if is_too_much(size, self._packed):
             raise TooMuch(f"unpacks to more than {MOST_RATIO} times its size, as no traces do")
 
     def _target(self, name: str, is_file: bool, is_folder: bool) -> Path | None:

@@ -16,12 +16,12 @@ from support.both_readers import FILES, outcome, python_reader, sizes
 from support.loading import ask, ingest
 from support.traces import document, kernel, launched, write
 from tracedb.ingester import Options
+from tracedb.ingester.decompress import Plain, Stream
 from tracedb.pipeline import batch, capture_load, digest, discovery, task
 from tracedb_torch.scan import native_scanner
-from tracedb_torch.split import blocks, prefetch, stream
+from tracedb_torch.split import blocks, prefetch
 from tracedb_torch.split.file_feed import Block, Feed
 from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
-from tracedb_torch.split.stream import Plain
 
 pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
 
@@ -29,7 +29,7 @@ EVENTS = [kernel(1000 + place, 2, f"kernel_{place % 7}", correlation=place) for 
 
 
 def opened(path: Path, told: list[int] | None = None) -> Plain:
-    found = stream.Stream(path, (told if told is not None else []).append).plain()
+    found = Stream(path, (told if told is not None else []).append).plain()
     assert found is not None
     return found
 
@@ -89,7 +89,7 @@ class TestTurns:
         assert found.next(False) is not None
         found.close()
         assert not [thread for thread in threading.enumerate() if thread.name == "tracedb-scan"]
-        assert source._file.closed
+        assert source.file.closed
 
     def test_a_fault_of_the_second_thread_is_raised_and_ends_both(
         self, trace: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +155,7 @@ class TestLayouts:
         source = opened(trace)
         library = native_scanner.library()
         assert library is not None
-        source._file.seek(start + 900)
+        source.file.seek(start + 900)
         feed = Feed(library, source, text[start : start + 900], edge)
         block, place, cut = Block(feed), start, []
         while feed.fill(block, 2000):

@@ -1,18 +1,25 @@
-"""Bytes of a trace file: plain, gzip (several members too) or zstd, decompressed piece by piece."""
+"""Bytes of a file that may be compressed or UTF-16: decompressed piece by piece, as UTF-8, in bounded memory.
+
+Files are plain, gzip (of several members, too) or zstd (of several frames, too). A damaged stream ends where the damage
+begins, and says so.
+"""
 
 from __future__ import annotations
 
-import queue
-import threading
+import io
 import zlib
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import zstandard
 from isal import isal_zlib
+
+from tracedb.errors import ReadError
+from tracedb.storage.spill_folder import temporary_folder
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -23,9 +30,22 @@ ENCODINGS = (
     ("utf-16-be", (b"\0{", b"\0[")),
 )
 """Encodings by the marks at the beginning of a text; that of UTF-32 begins with that of UTF-16."""
+MOST_RATIO = 250
+RATIO_FROM = 64 << 20
+"""Unpacked bytes from which more than ``MOST_RATIO`` for each packed byte are no trace, which packs 10 to 50 times."""
 PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
 FEED = 64 << 10  # bytes read at a time
 STEP = 4 << 10  # compressed bytes unpacked at a time
+
+
+def is_packed(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is compressed."""
+    return start.startswith((GZIP, ZSTD))
+
+
+def is_too_much(unpacked: int, packed: int) -> bool:
+    """Whether so many bytes out of ``packed`` ones are those of a file that is made to fill a disk."""
+    return unpacked > RATIO_FROM and unpacked > MOST_RATIO * packed
 
 
 def encoding_of(start: bytes) -> str | None:
@@ -43,21 +63,21 @@ class Plain:
         self.path = path
         self.progress = progress
         """To be told of bytes that were read by number, which the pieces do themselves."""
-        self._file = file
+        self.file = file
 
     @property
     def number(self) -> int:
         """Number of the file, for whoever reads it by that."""
-        return self._file.fileno()
+        return self.file.fileno()
 
     def __iter__(self) -> Iterator[bytes]:
-        while data := self._file.read(PIECE):
+        while data := self.file.read(PIECE):
             self.progress(len(data))
             yield data
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self.file.close()
 
 
 class Stream:
@@ -75,7 +95,7 @@ class Stream:
 
     def pieces(self) -> Generator[bytes]:
         """Yield the content, in UTF-8, in pieces of at most ``PIECE`` bytes or so. Raises OSError."""
-        pieces = self._stored()
+        pieces = self.stored()
         try:
             first = next(pieces, b"")
             encoding = encoding_of(first)
@@ -87,10 +107,11 @@ class Stream:
             yield decoder.decode(first).encode()
             for piece in pieces:
                 yield decoder.decode(piece).encode()
+            yield decoder.decode(b"", final=True).encode()
         finally:
             pieces.close()
 
-    def _stored(self) -> Generator[bytes]:
+    def stored(self) -> Generator[bytes]:
         """Yield the content as it is."""
         with self.path.open("rb") as file:
             magic = file.read(4)
@@ -108,7 +129,7 @@ class Stream:
         """Open the file if it is not packed. Raises OSError."""
         file = self.path.open("rb", buffering=0)
         magic = file.read(4)
-        if magic.startswith(GZIP) or magic == ZSTD or encoding_of(magic):
+        if is_packed(magic) or encoding_of(magic):
             file.close()
             return None
         file.seek(0)
@@ -241,42 +262,97 @@ def start_of(path: Path, size: int = PIECE) -> bytes:
     return collected[:size]
 
 
-def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Generator[bytes]:
-    """Yield the same pieces, produced by a thread ahead of the consumer; what that raises is raised here.
+class _Counted(io.RawIOBase):
+    """A plain file that tells how many bytes of it were read."""
 
-    Decompression and reading release the interpreter lock, so this runs beside the decoding.
+    def __init__(self, file: FileIO, progress: Callable[[int], None]) -> None:
+        self._file = file
+        self._progress = progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read = self._file.readinto(buffer) or 0
+        self._progress(read)
+        return read
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a stream as a file."""
+
+    def __init__(self, stream: Stream, faults: list[str]) -> None:
+        self._stream = stream
+        self._pieces = stream.pieces()
+        self._faults = faults
+        self._rest = memoryview(b"")
+        self._is_over = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and not self._is_over:
+            piece = next(self._pieces, None)
+            self._rest, self._is_over = memoryview(piece or b""), piece is None
+            if self._is_over and self._stream.fault:
+                self._faults.append(self._stream.fault)
+        taken = min(len(buffer), len(self._rest))
+        buffer[:taken] = self._rest[:taken]
+        self._rest = self._rest[taken:]
+        return taken
+
+    def close(self) -> None:
+        self._pieces.close()
+        super().close()
+
+
+@contextmanager
+def opened(
+    path: Path, progress: Callable[[int], None] = lambda done: None, faults: list[str] | None = None
+) -> Iterator[BinaryIO]:
+    """Open a file as if it were plain UTF-8; what is wrong with its packing is added to ``faults``. Raises OSError.
+
+    A byte order mark is passed over.
     """
-    ready: queue.Queue[bytes | None] = queue.Queue(depth)
-    stopped = threading.Event()
-    faults: list[BaseException] = []
+    stream = Stream(path, progress)
+    plain = stream.plain()
+    raw = _Unpacked(stream, [] if faults is None else faults) if plain is None else _Counted(plain.file, progress)
+    with closing(io.BufferedReader(raw, PIECE)) as file:
+        if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+            file.read(len(BOM_UTF8))
+        yield cast(BinaryIO, file)
 
-    def put(item: bytes | None) -> None:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return
 
-    def produce() -> None:
-        try:
-            for piece in pieces:
-                put(piece)
-                if stopped.is_set():
-                    return
-        except BaseException as error:  # noqa: BLE001 - raised again where the pieces are consumed
-            faults.append(error)
-        finally:
-            put(None)
+@contextmanager
+def on_disk(path: Path) -> Iterator[Path]:
+    """Give a file that can be opened by its path: of a compressed one, an unpacked copy that is removed again.
 
-    # A daemon, for Python waits at its end for every other thread: Ctrl-C may come before the consumer closes this.
-    thread = threading.Thread(target=produce, name="tracedb-read", daemon=True)
-    try:
-        thread.start()
-        while (item := ready.get()) is not None:
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
-    if faults:
-        raise faults[0]
+    Raises ``ReadError`` for one that unpacks to more than any trace does.
+    """
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not is_packed(start):
+        yield path
+        return
+    with temporary_folder() as folder:
+        copy = Path(folder) / path.stem
+        _unpack(path, copy)
+        yield copy
+
+
+def _unpack(path: Path, copy: Path) -> None:
+    packed, unpacked = path.stat().st_size, 0
+    with closing(Stream(path).stored()) as pieces, copy.open("wb") as out:
+        for piece in pieces:
+            unpacked += len(piece)
+            if is_too_much(unpacked, packed):
+                raise ReadError(
+                    f"unpacks to more than {MOST_RATIO} times its size, as no traces do; if it is sound, unpack it and "
+                    "ingest the file"
+                )
+            out.write(piece)
