@@ -76,14 +76,15 @@ def rocprof_yaml(
     from tracedb.errors import NotCaptured
     from tracedb.export import rocprofv3
     from tracedb.output import refuse, write_text
-    from tracedb.report import query as engine
     from tracedb.report import registry
+    from tracedb.report import run as engine
     from tracedb.report.filters import Filters
+    from tracedb.report.query import plan
     from tracedb.storage import connection as database
 
     found = registry.find(report_name)
     with database.open_read_only(db) as connection, engine.explained(connection, db):
-        query = engine.plan(connection, found, Filters(ranks=ranks, sources=sources, captures=captures), "v1")
+        query = plan(connection, found, Filters(ranks=ranks, sources=sources, captures=captures), "v1")
         names = engine.kernel_names(connection, query, top)
     if not names:
         raise NotCaptured(f"report {found.name} names no kernel here")

@@ -65,12 +65,13 @@ def _run(
 ) -> None:
     """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
     from tracedb.output import write
-    from tracedb.report import query as engine
+    from tracedb.report import run as engine
+    from tracedb.report.query import plan
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
-        query = engine.plan(connection, report, filters, version)
+        query = plan(connection, report, filters, version)
         if form is None:
             click.echo(query.text(top) + ";")
             return

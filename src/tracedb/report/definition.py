@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracedb.output import Show
+from tracedb.report.needs import Needs
 
 PLACE = Show(("labels", "rank"), kind="place")
 """Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
@@ -22,9 +23,7 @@ class Report:
 
     view: str
     title: str
-    needs: str
-    """What must have been captured: gpu, kernels, copies, calls, launches, gemms, collectives, overlap, ranges,
-    attention, gaps, counters, samples or matches."""
+    needs: Needs
     order: tuple[str, ...]
     names: tuple[str, ...]
     """Columns that break ties, before all others do."""
@@ -32,6 +31,8 @@ class Report:
     """What eyes see."""
     place: int = 0
     """Where it stands in the list of reports."""
+    see: tuple[str, ...] = ()
+    """Reports and tables that say more, for the documentation of a report that stands for one of a peer."""
     has_rule: bool = False
     """Whether rule is a column of it."""
     is_by_thread: bool = False

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.errors import TracedbError
+from tracedb.report.needs import Needs
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Scope
 
 
-OVER_KERNELS = ("kernels", "gpu", "ranges", "launches")
+OVER_KERNELS = (Needs.KERNELS, Needs.GPU, Needs.RANGES, Needs.LAUNCHES)
 """What reports need whose numbers depend on which events are kernels."""
 
 

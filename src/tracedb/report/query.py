@@ -1,37 +1,22 @@
-"""A report: one view, filtered and grouped in its own text, ordered, limited. No arithmetic happens here."""
+"""The SQL of a report: one view, filtered and grouped in its own text, ordered, limited. ``run`` runs it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import duckdb
-
-from tracedb.errors import NotCaptured, TracedbError, UsageError
-from tracedb.output import Answer, Show, from_sql
-from tracedb.report import captures, caveats, filter_sql, next_commands, rank_checks, step_ranges, view_template
-from tracedb.report import filters as selection
-from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, Report
-from tracedb.report.filters import Filters, Scope
+from tracedb.report import captures, filter_sql, selection, step_ranges, view_template
+from tracedb.report.definition import Report
+from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, named, natural
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
-from tracedb.storage.database_file import is_damage
-from tracedb.storage.error_lines import engine_words
 
-_BY_NUMBERS = ("rank", "device", "step")
-_KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
-"""Columns that name kernels, of which a report has one at most."""
-_BY_TEXTS = {
-    "rank": "Rank of the captures.",
-    "device": "Device number within the capture.",
-    "source": "Which ingester read the captures.",
-    "vendor": "Maker of the device.",
-    "range": "Range around the launches.",
-    "step": "Step number.",
-}
+if TYPE_CHECKING:
+    import duckdb
+
+BY_NUMBERS = ("rank", "device", "step")
 
 
 @dataclass
@@ -81,14 +66,6 @@ class Query:
                    FROM (SELECT row_number() OVER ({groups}) AS place FROM {source}{condition})"""
 
 
-@dataclass
-class Found:
-    """A report's answer, and what is said beside it on stderr."""
-
-    answer: Answer
-    notes: list[str] = field(default_factory=list)
-
-
 def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
     """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` where they do not fit."""
     view = views.find(report.view, version)
@@ -115,7 +92,7 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     Outside stay the columns that its rows have already, and rule and range where a row is of one rule and range.
     """
     filters = scope.filters
-    has_already = set(own) & set(selection.BY_BUILT_IN)
+    has_already = set(own) & set(BY_BUILT_IN)
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
     if report.is_by_row or report.has_rule:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
@@ -129,14 +106,14 @@ def _named(report: Report, scope: Scope, glob: str) -> str:
     """Return the condition that the range of a row has such a name."""
     column = identifier(report.range_column or "")
     if not report.has_domain:
-        return selection.named(column, '"domain"', glob)
-    matches = selection.named("q.name", "q.domain", glob)
+        return named(column, '"domain"', glob)
+    matches = named("q.name", "q.domain", glob)
     return f"{column} IN (SELECT q.nsys_name FROM {scope.version}._nsys_range AS q WHERE {matches})"
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
     """Return a total order: --by columns, the report's own, names, then every other column."""
-    order = [item for name in by for item in _natural(identifier(name), name in _BY_NUMBERS)]
+    order = [item for name in by for item in in_order(identifier(name), name in BY_NUMBERS)]
     for item in report.order:
         if item == "{place}":
             order += _place_order(scope, columns)
@@ -153,186 +130,18 @@ def _column_of(item: str) -> str:
     return quoted_name[1] if quoted_name else str(re.findall(r"\w+", item)[0])
 
 
-def _natural(column: str, is_number: bool) -> list[str]:
-    return [f"{column} NULLS LAST"] if is_number else selection.natural(column).split(", ")
+def in_order(column: str, is_number: bool) -> list[str]:
+    """Return an ORDER BY list for a --by column."""
+    return [f"{column} NULLS LAST"] if is_number else natural(column).split(", ")
 
 
 def _place_order(scope: Scope, columns: Sequence[str]) -> list[str]:
     order = []
     if "labels" in columns:
         for key in scope.varying:
-            order += _natural(f"labels[{quoted(key)}]", False)
+            order += in_order(f"labels[{quoted(key)}]", False)
     return order + [f"{name} NULLS LAST" for name in ("rank", "source") if name in columns]
 
 
 def _bare(name: str) -> str:
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _BY_TEXTS else identifier(name)
-
-
-@contextmanager
-def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
-    """Turn what can go wrong with a sound query into one line; anything else is a fault of tracedb's own."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise TracedbError(f"{path}: not enough memory: {engine_words(error)}") from error
-    except duckdb.IOException as error:
-        if is_damage(error):
-            raise
-        raise TracedbError(f"{path}: cannot be read: {engine_words(error)}") from error
-    except (duckdb.BinderException, duckdb.CatalogException) as error:
-        outdated = views.outdated(connection)
-        if not outdated:
-            raise
-        raise TracedbError(
-            f"{path}: its views are of another tracedb ({len(outdated)} differ, such as {outdated[0]}); "
-            "the next `tracedb ingest` into it brings them up to date"
-        ) from error
-
-
-def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
-    """Run a report. Raises ``NotCaptured``, with the reason, where there is no answer."""
-    try:
-        return _run(connection, path, query, top)
-    except NotCaptured as error:
-        undone = caveats.unfinished(connection)  # then what is missing may be still to come
-        if undone:
-            raise NotCaptured("; ".join([str(error), *undone])) from error
-        raise
-
-
-def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
-    report, scope = query.report, query.scope
-    source, where = query.source, query.where
-    if report.spans_ranks:
-        rank_checks.check(connection, scope)
-    if not report.is_by_row:
-        condition = f" WHERE {where}" if where else ""
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
-        source, where = "temp.answer", ""
-    condition = f" WHERE {where}" if where else ""
-    ((is_answer,),) = connection.execute(f"SELECT {report.answers} FROM {source}{condition}").fetchall()
-    if not is_answer:
-        raise NotCaptured(caveats.reason(connection, report, scope, path))
-    comments = {column.name: column.description for column in schema.columns(connection, scope.version, report.view)}
-    comments |= {name: _BY_TEXTS.get(name, f"Label {name}.") for name in query.by}
-    answer = from_sql(connection, query.select(source, where, top), comments)
-    answer.report, answer.version, answer.database = report.name, scope.version, str(path)
-    answer.filters = _filters(query, top)
-    answer.warnings = caveats.warnings(connection, report, scope, query.columns)
-    answer.shows = _shows(query)
-    if CYCLE in answer.shows and not _has_cycles(connection, query):
-        answer.shows.remove(CYCLE)
-    if GPUS in answer.shows and not query.by:
-        answer.shows.remove(GPUS)
-    found = Found(answer)
-    if report.summary and set(report.summary_needs) <= set(query.columns):
-        found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
-    if scope.filters.rule and not scope.rule:
-        found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
-    if scope.filters.step_range is not None and not _uses_steps(query):
-        found.notes.append(
-            "--step-range changes nothing here: it goes with --by step, --skip-warmup and reports with a step column"
-        )
-    if scope.rule == "time":
-        found.notes.append("ranges hold a kernel by rule time")
-    found.notes += next_commands.copies_as_kernels(connection, report, scope)
-    if top:
-        ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
-        if shown < rows:
-            found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
-    return found
-
-
-def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:
-    if "cycle" not in query.columns:
-        return False
-    ((count,),) = connection.execute("SELECT count(a.cycle) FROM temp.answer AS a").fetchall()
-    return bool(count)
-
-
-def _uses_steps(query: Query) -> bool:
-    filters = query.scope.filters
-    return bool(filters.skip_warmup or "step" in filters.by or {"step", "calls_per_step"} & set(query.columns))
-
-
-def _gist(query: Query, text: str) -> str:
-    """Return the SELECT of a summary with the --by columns in its places (see ``Report.summary``)."""
-    columns = [identifier(name) for name in query.by]
-    words = " || ' ' || ".join(
-        f"{quoted(name + '=')} || coalesce({column}::VARCHAR, '?')"
-        for name, column in zip(query.by, columns, strict=True)
-    )
-    order = [
-        item for name, column in zip(query.by, columns, strict=True) for item in _natural(column, name in _BY_NUMBERS)
-    ]
-    filled = {
-        "{by}": "".join(f"{column}, " for column in columns),
-        "{group}": f"{words} || ': '" if words else "''",
-        "{order}": "".join(f"{item}, " for item in order),
-    }
-    for place, sql in filled.items():
-        text = text.replace(place, sql)
-    return text
-
-
-def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) -> list[str]:
-    """Return the kernels of a report's first rows, of each capture where it has captures, each kernel once.
-
-    Raises ``UsageError`` where its rows name no kernels.
-    """
-    column = next((name for name in _KERNEL_COLUMNS if name in query.columns), None)
-    is_other = query.report.needs in ("ranges", "calls", "samples") and column != "kernel"
-    if column is None or is_other:
-        raise UsageError(f"report {query.report.name} names no kernels")
-    order = ", ".join(query.order)
-    where = f"WHERE {query.where}" if query.where else ""
-    captures = "PARTITION BY capture_id" if "capture_id" in query.columns else ""
-    rows = connection.execute(
-        f"""SELECT {identifier(column)} FROM {query.source} {where}
-            QUALIFY row_number() OVER ({captures} ORDER BY {order}) <= {top} ORDER BY {order}"""
-    ).fetchall()
-    return list(dict.fromkeys(str(name) for (name,) in rows if name is not None))
-
-
-def _filters(query: Query, top: int) -> dict[str, object]:
-    filters = query.scope.filters
-    said: dict[str, object] = {
-        "rank": list(filters.ranks),
-        "device": list(filters.devices),
-        "source": list(filters.sources),
-        "capture": [int(number) for number in filters.captures],
-        "class": list(filters.classes),
-        "where": {key: list(values) for key, values in filters.where.items()},
-        "range": filters.range,
-        "rule": query.scope.rule or None,
-        "skip_warmup": filters.skip_warmup,
-        "step_range": filters.step_range,
-        "counted": filters.counted or None,
-        "attention_as_matmul": filters.attention_as_matmul or None,
-        "by": query.by,
-        "top": top,
-    }
-    return {key: value for key, value in said.items() if value not in (None, [], {}, 0)}
-
-
-def _shows(query: Query) -> list[Show]:
-    """Return what eyes see: the report's columns, with those that say where a row comes from in place."""
-    shows: list[Show] = []
-    for show in query.report.shows:
-        if show not in (PLACE, CONFIGURATION):
-            shows.append(show)
-        elif query.by:
-            shows += [Show((name,), name, "raw" if name in _BY_NUMBERS else "text") for name in query.by]
-        elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
-            shows.append(replace(show, keys=query.scope.varying))
-            names = query.scope.names
-            if show is PLACE and names and "capture_id" in query.columns:
-                words = {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
-                shows.append(Show(("capture_id",), "capture", "text", words=words))
-    by = set(query.by)
-    return [
-        show
-        for index, show in enumerate(shows)
-        if index < len(by) or not (len(show.columns) == 1 and show.columns[0] in by)
-    ]
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in BY_BUILT_IN else identifier(name)

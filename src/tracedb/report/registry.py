@@ -11,6 +11,7 @@ from typing import Any
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.report.definition import CONFIGURATION, PLACE, Report
+from tracedb.report.needs import Needs
 from tracedb.storage import views
 from tracedb.storage.views import CURRENT, View
 
@@ -73,8 +74,9 @@ def declared(view: str, given: dict[str, Any]) -> Report:
     unknown = set(values) - _FIELDS
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")
+    needs = Needs(values.pop("needs"))
     lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
-    return Report(view=view, shows=shows, **{**values, **lists})
+    return Report(view=view, shows=shows, needs=needs, **{**values, **lists})
 
 
 def _show(column: dict[str, Any]) -> Show:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracedb.derive.time_faults import CODES
+from tracedb.report.needs import Needs
 
 if TYPE_CHECKING:
     import duckdb
 
 BETWEEN_CLOCKS = ("launch_latency", "queue_depth", "gpu_gaps", "idle_breakdown", "cuda_kern_exec_sum")
 """Views that set times of calls against times of kernels."""
-_NO_EVENTS = ("calls", "samples")
+_NO_EVENTS = (Needs.CALLS, Needs.SAMPLES)
 """What reports need that hold no GPU events."""
 
 
@@ -37,7 +38,7 @@ def said(
     ]
 
 
-def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: str) -> list[str]:
+def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: Needs) -> list[str]:
     """Return what the load found out about the selected captures that touches a report."""
     codes = [code for code in CODES if code != "clocks_apart" or view in BETWEEN_CLOCKS]
     if needs in _NO_EVENTS:

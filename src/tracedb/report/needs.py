@@ -1,0 +1,33 @@
+"""What reports need."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Needs(StrEnum):
+    """What must have been captured for a report to have an answer; ``no_answer`` says what stands in its way."""
+
+    GPU = "gpu"
+    """GPU activity of any kind."""
+    KERNELS = "kernels"
+    COPIES = "copies"
+    CALLS = "calls"
+    """API calls; their times need no GPU activity."""
+    LAUNCHES = "launches"
+    """Kernels with the calls that launched them."""
+    GEMMS = "gemms"
+    COLLECTIVES = "collectives"
+    MATCHES = "matches"
+    """Collectives matched over two ranks or more."""
+    OVERLAP = "overlap"
+    """GEMMs beside collectives."""
+    RANGES = "ranges"
+    ATTENTION = "attention"
+    """Ranges named after the parts of attention."""
+    GAPS = "gaps"
+    """Idle time between GPU events of a device."""
+    COUNTERS = "counters"
+    """Hardware counters."""
+    SAMPLES = "samples"
+    """Sampled operators."""

@@ -1,0 +1,261 @@
+"""Why a report has no answer, in words. All of it is counted by SQL.
+
+``CAUSES`` is the table of causes, in the order in which they are looked for: for reports that need what, and the
+function that finds the cause. A new need goes into ``Needs`` and, with its own cause, into that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tracedb.report import time_caveats
+from tracedb.report.definition import Report
+from tracedb.report.filters import Filters, Scope, described
+from tracedb.report.needs import Needs
+from tracedb.report.selected import SELECTED, count, number, row, unread
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class _Events(NamedTuple):
+    """Numbers of GPU events whose times can be true, by kind."""
+
+    kernels: int
+    """Without those measured while hardware counters were read, unless these are asked for."""
+    graphs: int
+    others: int
+    counted: int
+    """Dispatches measured while hardware counters were read."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Where the cause is looked for."""
+
+    connection: duckdb.DuckDBPyConnection
+    scope: Scope
+    path: Path
+
+    @cached_property
+    def events(self) -> _Events:
+        """The GPU events of the selected captures."""
+        plain = f"(e.is_counted IS NOT TRUE OR {self.scope.filters.counted})"
+        return _Events(
+            *row(
+                self.connection,
+                f"""SELECT
+                        count(*) FILTER (e.kind = 'kernel' AND {plain}),
+                        count(*) FILTER (e.kind = 'graph'), count(*) FILTER (e.kind NOT IN ('kernel', 'graph')),
+                        count(*) FILTER (e.is_counted)
+                    FROM main.kernel_event AS e {SELECTED} WHERE e.time_fault IS NULL""",
+            )
+        )
+
+    @cached_property
+    def calls(self) -> int:
+        """Number of API calls."""
+        return count(self.connection, "main.launch")
+
+    @property
+    def kernels(self) -> str:
+        """The number of kernels in words."""
+        return number(self.events.kernels, "kernel")
+
+    @property
+    def filters(self) -> str:
+        """The filters in words."""
+        return _left_out(self.scope.filters)
+
+
+def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, path: Path) -> str:
+    """Return in words why a report has no answer."""
+    search = _Search(connection, scope, path)
+    found = (cause(search) for needs, cause in CAUSES if report.needs in needs)
+    return next(filter(None, found), f"nothing is left{search.filters}")
+
+
+def _no_captures(search: _Search) -> str:
+    if search.scope.captures:
+        return ""
+    return f"{search.path}: holds no captures; load some with `tracedb ingest PATH --db {search.path}`"
+
+
+def _no_samples(_search: _Search) -> str:
+    return (
+        "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
+        "`tracedb sample` records some"
+    )
+
+
+def _impossible_times(search: _Search) -> str:
+    return time_caveats.all_impossible(search.connection)
+
+
+def _clocks_apart(search: _Search) -> str:
+    return time_caveats.without_clock(search.connection)
+
+
+def _no_counters(_search: _Search) -> str:
+    return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
+
+
+def _only_counted(search: _Search) -> str:
+    events = search.events
+    if not events.counted or events.kernels:
+        return ""
+    return (
+        f"nothing but dispatches measured while hardware counters were read ({events.counted}), which is no plain run; "
+        "--counted takes them in"
+    )
+
+
+def _no_ranges(search: _Search) -> str:
+    if count(search.connection, f"{search.scope.version}._range"):
+        return ""
+    return "no ranges (NVTX, roctx, record_function) were captured"
+
+
+def _no_gpu_activity(search: _Search) -> str:
+    events = search.events
+    if events.kernels + events.graphs + events.others:
+        return ""
+    return _no_gpu(search.connection, search.scope)
+
+
+def _no_calls(search: _Search) -> str:
+    return "" if search.calls else "no API calls (CUDA or HIP runtime and driver) were captured"
+
+
+def _no_copies(search: _Search) -> str:
+    events = search.events
+    if events.others:
+        return ""
+    return f"no copies or memsets were captured, only {number(events.kernels + events.graphs, 'kernel')}"
+
+
+def _no_kernels(search: _Search) -> str:
+    _, graphs, others, _ = search.events
+    if search.events.kernels:
+        return ""
+    if graphs:
+        return (
+            f"no kernels were captured: {number(graphs, 'graph replay')} recorded only as a whole; "
+            "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+        )
+    return f"no kernels were captured, only {others} {'copy or memset' if others == 1 else 'copies and memsets'}"
+
+
+def _no_gaps(search: _Search) -> str:
+    events = search.events
+    total = number(events.kernels + events.graphs + events.others, "GPU event")
+    return f"no gaps{search.filters}: on no device is idle time between its {total}"
+
+
+def _no_launches(search: _Search) -> str:
+    if not search.calls:
+        return f"no API calls were captured, so nothing is known of the launch of {search.kernels}"
+    return f"no launches were captured{search.filters}: no API call is known to have launched one of the kernels"
+
+
+def _no_collectives(search: _Search) -> str:
+    return f"no collectives were captured{search.filters}: none of the {search.kernels} is one"
+
+
+def _no_gemms(search: _Search) -> str:
+    return f"no GEMMs were captured{search.filters}: none of the {search.kernels} is of class matmul"
+
+
+def _no_matches(search: _Search) -> str:
+    return f"no collective spans two ranks or more{search.filters}, so there is no waiting to report"
+
+
+def _no_overlap(search: _Search) -> str:
+    gemms, collectives = row(
+        search.connection,
+        f"""SELECT count(*) FILTER (e.class = 'matmul'), count(*) FILTER (e.class = 'collective')
+            FROM {search.scope.version}._gpu_event AS e {SELECTED} WHERE e.kind = 'kernel'""",
+    )
+    if not gemms:
+        return f"no GEMMs were captured{search.filters}: no kernel is of class matmul"
+    calls = number(gemms, "GEMM call")
+    if not collectives:
+        return f"no collectives were captured{search.filters}, so nothing ran beside the {calls}"
+    return f"none of the {calls} ran beside a collective{search.filters}"
+
+
+def _no_attention(search: _Search) -> str:
+    return (
+        f"no ranges are named after the parts of attention{search.filters} (such as computing_attention_scores, "
+        "computing_softmax, final_matmul) and hold GPU work outside the warm-up"
+    )
+
+
+def _none_by_rule(search: _Search) -> str:
+    rule = search.scope.rule
+    if not rule:
+        return ""
+    other = "" if rule == "process" else "; try --rule process"
+    return f"no kernel was launched inside a range by rule {rule}{search.filters}{other}"
+
+
+_ALL = frozenset(Needs)
+CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
+    (_ALL, _no_captures),
+    (frozenset({Needs.SAMPLES}), _no_samples),
+    (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
+    (frozenset({Needs.LAUNCHES}), _clocks_apart),
+    (frozenset({Needs.COUNTERS}), _no_counters),
+    (_ALL - {Needs.RANGES, Needs.ATTENTION, Needs.CALLS, Needs.COPIES}, _only_counted),
+    (frozenset({Needs.RANGES, Needs.ATTENTION}), _no_ranges),
+    (_ALL, _no_gpu_activity),
+    (frozenset({Needs.CALLS}), _no_calls),
+    (frozenset({Needs.COPIES}), _no_copies),
+    (_ALL - {Needs.GPU, Needs.GAPS, Needs.CALLS, Needs.COPIES}, _no_kernels),
+    (frozenset({Needs.GAPS}), _no_gaps),
+    (frozenset({Needs.LAUNCHES}), _no_launches),
+    (frozenset({Needs.COLLECTIVES}), _no_collectives),
+    (frozenset({Needs.GEMMS}), _no_gemms),
+    (frozenset({Needs.MATCHES}), _no_matches),
+    (frozenset({Needs.OVERLAP}), _no_overlap),
+    (frozenset({Needs.ATTENTION}), _no_attention),
+    (_ALL, _none_by_rule),
+)
+"""Causes by what a report needs, those that explain more first."""
+
+
+def _left_out(filters: Filters) -> str:
+    said = [described(filters)] if filters.on_captures else []
+    said += [f"--device {device}" for device in filters.devices]
+    said += [f"--class {name!r}" for name in filters.classes]
+    said += [f"--range {filters.range!r}"] if filters.range is not None else []
+    said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
+    said += [f"--step-range {filters.step_range!r}"] if filters.step_range is not None else []
+    return f" with {', '.join(said)}" if said else ""
+
+
+def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
+    if found := unread(connection):
+        return f"no GPU activity that tracedb reads: {number(scope.captures, 'capture')} with {found}"
+    graph_launches, launches = row(
+        connection,
+        f"SELECT count(*) FILTER (e.name ILIKE '%GraphLaunch%'), count(*) FROM main.launch AS e {SELECTED}",
+    )
+    if graph_launches:
+        return (
+            f"{number(graph_launches, 'graph launch')} present but no kernels; "
+            "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+        )
+    ops = int(row(connection, f"SELECT count(*) FROM main.op AS e {SELECTED}")[0])
+    ranges = int(row(connection, f"SELECT count(*) FROM main.annotation AS e {SELECTED}")[0])
+    samples = int(row(connection, f"SELECT count(*) FROM main.operator_sample AS e {SELECTED}")[0])
+    held = [(ops, "operator"), (launches, "API call"), (ranges, "range"), (samples, "operator sample")]
+    what = ", ".join(number(count, noun) for count, noun in held if count) or "no events"
+    return (
+        f"no GPU activity was captured: {number(scope.captures, 'capture')} of the CPU only ({what}); "
+        "record again with the GPU traced"
+    )

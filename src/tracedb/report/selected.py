@@ -1,0 +1,40 @@
+"""Counting over the selected captures, for what is said beside an answer or instead of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+SELECTED = "SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"
+"""Stands after a table or view ``e``."""
+
+
+def row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    """Return the one row of a query."""
+    (found,) = connection.execute(query).fetchall()
+    return tuple(found)
+
+
+def count(connection: duckdb.DuckDBPyConnection, source: str, condition: str = "true") -> int:
+    """Return how many rows of a table or view ``e`` of the selected captures fulfil a condition."""
+    return int(row(connection, f"SELECT count(*) FROM {source} AS e {SELECTED} WHERE {condition}")[0])
+
+
+def number(count: int, noun: str) -> str:
+    """Return a number with its noun in the singular or plural."""
+    ending = "" if count == 1 else "es" if noun.endswith(("ch", "x")) else "s"
+    return f"{count} {noun}{ending}"
+
+
+def unread(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return in words which GPU work is in traces, but in no table; empty where there is none."""
+    events, names = row(
+        connection,
+        """SELECT sum(i.count)::BIGINT, string_agg(DISTINCT i.name, ', ' ORDER BY i.name) FROM (
+               SELECT e.capture_id, e.count, split_part(e.code, ':', 2) AS name FROM main.ingest_issue AS e
+               WHERE e.code LIKE 'device_events_not_read:%') AS i
+           SEMI JOIN temp.selected_capture AS s ON s.capture_id = i.capture_id""",
+    )
+    return f"{number(events, 'device event')} of a category that tracedb does not read ({names})" if events else ""

@@ -1,0 +1,201 @@
+"""Which captures a report is about: the filters, checked against what the database holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tracedb.errors import NotCaptured, UsageError
+from tracedb.report import captures, range_rules, step_ranges
+from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, capture_conditions, described, label, named, natural
+from tracedb.storage.connection import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def select(
+    connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool, default_rule: str | None
+) -> Scope:
+    """Check the filters against the database and remember the captures they leave in ``temp.selected_capture``.
+
+    ``default_rule``: the rule of range membership where none is asked for; None: what the captures call for.
+    Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
+    """
+    filters = replace(filters, captures=tuple(map(str, captures.numbers(connection, filters.captures))))
+    connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
+    _check_keys(connection, filters)
+    for text, condition, listing in _single_conditions(filters):
+        _check_one(connection, text, condition, listing)
+    conditions = " AND ".join(f"({item})" for item in capture_conditions(filters, "c")) or "true"
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
+    )
+    count = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
+    if not count and filters.on_captures:
+        raise NotCaptured(f"no capture matches all of {described(filters)}")
+    _check_devices(connection, filters)
+    _check_classes(connection, filters, version)
+    step_ranges.choose(connection, filters.step_range)
+    _check_steps(connection, filters, version)
+    if filters.needs_rule:
+        _check_range(connection, filters, version)
+    rule = ""
+    if needs_rule or filters.needs_rule:
+        chosen = "true" if filters.range is None else named("r.name", "r.domain", filters.range)
+        range_rules.compare(connection, version, chosen)
+        rule = filters.rule or range_rules.default(connection, default_rule)
+    return Scope(filters, version, rule, _varying(connection), count, _names(connection))
+
+
+def _names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, str]:
+    """Return what tells captures apart where some that are selected have the same rank and labels."""
+    alike = _scalar(
+        connection,
+        """SELECT count(*) FROM (SELECT 1 FROM temp.selected_capture AS s GROUP BY s.rank, s.labels
+           HAVING count(*) > 1)""",
+    )
+    return captures.told_apart(captures.paths(connection)) if alike else {}
+
+
+def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    ((value,),) = connection.execute(query).fetchall()
+    return int(value or 0)
+
+
+def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    return [str(row[0]) for row in connection.execute(query).fetchall()]
+
+
+def label_keys(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the label keys of all captures."""
+    return _texts(connection, "SELECT DISTINCT unnest(map_keys(c.labels)) AS key FROM main.capture AS c ORDER BY key")
+
+
+def _check_keys(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
+    asked = [*filters.where, *(name for name in filters.by if name not in BY_BUILT_IN)]
+    if not asked:
+        return
+    keys = label_keys(connection)
+    for key in asked:
+        if key in keys:
+            continue
+        there = f"label keys here: {', '.join(keys)}" if keys else "no capture here has labels"
+        if key in filters.where:
+            raise UsageError(f"no capture has a label {key!r}; {there}")
+        raise UsageError(f"cannot group by {key!r}: {there}; and always: {', '.join(BY_BUILT_IN)}")
+
+
+def _single_conditions(filters: Filters) -> list[tuple[str, str, str]]:
+    """Return (words, condition, what to list) of each filter value that some capture must have."""
+    found = [(f"rank {rank}", f"c.rank = {rank}", "c.rank") for rank in filters.ranks]
+    found += [(f"source {name}", f"c.source = {quoted(name)}", "c.source") for name in filters.sources]
+    for key, values in filters.where.items():
+        column = label("c", key)
+        found += [(f"{key}={value}", f"{column} = {quoted(value)}", column) for value in values]
+    return found
+
+
+def _check_one(connection: duckdb.DuckDBPyConnection, text: str, condition: str, column: str) -> None:
+    if _scalar(connection, f"SELECT count(*) FROM main.capture AS c WHERE {condition}"):
+        return
+    values = _texts(
+        connection,
+        f"""SELECT value FROM (SELECT DISTINCT {column}::VARCHAR AS value FROM main.capture AS c)
+            WHERE value IS NOT NULL ORDER BY {natural("value")}""",
+    )
+    raise NotCaptured(f"no capture has {text}; there are: {_listed(values)}")
+
+
+def _listed(values: Sequence[str], most: int = 20) -> str:
+    """Return values in words; whole numbers in a row as a span."""
+    if not values:
+        return "none"
+    spans: list[list[str]] = []
+    for value in values:
+        if spans and value.isdigit() and spans[-1][-1].isdigit() and int(value) == int(spans[-1][-1]) + 1:
+            spans[-1] = [spans[-1][0], value]
+        else:
+            spans.append([value])
+    texts = ["\N{EN DASH}".join(span) for span in spans]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _check_devices(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
+    if not filters.devices:
+        return
+    there = _texts(
+        connection,
+        """SELECT DISTINCT e.device_id FROM main.kernel_event AS e SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = e.capture_id WHERE e.device_id IS NOT NULL ORDER BY e.device_id""",
+    )
+    for device in filters.devices:
+        if str(device) not in there:
+            raise NotCaptured(f"no GPU activity on device {device}; there are: {_listed(there)}")
+
+
+def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+    if not filters.classes:
+        return
+    there = _texts(
+        connection,
+        f"""SELECT DISTINCT e.class FROM {version}._gpu_event AS e SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = e.capture_id ORDER BY e.class""",
+    )
+    for name in filters.classes:
+        if not name.removeprefix("!"):
+            raise UsageError("--class takes the name of a class, as in --class matmul or --class '!matmul'")
+        if name.removeprefix("!") not in there:
+            raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; there are: {_listed(there)}")
+
+
+def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+    if not filters.skip_warmup and "step" not in filters.by and filters.step_range is None:
+        return
+    steps = _scalar(
+        connection,
+        f"""SELECT max(t.step_index) FROM {version}._step AS t
+            SEMI JOIN temp.selected_capture AS s ON s.capture_id = t.capture_id""",
+    )
+    if not steps and filters.step_range is not None:
+        there = step_ranges.names(connection, version, "temp.selected_capture")
+        raise NotCaptured(step_ranges.absent(f"--step-range {filters.step_range!r}", there))
+    if not steps:
+        raise NotCaptured(
+            "no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart; "
+            "--step-range GLOB takes other ranges for steps"
+        )
+    if steps <= filters.skip_warmup:
+        most = "1 step" if steps == 1 else f"{steps} steps"
+        raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {most}")
+
+
+def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+    names = step_ranges.names(connection, version, "temp.selected_capture")
+    if not names:
+        raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
+    if filters.range is None:
+        return
+    condition = named("r.name", "r.domain", filters.range)
+    if not _scalar(
+        connection,
+        f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
+            ON s.capture_id = r.capture_id WHERE {condition}""",
+    ):
+        raise NotCaptured(step_ranges.absent(repr(filters.range), names))
+
+
+def _varying(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    return tuple(
+        _texts(
+            connection,
+            """WITH entry AS (SELECT s.capture_id, unnest(map_entries(s.labels)) AS pair
+                              FROM temp.selected_capture AS s),
+                    total AS (SELECT count(*) AS captures FROM temp.selected_capture)
+               SELECT pair.key FROM entry, total GROUP BY pair.key, captures
+               HAVING count(DISTINCT pair.value) > 1 OR count(*) < captures
+               ORDER BY CASE pair.key WHEN 'sweep' THEN 0 WHEN 'threads' THEN 1 WHEN 'channels' THEN 2 ELSE 3 END,
+                        pair.key""",
+        )
+    )

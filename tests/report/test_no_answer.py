@@ -1,0 +1,27 @@
+"""What a report needs is one of a fixed set, and each need has a cause that explains why there is no answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracedb.report import no_answer, registry
+from tracedb.report.needs import Needs
+
+CONTENT = {"title": "Anything.", "order": [], "names": [], "columns": [{"of": "name"}]}
+
+
+def test_a_sidecar_names_a_need_that_there_is() -> None:
+    assert registry.declared("kernels", {**CONTENT, "needs": "copies"}).needs is Needs.COPIES
+    with pytest.raises(ValueError, match="'kernel' is not a valid Needs"):
+        registry.declared("kernels", {**CONTENT, "needs": "kernel"})
+
+
+def test_every_need_is_used_by_a_report() -> None:
+    assert {report.needs for report in registry.every()} == set(Needs)
+
+
+@pytest.mark.parametrize("need", [need for need in Needs if need not in (Needs.GPU, Needs.KERNELS)])
+def test_every_need_has_a_cause_of_its_own(need: Needs) -> None:
+    """All that is special is explained by a function for it; GPU activity and kernels are looked for in all reports."""
+    few = [cause for needs, cause in no_answer.CAUSES if need in needs and len(needs) <= 2]
+    assert few
