@@ -18,7 +18,7 @@ help:
 	@echo "make demo    install tracedb and report on the sample run of examples/run"
 	@echo "make test    install what the tests need and run them"
 	@echo "make check   format, lint, types, layers, SQL, tests with branch coverage"
-	@echo "make format  format the code    make docs   write docs/views.md and docs/tables.md"
+	@echo "make format  format the code    make docs   write what is generated in the docs"
 	@echo "make bench   measure ingest     make clean  remove what the above left"
 
 demo: $(VENV)/installed
@@ -49,6 +49,7 @@ format: $(VENV)/ready
 
 docs: $(VENV)/ready
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/console.py
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/ingest.py

@@ -1,7 +1,7 @@
 """The ``console`` blocks of README: commands after ``$ ``, and what they print. Run, compared and refreshed.
 
-A test runs them and compares; ``make docs`` puts in what they print now. Sizes of database files differ from run to
-run and are not compared.
+``python docs/console.py`` puts in what they print now, as ``make docs`` does; a test runs them and compares. Sizes of
+database files differ from run to run and are not compared.
 """
 
 from __future__ import annotations
@@ -93,3 +93,7 @@ def _again(command: Command, folder: Path) -> str:
     kept = missing or comparable(said) == comparable(command.shown)
     shown = command.shown.strip("\n") if kept else "\n".join(line.rstrip() for line in said.strip("\n").split("\n"))
     return f"$ {command.line}\n{shown}\n" if shown else f"$ {command.line}\n"
+
+
+if __name__ == "__main__":
+    README.write_text(refreshed(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,17 +1,17 @@
-"""Write ``docs/tables.md`` and ``docs/views.md`` from the comments in ``schemas/`` and ``sql/``, and README's outputs.
+"""Write what the documentation repeats of the code: ``docs/tables.md``, ``docs/views.md`` and lists in other pages.
 
-``python docs/generate.py`` writes; ``--check`` says whether the two pages are up to date (exit code 1 if not). Whether
-README shows what its commands print is a matter of ``tests/test_docs.py``.
+``python docs/generate.py`` writes; ``--check`` says whether all of it is up to date (exit code 1 if not). What README's
+commands print is written by ``docs/console.py``.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import console
 from tracedb.catalog import describe
 from tracedb.output import about
 from tracedb.report import registry
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     import duckdb
 
 HERE = Path(__file__).resolve().parent
+README = HERE.parent / "README.md"
+FROM_NSYS = HERE / "from-nsys-stats.md"
+NSYS_TOPIC = "nsys_stats"
+LIST = re.compile(r"(<!-- reports: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
+"""Stands around a list of reports in a page that is written by hand otherwise."""
 MADE = "<!-- Made by docs/generate.py from the comments in {}. Do not edit. -->"
 HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
 
@@ -62,11 +67,39 @@ def columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: str) 
         yield f"| `{item.name}` | {item.type} | {item.unit or ''} | {meaning} |"
 
 
+def reports() -> Iterator[str]:
+    """Yield README's table of reports; those of nsys stats are in a page of their own."""
+    yield from ("| `tracedb report …` | shows |", "|---|---|")
+    for report in registry.every():
+        if views.View(views.CURRENT, report.view).topic != NSYS_TOPIC:
+            yield f"| `{report.name}` | {report.title} |"
+
+
+def reports_of_nsys() -> Iterator[str]:
+    """Yield the table of the reports that stand for one of ``nsys stats``."""
+    yield from ("| `nsys stats --report` | the same in tracedb | more |", "|---|---|---|")
+    names = {report.name for report in registry.every()}
+    for report in registry.every():
+        if views.View(views.CURRENT, report.view).topic == NSYS_TOPIC:
+            more = ", ".join(f"`{name}`" if name in names else f"table `{name}`" for name in report.see)
+            yield f"| `{report.view}` | `tracedb report {report.view}` | {more} |"
+
+
+def with_list(page: Path, lines: Iterator[str]) -> str:
+    """Return the text of a page with a new list between its markers."""
+    made = "\n".join(lines)
+    text, places = LIST.subn(lambda match: f"{match[1]}\n{made}\n\n{match[2]}", page.read_text(encoding="utf-8"))
+    if places != 1:
+        raise AssertionError(f"{page.name} holds {places} lists of reports, not 1")
+    return text
+
+
 def pages() -> dict[Path, str]:
-    """Return the text of each page."""
+    """Return the text of each page that holds something generated."""
     with describe.shipped() as connection:
         made = {"tables.md": tables(connection), "views.md": views_page(connection)}
-        return {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
+        whole = {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
+    return {**whole, README: with_list(README, reports()), FROM_NSYS: with_list(FROM_NSYS, reports_of_nsys())}
 
 
 def stale() -> list[Path]:
@@ -75,7 +108,7 @@ def stale() -> list[Path]:
 
 
 def main() -> int:
-    """Write the pages, or check them."""
+    """Write the pages and lists, or check them."""
     if "--check" in sys.argv[1:]:
         old = stale()
         for path in old:
@@ -83,7 +116,6 @@ def main() -> int:
         return 1 if old else 0
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
-    console.README.write_text(console.refreshed(console.README.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 

@@ -27,9 +27,14 @@ class View(NamedTuple):
     name: str
 
     @property
+    def topic(self) -> str:
+        """The folder of its file."""
+        return _topics(self.version)[f"{self.name}.sql"]
+
+    @property
     def text(self) -> str:
         """The SQL file that creates it."""
-        return resources.text("sql", self.version, _topics(self.version)[f"{self.name}.sql"], f"{self.name}.sql")
+        return resources.text("sql", self.version, self.topic, f"{self.name}.sql")
 
     @property
     def has_sidecar(self) -> bool:
