@@ -166,7 +166,7 @@ class JsonReader:
         for symbol in symbols:
             name = symbol.formatted_kernel_name or symbol.demangled_kernel_name or symbol.kernel_name
             self._stage.texts.define((self._proc, "kernel", symbol.kernel_id), name)
-            self._shapes[symbol.kernel_id] = (_sound(symbol.group_segment_size), _sound(symbol.arch_vgpr_count))
+            self._shapes[symbol.kernel_id] = (symbol.group_segment_size, symbol.arch_vgpr_count)
 
     def _strings(self, strings: Strings) -> None:
         """Keep what kinds and operations are called: their numbers change from release to release."""
@@ -278,11 +278,6 @@ class JsonReader:
         if operation and "Range" not in operation:
             return None
         return "start_end" if re.search("ProcessRange|RangeSt", operation) else "push_pop"
-
-
-def _sound(value: int) -> int:
-    """Return a number of 32 bits; what is none is none here."""
-    return value if 0 <= value < 1 << 31 else NONE
 
 
 def _numbers(values: Iterable[int]) -> Numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -33,7 +33,7 @@ class Mender:
         )
 
     def _value(self, found: Any, hint: Any, name: str) -> Any:
-        if isinstance(hint, UnionType):
+        if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter of an annotated type
             (hint,) = (one for one in get_args(hint) if one is not NoneType)
         if hint is Any:
             return found
@@ -62,7 +62,7 @@ class Mender:
         if hint is float and is_number:
             return _float(found)
         if hint is int and is_number and found == found // 1:
-            return int(found)
+            return max(int(found), BAD)
         if hint is str:
             self.faults.append(name)
         return EMPTY[hint]

@@ -1,35 +1,39 @@
 """The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over.
 
-A number that a record lacks is ``NONE``.
+A number that a record lacks is ``NONE``. No number that stands in a record is: the least of 64 bits does not decode as
+a ``Number``, and the record is mended.
 """
 
 from __future__ import annotations
 
 from math import nan
+from typing import Annotated
 
 import msgspec
 
-from tracedb_rocprof.csv.row_groups import NONE
+from tracedb_rocprof.csv.row_groups import BAD, NONE
+
+Number = Annotated[int, msgspec.Meta(ge=BAD)]
 
 
 class Handle(msgspec.Struct):
     """A number in an object of its own."""
 
-    handle: int = NONE
+    handle: Number = NONE
 
 
 class Correlation(msgspec.Struct):
     """The id that joins calls to what they caused."""
 
-    internal: int = NONE
+    internal: Number = NONE
 
 
 class Size(msgspec.Struct):
     """A size along three axes."""
 
-    x: int = NONE
-    y: int = NONE
-    z: int = NONE
+    x: Number = NONE
+    y: Number = NONE
+    z: Number = NONE
 
 
 class Info(msgspec.Struct):
@@ -37,9 +41,9 @@ class Info(msgspec.Struct):
 
     agent_id: Handle = msgspec.field(default_factory=Handle)
     queue_id: Handle = msgspec.field(default_factory=Handle)
-    kernel_id: int = NONE
-    dispatch_id: int = NONE
-    group_segment_size: int = NONE
+    kernel_id: Number = NONE
+    dispatch_id: Number = NONE
+    group_segment_size: Number = NONE
     workgroup_size: Size = msgspec.field(default_factory=Size)
     grid_size: Size = msgspec.field(default_factory=Size)
 
@@ -47,13 +51,13 @@ class Info(msgspec.Struct):
 class Dispatch(msgspec.Struct):
     """One kernel dispatch."""
 
-    start_timestamp: int = NONE
-    end_timestamp: int = NONE
+    start_timestamp: Number = NONE
+    end_timestamp: Number = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
     dispatch_info: Info = msgspec.field(default_factory=Info)
     stream_id: Handle | None = None
-    graph_exec_id: int | None = None
-    graph_node_id: int | None = None
+    graph_exec_id: Number | None = None
+    graph_node_id: Number | None = None
 
 
 class Count(msgspec.Struct):
@@ -73,37 +77,37 @@ class Counted(msgspec.Struct):
 class Call(msgspec.Struct):
     """One API call or roctx range."""
 
-    kind: int = NONE
-    operation: int = NONE
-    thread_id: int = NONE
+    kind: Number = NONE
+    operation: Number = NONE
+    thread_id: Number = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
-    start_timestamp: int = NONE
-    end_timestamp: int = NONE
+    start_timestamp: Number = NONE
+    end_timestamp: Number = NONE
 
 
 class Copy(msgspec.Struct):
     """One memory copy."""
 
-    kind: int = NONE
-    operation: int = NONE
+    kind: Number = NONE
+    operation: Number = NONE
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
-    start_timestamp: int = NONE
-    end_timestamp: int = NONE
+    start_timestamp: Number = NONE
+    end_timestamp: Number = NONE
     src_agent_id: Handle = msgspec.field(default_factory=Handle)
     dst_agent_id: Handle = msgspec.field(default_factory=Handle)
     stream_id: Handle | None = None
-    bytes: int | None = None
+    bytes: Number | None = None
 
 
 class Symbol(msgspec.Struct):
     """A kernel's symbol."""
 
-    kernel_id: int = NONE
+    kernel_id: Number = NONE
     kernel_name: str = ""
     formatted_kernel_name: str = ""
     demangled_kernel_name: str = ""
-    group_segment_size: int = NONE
-    arch_vgpr_count: int = NONE
+    group_segment_size: Number = NONE
+    arch_vgpr_count: Number = NONE
 
 
 class Counter(msgspec.Struct):
@@ -116,22 +120,22 @@ class Counter(msgspec.Struct):
 class Bank(msgspec.Struct):
     """A bank of memory."""
 
-    size_in_bytes: int = NONE
+    size_in_bytes: Number = NONE
 
 
 class JsonAgent(msgspec.Struct):
     """A CPU or GPU."""
 
     id: Handle = msgspec.field(default_factory=Handle)
-    type: int = NONE
-    node_id: int = NONE
-    logical_node_id: int = NONE
-    logical_node_type_id: int | None = None
+    type: Number = NONE
+    node_id: Number = NONE
+    logical_node_id: Number = NONE
+    logical_node_type_id: Number | None = None
     name: str = ""
     product_name: str = ""
     vendor_name: str = ""
-    cu_count: int = NONE
-    max_engine_clk_fcompute: int = NONE
+    cu_count: Number = NONE
+    max_engine_clk_fcompute: Number = NONE
     mem_banks: list[Bank] = msgspec.field(default_factory=list)
 
 
@@ -144,7 +148,7 @@ class Node(msgspec.Struct):
 class Metadata(msgspec.Struct):
     """Of the header only what is kept."""
 
-    pid: int | None = None
+    pid: Number | None = None
     node: Node = msgspec.field(default_factory=Node)
 
 
@@ -158,7 +162,7 @@ class Kind(msgspec.Struct):
 class Message(msgspec.Struct):
     """The text of a roctx range, by its correlation id."""
 
-    key: int = NONE
+    key: Number = NONE
     value: str = ""
 
 

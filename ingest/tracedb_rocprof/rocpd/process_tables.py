@@ -188,7 +188,9 @@ class Part:
     def leave(self) -> None:
         """Account for values of other types than their column is of."""
         for place, count in self.file.faults.items():
-            self.stage.account.mended("field_unreadable", count, f"{place} of another type; left empty")
+            self.stage.account.mended(
+                "field_unreadable", count, f"{place} of another type, or the least number of 64 bits; left empty"
+            )
         self.file.faults.clear()
 
 

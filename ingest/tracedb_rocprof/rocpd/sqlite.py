@@ -11,10 +11,11 @@ from types import NoneType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 from tracedb.ingester.native_library import has_sqlite_driver
-from tracedb_rocprof.csv.row_groups import BAD
+from tracedb_rocprof.csv.row_groups import BAD, NONE
 
 BATCH_ROWS = 32_768
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
@@ -42,7 +43,7 @@ class SqliteFile:
         self._path = path
         _check_whole(path)
         self.faults: Counter[str] = Counter()
-        """Values of other types than expected, by column and table."""
+        """Values that cannot be read, by column and table."""
         rows = self.ask(
             """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
             WHERE m.type = 'table' ORDER BY m.name, c.cid"""
@@ -61,9 +62,9 @@ class SqliteFile:
             raise _damaged(error) from error
 
     def rows(self, table: str, columns: Mapping[str, type]) -> list[tuple[Any, ...]]:
-        """Return the columns of a small table, integers or texts; what is not there, or of another type, is None.
+        """Return the columns of a small table, integers or texts; what is not there, or is a fault, is None.
 
-        A table that is not there has no rows. Values of another type are counted in ``faults``.
+        A table that is not there has no rows. Values of another type, and ``NONE``, are counted in ``faults``.
         """
         known = self.tables.get(table)
         if known is None:
@@ -71,9 +72,11 @@ class SqliteFile:
         wanted = ", ".join(quoted(name) if name in known else "NULL" for name in columns)
         rows = self.ask(f"SELECT {wanted} FROM {quoted(table)}")
         for place, (name, kind) in enumerate(columns.items()):
-            wrong = [number for number, row in enumerate(rows) if not isinstance(row[place], kind | NoneType)]
-            for number in wrong:
-                rows[number] = (*rows[number][:place], None, *rows[number][place + 1 :])
+            wrong = [
+                at for at, row in enumerate(rows) if not isinstance(row[place], kind | NoneType) or row[place] == NONE
+            ]
+            for at in wrong:
+                rows[at] = (*rows[at][:place], None, *rows[at][place + 1 :])
             if wrong:
                 self.faults[f"{name} of {table}"] += len(wrong)
         return rows
@@ -96,7 +99,7 @@ class SqliteFile:
             if is_first:
                 batch, is_first = batch.slice(1), False
             arrays = zip(columns, batch.columns, strict=True)
-            yield {name: _text(array) if kind == TEXT else array.cast(KINDS[kind]) for (name, _, kind), array in arrays}
+            yield {name: _pinned(array, kind) for (name, _, kind), array in arrays}
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(_address(self._path), uri=True)
@@ -128,6 +131,16 @@ class SqliteFile:
 def quoted(name: str) -> str:
     """Return a name as an identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _pinned(column: pa.Array, kind: str) -> pa.Array:
+    """Return a column as its kind; the number that stands for no value elsewhere is a bad one where it was recorded."""
+    if kind == TEXT:
+        return _text(column)
+    found = column.cast(KINDS[kind])
+    if kind == NUMBER and pc.min(found).as_py() == NONE:
+        return pc.max_element_wise(found, pa.scalar(BAD, pa.int64()), skip_nulls=False)
+    return found
 
 
 def _text(column: pa.Array) -> pa.Array:

@@ -20,7 +20,7 @@ from tracedb.ingester.native_library import CHOICE
 
 HUGE = 1 << 63
 MISSING = object()
-JSON_VALUES = [MISSING, None, "x", "", -1, HUGE, -HUGE - 1, 1e300, 1.5, True, [], {}, [[1]], {"a": [None]}]
+JSON_VALUES = [MISSING, None, "x", "", -1, HUGE, -HUGE, -HUGE - 1, 1e300, 1.5, True, [], {}, [[1]], {"a": [None]}]
 CSV_VALUES = [
     "",
     "x",
@@ -237,3 +237,62 @@ def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         added = len(SQL_VALUES) if table in EVENT_TABLES else 0
         if table != "rocpd_pmc_event":
             assert sum(row["events_read"] for row in first.captures) == plain + added, (table, column)
+
+
+LEAST = (-HUGE, -HUGE - 1, -HUGE << 70, -HUGE + 1)
+"""Numbers around the one that stands for no value."""
+
+
+@pytest.mark.parametrize("value", LEAST)
+def test_json_number_that_stands_for_none(value: int, tmp_path: Path) -> None:
+    """It was recorded, and is as impossible as another negative one."""
+    entry = json_document()
+    places_of = {
+        ("memory_copy", "bytes"): "field_unreadable",
+        ("memory_copy", "stream_id", "handle"): "field_unreadable",
+        ("memory_copy", "src_agent_id", "handle"): "field_unreadable",
+        ("memory_copy", "correlation_id", "internal"): "field_unreadable",
+        ("memory_copy", "end_timestamp"): "timestamp_unusable",
+        ("kernel_dispatch", "dispatch_info", "grid_size", "x"): "field_unreadable",
+        ("kernel_dispatch", "dispatch_info", "queue_id", "handle"): "field_unreadable",
+        ("hip_api", "thread_id"): "field_unreadable",
+    }
+    path = tmp_path / "a.json"
+    for (section, *fields), code in places_of.items():
+        event = changed(entry["buffer_records"][section][0], tuple(fields), value)
+        path.write_text(json.dumps({TOP: [changed(entry, ("buffer_records", section), [event])]}))
+        assert read(path).faults == {code: 1}, fields
+
+
+def test_json_symbol_with_impossible_sizes(tmp_path: Path) -> None:
+    entry = json_document()
+    dispatch = entry["buffer_records"]["kernel_dispatch"][0]
+    at = [symbol["kernel_id"] for symbol in entry["kernel_symbols"]].index(dispatch["dispatch_info"]["kernel_id"])
+    path = tmp_path / "a.json"
+    for value in (-1, -HUGE, HUGE, 1 << 31):
+        path.write_text(json.dumps({TOP: [changed(entry, ("kernel_symbols", at, "arch_vgpr_count"), value)]}))
+        found = read(path)
+        assert found.faults["field_unreadable"] >= 1, value
+        assert found.kernels("registers_per_thread")[0] is None
+
+
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_rocpd_number_that_stands_for_none(has_driver: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.has_sqlite_driver", lambda: has_driver)
+    source = rocpd_database(tmp_path / "source.db")
+    assert read(source).faults == {}
+    for table, column, code in (
+        ("rocpd_kernel_dispatch", "grid_size_x", "field_unreadable"),
+        ("rocpd_kernel_dispatch", "queue_id", "field_unreadable"),
+        ("rocpd_kernel_dispatch", "end", "timestamp_unusable"),
+        ("rocpd_memory_copy", "size", "field_unreadable"),
+        ("rocpd_event", "stack_id", "field_unreadable"),
+        ("rocpd_info_process", "pid", "field_unreadable"),
+        ("rocpd_info_kernel_symbol", "arch_vgpr_count", "field_unreadable"),
+    ):
+        path = tmp_path / "a.db"
+        path.write_bytes(source.read_bytes())
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(f'UPDATE "{table}" SET "{column}" = ?', [-HUGE])
+            connection.commit()
+        assert read(path).faults[code] >= 1, (table, column)
