@@ -305,7 +305,8 @@ def _serve_parent() -> None:
     @contextmanager
     def turn() -> Iterator[None]:
         say({"turn": True})
-        sys.stdin.readline()
+        if not sys.stdin.readline():
+            raise BrokenPipeError("the parent has ended; its other workers may write")
         try:
             yield
         finally:
