@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -215,6 +217,46 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_pages_hold_no_path_of_a_machine(page: Path) -> None:
     assert re.findall(r"(?<![\w.])/(?:root|home|work|tmp)/\S*", page.read_text(encoding="utf-8")) == []
+
+
+PATH = re.compile(r"`((?:src|ingest|sql|schemas|tests|docs|examples|benchmarks|\.ci|\.github)/[\w./*-]*)`")
+MODULE = re.compile(r"`(tracedb(?:_\w+)?(?:\.[a-z_]+)+)`")
+MADE_UP = re.compile(r"NAME|TOPIC|\bv[N2]\b|v1_to_v2|RELEASED|stream_time")
+"""Names that stand for any, and files that a chapter tells to write."""
+ENTRY_POINTS = ("tracedb.operators", "tracedb.ingesters")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_and_modules_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        return  # tells of what was
+    text = page.read_text(encoding="utf-8")
+    bases = (ROOT, page.parent)
+    paths = [path for path in PATH.findall(text) if not MADE_UP.search(path)]
+    assert [path for path in paths if not any(list(base.glob(path.rstrip("/"))) for base in bases)] == []
+    assert [name for name in MODULE.findall(text) if name not in ENTRY_POINTS and not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return hasattr(importlib.import_module(module), attribute)
+
+
+def test_the_picture_shows_every_room_in_its_layer() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][
+        0
+    ]
+    rooms = [layer.split(" | ") for layer in layers["layers"] if layer != "__main__"]
+    picture = (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8")
+    boxes = {name: int(y) for y, name in re.findall(r'y="(\d+)"[^>]* font-weight="bold"[^>]*>(\w+)<', picture)}
+    heights = [{boxes[name] for name in layer} for layer in rooms]
+    assert all(len(height) == 1 for height in heights)
+    order = [height.pop() for height in heights]
+    assert order == sorted(order) and len(set(order)) == len(order)
 
 
 def test_the_changelog_has_its_sections() -> None:
