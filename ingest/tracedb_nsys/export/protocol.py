@@ -12,7 +12,6 @@ from functools import reduce
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 
@@ -186,6 +185,8 @@ class Feed:
         for group in self._required:
             least = min(batch[name].null_count for name in group)
             if least and len(group) > 1:
+                import pyarrow.compute as pc  # takes 6 MiB
+
                 absent = [batch[name].is_null() for name in group]
                 least = pc.sum(reduce(pc.and_, absent)).as_py()
             if least:

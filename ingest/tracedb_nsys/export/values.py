@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracedb_nsys.export.protocol import ROW, TIMES
 
@@ -56,6 +55,8 @@ def whole_sql(quoted: str) -> str:
 
 def within(batch: pa.RecordBatch, odd: Odd) -> pa.RecordBatch:
     """Return the batch with NULL for whole numbers outside of the limits of their columns."""
+    import pyarrow.compute as pc  # takes 6 MiB, and what is compiled reads most exports without
+
     for place, field in enumerate(batch.schema):
         if field.name == ROW or field.type != pa.int64():
             continue
