@@ -16,8 +16,6 @@ from tracedb_rocprof import capture_files, link, stats_check
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csv.file_set import SetReader
 from tracedb_rocprof.direct_kernels import Straight
-from tracedb_rocprof.json.document import JsonReader
-from tracedb_rocprof.json.v1_trace import ChromeReader
 from tracedb_rocprof.metadata import Recording
 from tracedb_rocprof.rocpd.reader import RocpdReader
 from tracedb_rocprof.rpd import RpdReader
@@ -74,10 +72,14 @@ def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) 
             yield straight.rows(batch, tables.found)
         return tables.found
     if kind == capture_files.JSON:
+        from tracedb_rocprof.json.document import JsonReader  # a decoder of JSON comes with it
+
         found = JsonReader(stage, options.progress).read(path)
         found.stats = _stats(stage, capture, options)
         return found
     if kind == capture_files.LEGACY_JSON:
+        from tracedb_rocprof.json.v1_trace import ChromeReader
+
         return ChromeReader(stage, options.progress).read(path)
     if kind in (capture_files.ROCPD, capture_files.RPD):
         reader = RocpdReader if kind == capture_files.ROCPD else RpdReader

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import ReadError
 from tracedb.ingester.issues import Account
 from tracedb_rocprof.agents import Agent
-from tracedb_rocprof.json.stream import CutShort, Damaged
+
+if TYPE_CHECKING:
+    from tracedb_rocprof.json.stream import CutShort
 
 
 @dataclass
@@ -47,6 +49,8 @@ class Recording:
 
     def end_early(self, end: CutShort, account: Account, events_read: int) -> None:
         """Keep that a document ended early. Raises ``ReadError`` where damage comes before the first event."""
+        from tracedb_rocprof.json.stream import Damaged  # a decoder of JSON comes with it
+
         said = str(end)
         if isinstance(end, Damaged):
             if not events_read:

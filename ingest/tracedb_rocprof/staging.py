@@ -171,7 +171,7 @@ class Stage:
         for name in LIMITS if is_plain else UNSIGNED:
             if name not in found:
                 continue
-            low, high = _extent(found[name])
+            low, high = _extent(found[name], is_plain)
             if low >= 0 and (name not in LIMITS or high < LIMITS[name]):
                 continue
             whole = _whole(found[name], rows)
@@ -189,7 +189,9 @@ class Stage:
                 self._unreadable(table, "value", int(is_bad.sum()))
         if "correlation" in found:
             ids = _whole(found["correlation"], rows)
-            found["correlation"] = np.where(ids == 0, NONE, ids)
+            is_none = ids == 0
+            if is_none.any():
+                found["correlation"] = np.where(is_none, NONE, ids)
         return found
 
     def _unreadable(self, table: str, name: str, count: int) -> None:
@@ -249,13 +251,18 @@ def _arrow(values: Any) -> pa.Array:
     return pa.array(values, mask=missing) if missing.any() else pa.array(values)
 
 
-def _extent(values: Any) -> tuple[int, int]:
-    """Return the least and the largest value; ``NONE`` is the least where some are not there."""
+def _extent(values: Any, is_plain: bool) -> tuple[int, int]:
+    """Return the least and the largest value; ``NONE`` is the least where some are not there.
+
+    ``is_plain``: none is negative, so 0 stands for the least, which takes a pass to find.
+    """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
             return NONE, 0
         values = values.to_numpy()
-    return (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if not len(values):
+        return 0, 0
+    return 0 if is_plain else int(values.min()), int(values.max())
 
 
 def _whole(values: Any, rows: int) -> Numbers:
