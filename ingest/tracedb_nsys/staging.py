@@ -153,8 +153,7 @@ class Stage:
         """Read a table of events that last; those without usable times are lost."""
         columns = self._export.tables[table]
         if not set(TIMES).issubset(columns):
-            count = self._export.count(table)
-            self.events_read += count
+            count = self._count_unread(table)
             self._account.lost("columns_missing", count, f"{table}: {count} rows {_without_times(columns)}")
             return
         valid = VALID_ON_GPU if into in GPU else "duration_ns IS NOT NULL"
@@ -235,13 +234,19 @@ class Stage:
             is_event = table.startswith("CUPTI_ACTIVITY_KIND_") or not set(TIME_COLUMNS).isdisjoint(columns)
             if table in read or not is_event or table.startswith(NO_EVENTS):
                 continue
-            count = self._export.count(table)
-            self.events_read += count
+            count = self._count_unread(table)
             code = table.removeprefix("CUPTI_ACTIVITY_KIND_").lower()
             if roles.is_gpu_work(table, columns):
                 self._account.lost(f"{UNREAD}{table}", count, f"{count} rows of {table} {NOT_READ}")
             else:
                 self._account.left_aside(code, count, f"rows of {table}: no GPU work, call or range; left aside")
+
+    def _count_unread(self, table: str) -> int:
+        """Count the events of a table that is not read; its count is verified as that of one that is."""
+        count = self._export.held(table)
+        self._export.verify(table, count)
+        self.events_read += count
+        return count
 
     def _strings(self) -> None:
         """Read the strings that staged rows name, and no other: exports hold the environment of the machine there."""

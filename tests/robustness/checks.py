@@ -87,9 +87,13 @@ class Case:
     """Gives rows of kernels (and other kinds) by an independent reader, None where that cannot be told."""
     early: Callable[[Capture], tuple[str, list[str]]] | None = None
     """Compares what readers find of a capture before it is linked; gives its state, and what is wrong."""
+    account: Callable[[], tuple[str, list[str]]] | None = None
+    """Ingests the input into a database, and holds the account against another count; gives the same."""
     state: str = "not claimed"
     is_whole: bool = False
     """Whether it was read as a whole, too."""
+    is_accounted: bool = False
+    """Whether it was ingested, and its account was held against another count."""
     is_warned: bool = False
     wrong: list[str] = field(default_factory=list)
 
@@ -110,6 +114,13 @@ def judge(ingester: Ingester, case: Case) -> None:
             except Exception as error:  # noqa: BLE001 - as above
                 case.wrong.append(f"before DuckDB: raised {error_lines.one_line(error, ingester.name)}")
         _judge_capture(ingester, capture, case)
+    if case.account is not None:
+        try:
+            case.state, wrong = case.account()
+            case.wrong += wrong
+            case.is_accounted = True
+        except Exception as error:  # noqa: BLE001 - as above
+            case.wrong.append(f"account: raised {type(error).__name__}: {error}")
     if _peak() - before > MOST_GROWTH:
         case.wrong.append(f"the peak of memory rose by {(_peak() - before) >> 10} MiB")
 

@@ -60,6 +60,7 @@ class Tally:
     states: Counter[str] = field(default_factory=Counter)
     inputs: int = 0
     whole: int = 0
+    accounted: int = 0
     findings: list[Said] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -89,7 +90,13 @@ def work(name: str, seed: int, numbers: range, keep: Path) -> None:
         tempfile.tempdir = str(MEMORY)
     for number in numbers:
         case = tried(name, seed, number, keep)
-        said = {"number": number, "state": case.state, "whole": case.is_whole, "wrong": case.wrong}
+        said = {
+            "number": number,
+            "state": case.state,
+            "whole": case.is_whole,
+            "accounted": case.is_accounted,
+            "wrong": case.wrong,
+        }
         print(json.dumps(said), flush=True)
 
 
@@ -116,7 +123,7 @@ def explored(name: str, seed: int, numbers: range, keep: Path, seconds: float, s
             if why or following < numbers.stop:
                 worker.kill()
         if why:
-            said = {"number": following, "state": "broken", "whole": False}
+            said = {"number": following, "state": "broken", "whole": False, "accounted": False}
             said["wrong"] = [f"the process {why} (exit code {worker.returncode})"]
             _add(tally, said, name, seed)
             following += 1
@@ -141,6 +148,7 @@ def _add(tally: Tally, said: Said, name: str, seed: int) -> None:
     tally.inputs += 1
     tally.states[said["state"]] += 1
     tally.whole += said["whole"]
+    tally.accounted += said["accounted"]
     if said["wrong"]:
         tally.findings.append(said)
         print(again(name, seed, said["number"]), *said["wrong"], sep="\n    ", flush=True)
@@ -157,11 +165,12 @@ def _stop(*_: object) -> None:
 def table(tallies: dict[str, Tally]) -> str:
     """Return the outcomes as a table in Markdown."""
     names = ("complete", "repaired", "truncated", "no_gpu_activity", "refused", "not claimed")
-    lines = [f"| format | inputs | {' | '.join(names)} | other | read as a whole | findings | seconds |"]
-    lines.append("|---" * (len(names) + 6) + "|")
+    others = ("other", "read as a whole", "ingested", "findings", "seconds")
+    lines = [f"| format | inputs | {' | '.join((*names, *others))} |"]
+    lines.append("|---" * (len(names) + len(others) + 2) + "|")
     for name, tally in tallies.items():
         counts = [tally.states[state] for state in names]
-        cells = [tally.inputs, *counts, tally.inputs - sum(counts), tally.whole, len(tally.findings)]
+        cells = [tally.inputs, *counts, tally.inputs - sum(counts), tally.whole, tally.accounted, len(tally.findings)]
         lines.append(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} | {tally.seconds:,.0f} |")
     return "\n".join(lines)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from readers.nsys.test_nsys_straight import export
+from robustness import accounts
 from robustness.checks import Case, Way
 from robustness.early import compared, counted, of_nsys
 from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
@@ -106,7 +107,11 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
         found = [(way, of_nsys(capture, way)) for way in (usual, other)]
         return found[0][1]["state"], compared(found) + counted(path, found[0][1])
 
-    return Case([path], ways, lambda: _counted(path), early)
+    def account() -> tuple[str, list[str]]:
+        return accounts.judged([path], ingested, accounts.in_sqlite(path))
+
+    ingested = dice.choice((usual, other, straight_way))
+    return Case([path], ways, lambda: _counted(path), early, account)
 
 
 def _changed_pages(dice: Dice, data: bytes) -> bytes:
@@ -163,7 +168,11 @@ def make_parquet(dice: Dice, folder: Path) -> Case:
         found = [(way, of_nsys(capture, way)) for way in PARQUET]
         return found[0][1]["state"], compared(found)
 
-    return Case(files, (PARQUET, PARQUET[:1], *[()] * 8)[dice.randrange(10)], lambda: counts, early)
+    def account() -> tuple[str, list[str]]:
+        return accounts.judged(files, ingested, accounts.in_parquet(files))
+
+    ways, ingested = (PARQUET, PARQUET[:1], *[()] * 8)[dice.randrange(10)], dice.choice(PARQUET)
+    return Case(files, ways, lambda: counts, early, account)
 
 
 def _changed_table(dice: Dice, table: pa.Table) -> pa.Table | None:

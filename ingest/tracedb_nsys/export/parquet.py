@@ -45,6 +45,10 @@ class ParquetExport:
         """Return the number of rows."""
         return int(self._files[table].metadata.num_rows)
 
+    def held(self, table: str) -> int:
+        """Return the number of rows."""
+        return self.count(table)
+
     def about(self, table: str) -> int:
         """Return the number of rows."""
         return self.count(table)

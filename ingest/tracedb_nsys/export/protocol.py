@@ -65,6 +65,10 @@ class Export(Protocol):
         """Return the number of rows."""
         ...
 
+    def held(self, table: str) -> int:
+        """Return how many rows a table holds that is not read: of a damaged file, those that differ."""
+        ...
+
     def about(self, table: str) -> int:
         """Return a number that no row's number exceeds, about the number of rows."""
         ...

@@ -12,7 +12,7 @@ import pytest
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
 from readers.nsys.test_nsys_straight import from_the_start  # noqa: F401 - a fixture
 from support.nsys_files import Nsys
-from support.nsys_loaded import Loaded, change, many
+from support.nsys_loaded import Loaded, change, many, step
 from tracedb.errors import ReadError
 from tracedb_nsys.export import soundness
 from tracedb_nsys.export.parquet import ParquetExport
@@ -178,6 +178,28 @@ def test_calls_and_ranges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found.one("capture", "status", "rows_written") == ("repaired", 3 * ROWS)
     assert found.held() == whole.held()
     assert len(found.held()) == ROWS
+
+
+@pytest.mark.usefixtures("size")
+def test_events_left_aside_are_those_that_there_are(tmp_path: Path) -> None:
+    """SQLite counts what a page says it holds: 128 here, where there is one row, and one that the damage makes."""
+    path, table = step().sqlite(tmp_path / "a.sqlite"), "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+    whole = Loaded(path, db=tmp_path / "whole.duckdb")
+    assert whole.issues["synchronization"] == 1
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchall()
+        ((page_size,),) = connection.execute("PRAGMA page_size").fetchall()
+    data, at = bytearray(path.read_bytes()), (root - 1) * page_size
+    assert data[at] == LEAF
+    data[at + 3 : at + 5] = (128).to_bytes(2, "big")
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(f"SELECT count(*) FROM {table}").fetchall() == [(128,)]
+        rows = len(set(connection.execute(f"SELECT +rowid, * FROM {table} NOT INDEXED")))
+    found = Loaded(path, db=tmp_path / "a.duckdb")
+    assert found.one("capture", "status") == "repaired"
+    assert found.issues["synchronization"] == rows < 3
+    assert "file_damaged" in found.issues
 
 
 @pytest.mark.usefixtures("from_the_start")
