@@ -11,6 +11,7 @@ import pytest
 from robustness import accounts, fuzz
 from robustness.checks import Case, Way, judge
 from support.nsys_loaded import step
+from tracedb.pipeline.run import ingest
 from tracedb_nsys import ingester, staging
 from tracedb_nsys.export import values
 
@@ -83,7 +84,6 @@ def test_what_a_refused_input_leaves_is_a_finding(tmp_path: Path, monkeypatch: p
     path = step().sqlite(tmp_path / "a.sqlite")
     path.write_bytes(path.read_bytes()[:-1])
     assert accounts.judged([path], USUAL, accounts.in_sqlite(path)) == ("refused", [])
-    ingest = accounts.ingest
 
     def careless(*paths: Path, db: Path) -> list[Any]:
         db.touch()
