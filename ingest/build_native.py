@@ -21,6 +21,7 @@ LIBRARIES = {
     "ingest/tracedb_nsys/export/native": "libtracedb_pages.so",
     "ingest/tracedb_rocprof/csv/native": "libtracedb_csv.so",
     "ingest/tracedb_torch/scan/native": "libtracedb_scan.so",
+    "src/tracedb/intervals/native": "libtracedb_nest.so",
 }
 """The folders that are compiled, each into one library."""
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")

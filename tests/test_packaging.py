@@ -29,9 +29,10 @@ ROOMS = re.compile(
 )
 MODULES = re.compile(
     rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
-    r"|tracedb_(torch/scan|nsys/export|rocprof/csv)/native/([a-z]+\.[ch]|libtracedb_(scan|pages|csv)\.so)"
+    r"|(tracedb_(torch/scan|nsys/export|rocprof/csv)|tracedb/intervals)/native/([a-z]+\.[ch]|libtracedb_[a-z]+\.so)"
 )
 LIBRARIES = (
+    "tracedb/intervals/native/libtracedb_nest.so",
     "tracedb_nsys/export/native/libtracedb_pages.so",
     "tracedb_rocprof/csv/native/libtracedb_csv.so",
     "tracedb_torch/scan/native/libtracedb_scan.so",

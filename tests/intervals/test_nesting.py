@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from support.loading import ask, ingest
 from support.traces import annotation, call, kernel, launched, write
-from tracedb.derive import annotation_kernel, event_buffer
-from tracedb.intervals import nesting, nesting_arrays, small_nesting
+from tracedb.derive import annotation_buffer, annotation_kernel, event_buffer
+from tracedb.intervals import compiled_nesting, nesting
 from tracedb.storage import schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -203,24 +203,14 @@ def test_slack_lets_a_child_end_late(connection: duckdb.DuckDBPyConnection) -> N
     nesting.drop(connection)
 
 
-def by_arrays(parent: dict[int, int | None], items: list[Item], called: list[Call]) -> set[tuple[int, int, int]]:
-    """Return call, lane and range around it as arrays find them."""
-    depth = {item: len(ancestors(item, parent)) for item in parent}
-    rows = [
-        (item.lane, item.start, item.end, number, number if parent[number] is None else parent[number], depth[number])
-        for number, item in enumerate(items)
-    ]
-    ranges = nesting_arrays.Ranges(*np.array(rows, np.int64).reshape(-1, 6).T)
-    starts, ends = (np.array([call[place] for call in called], np.int64) for place in (1, 2))
-    return {
-        (call, lane, number)
-        for lane, places, numbers in nesting_arrays.Enclosing(ranges).around(starts, ends)
-        for call, number in zip(places.tolist(), numbers.tolist(), strict=True)
-    }
+def nested(items: list[Item]) -> compiled_nesting.Nested | None:
+    rows = [(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
+    return compiled_nesting.nested(compiled_nesting.Ranges(*np.array(rows, np.int64).reshape(-1, 4).T))
 
 
-class TestWithoutSql:
-    """Few ranges in plain Python, and calls by arrays: the same as the statements find."""
+@pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
+class TestCompiled:
+    """The library finds the same as the statements."""
 
     @EXAMPLES
     @given(items=laminar() | crossing(), called=calls)
@@ -234,21 +224,34 @@ class TestWithoutSql:
     @example(items=[Item(0, 0, 9, 0), Item(0, 3, 3, 0)], called=[Call(0, 3, 3)])
     def test_same(self, items: list[Item], called: list[Call]) -> None:
         items = [item._replace(tie=0) for item in items]
-        ranges = [small_nesting.Range(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
-        found = small_nesting.nest(ranges)
+        found = nested(items)
         crosses = any(a.lane == b.lane and a.start < b.start < a.end < b.end for a in items for b in items)
         assert (found is None) == crosses
         if found is None:
             return
         expected = parents(items)
-        assert {n.item.number: n.parent.number if n.parent else None for n in found} == expected
-        assert {n.item.number: n.depth for n in found} == {i: len(ancestors(i, expected)) for i in expected}
-        assert by_arrays(expected, items, called) == {
+        above = [None if parent == compiled_nesting.NOTHING else parent for parent in found.parent.tolist()]
+        assert dict(zip(found.ranges.item.tolist(), above, strict=True)) == expected
+        assert dict(zip(found.ranges.item.tolist(), found.depth.tolist(), strict=True)) == {
+            item: len(ancestors(item, expected)) for item in expected
+        }
+        starts, ends = (np.array([call[place] for call in called], np.int64) for place in (1, 2))
+        assert {
+            (call, lane, number)
+            for lane, places, numbers in found.around(starts, ends)
+            for call, number in zip(places.tolist(), numbers.tolist(), strict=True)
+        } == {
             (number, lane, item)
             for number, call in enumerate(called)
             for lane in (0, 1)
             for item in innermost(items, call._replace(lane=lane), expected)
         }
+
+    def test_slack_at_the_ends_of_time(self) -> None:
+        last = 2**63 - 1
+        found = nested([Item(0, -(2**63), last, 0), Item(0, last - 1, last, 0), Item(0, last, last, 0)])
+        assert found is not None
+        assert found.depth.tolist() == [0, 1, 0]
 
     @pytest.mark.parametrize("most", [-1, 10**9])
     @pytest.mark.parametrize("portion", [2, 10**9])
@@ -285,7 +288,7 @@ class TestWithoutSql:
         elif name == "no events":
             work = []
         with monkeypatch.context() as patched:
-            patched.setattr(small_nesting, "MOST", most)
+            patched.setattr(annotation_buffer, "MOST_HELD", most)
             patched.setattr(event_buffer, "MOST", -1 if portion < 3 else 10**9)
             for constant in ("CALLS", "BATCH", "ROWS"):
                 patched.setattr(annotation_kernel, constant, portion)
@@ -295,8 +298,7 @@ class TestWithoutSql:
             for table in ("annotation", "annotation_kernel")
         }
         assert bool(found["annotation_kernel"]) == (name not in ("no launch known", "no ranges", "no events"))
-        monkeypatch.setattr(small_nesting, "MOST", -1)
-        monkeypatch.setattr(nesting_arrays, "MOST", -1)
+        monkeypatch.setattr(compiled_nesting, "library", lambda: None)
         ingest(tmp_path / "x.json", db=tmp_path / "all by SQL")
         for table, rows in found.items():
             assert rows == ask(tmp_path / "all by SQL", f"SELECT * FROM main.{table} ORDER BY ALL")
@@ -315,7 +317,8 @@ class TestWithoutSql:
                 SELECT 1 AS capture_id, launch_id + 10 AS event_id, launch_id, 'k' AS name, 'kernel' AS kind,
                     20 AS start_ns, 1 AS duration_ns FROM main.launch"""
             )
-            ranges = nesting_arrays.Ranges(*np.array([[0, 0, 9, 3, 3, 0]], np.int64).T)
+            ranges = compiled_nesting.nested(compiled_nesting.Ranges(*np.array([[0, 0, 9, 3]], np.int64).T))
+            assert ranges is not None
             met = event_buffer.Events()
             for table in ("kernel_event", "launch"):
                 written = opened.sql(f"SELECT * EXCLUDE (capture_id) FROM main.{table}").to_arrow_table()
@@ -327,13 +330,13 @@ class TestWithoutSql:
 
     def test_the_sample_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         found = []
-        for few, most in ((-1, -1), (-1, 10**9), (10**9, 10**9)):
-            monkeypatch.setattr(small_nesting, "MOST", few)
-            monkeypatch.setattr(nesting_arrays, "MOST", most)
-            ingest(ROOT / "examples" / "run", db=tmp_path / f"{few} {most}", jobs=1)
+        for name, held, most in (("held", 10**9, 10**9), ("in a table", -1, 10**9), ("too many", -1, -1)):
+            monkeypatch.setattr(annotation_buffer, "MOST_HELD", held)
+            monkeypatch.setattr(annotation_buffer, "MOST_RANGES", most)
+            ingest(ROOT / "examples" / "run", db=tmp_path / name, jobs=1)
             found.append(
                 [
-                    ask(tmp_path / f"{few} {most}", f"SELECT * FROM main.{table} ORDER BY ALL")
+                    ask(tmp_path / name, f"SELECT * FROM main.{table} ORDER BY ALL")
                     for table in ("annotation", "annotation_kernel")
                 ]
             )

@@ -14,8 +14,8 @@ from click.testing import Result
 
 from support.fakes import Fake, register
 from support.loading import ask, ingest
+from tracedb.derive import annotation_buffer
 from tracedb.ingester import Rows
-from tracedb.intervals import small_nesting
 
 ANNOTATIONS = pa.table(
     {
@@ -77,7 +77,7 @@ class TestAnnotations:
     @pytest.mark.parametrize("most", [-1, 2, 5_000])
     @pytest.mark.parametrize("form", FORMS)
     def test_of_any_form(self, form: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(small_nesting, "MOST", most)
+        monkeypatch.setattr(annotation_buffer, "MOST_HELD", most)
 
         def rows(scratch: duckdb.DuckDBPyConnection) -> list[Rows]:
             given = [Rows("annotation", data) for data in FORMS[form](scratch)]

@@ -5,62 +5,21 @@ Both find the same; the library takes a tenth of the time, and memory for every 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.intervals import nesting
+from tracedb.intervals.compiled_nesting import NOTHING, Column, Spans, library, nest
 from tracedb_torch.int_columns import column
-from tracedb_torch.scan import native_scanner
 
 MOST = 2_500_000  # operators and calls that are held in memory at a time: 100 MB, of 3 GB of JSON
-FOUND, CROSSING, OUT_OF_MEMORY = range(3)
-NOTHING = np.iinfo(np.int64).min
 OPERATORS = """SELECT op_id AS item_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
     start_ns + duration_ns AS end_ns, coalesce(external_id, op_id) AS tie FROM part_op"""
 ORDER = "lane_b, start_ns, end_ns DESC, tie, item_id"
 CALLS = """SELECT DISTINCT launch_id AS call_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
     start_ns + duration_ns AS end_ns FROM link_gpu
 WHERE launch_id IS NOT NULL AND event_id NOT IN (SELECT event_id FROM link_op)"""
-
-Column = npt.NDArray[np.int64]
-
-
-class Spans(NamedTuple):
-    """Operators or calls, sorted by thread and start."""
-
-    lane: Column
-    start: Column
-    end: Column
-
-
-class Around(NamedTuple):
-    """The innermost operator around every operator and around every call; ``NOTHING`` for none."""
-
-    parent: Column
-    around: Column
-
-
-def nest(operators: Spans, items: Column, calls: Spans, slack_ns: int) -> Around | None:
-    """Find them by the library; None where there is none, or where operators cross.
-
-    Operators are in ``ORDER``; ``items`` is what they are called by in the answer. Parents take the place of the lanes
-    of operators, which are read no more by then.
-    """
-    library = native_scanner.library()
-    if library is None:
-        return None
-    found = Around(operators.lane, np.empty_like(calls.start))
-    code = library.tracedb_nest(
-        *(len(items), *(column.ctypes.data for column in (*operators, items)), slack_ns, found.parent.ctypes.data),
-        *(len(calls.start), *(column.ctypes.data for column in (*calls, found.around))),
-    )
-    if code == OUT_OF_MEMORY:
-        raise MemoryError
-    return None if code == CROSSING else found
 
 
 def enclose(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
@@ -92,7 +51,7 @@ def _add(connection: duckdb.DuckDBPyConnection, found: str) -> None:
 
 def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
     """Try the library; False where there is none, where operators cross, or where there are too many."""
-    if native_scanner.library() is None:
+    if library() is None:
         return False
     ((operators, events),) = connection.execute(
         "SELECT (SELECT count(*) FROM part_op), (SELECT count(launch_id) FROM link_gpu)"

@@ -165,7 +165,6 @@ FUNCTIONS: tuple[native_library.Function, ...] = (
     ("tracedb_close", None, (ctypes.POINTER(_Scanner),)),
     ("tracedb_release", None, (_pointer,)),
     ("tracedb_forget", None, (ctypes.POINTER(_Scanner),)),
-    ("tracedb_nest", ctypes.c_int, (_int64, *[_pointer] * 4, _int64, _pointer, _int64, *[_pointer] * 4)),
     ("tracedb_scan", ctypes.c_int, (ctypes.POINTER(_Scanner), _pointer, _int64)),
     (
         *("tracedb_feed_open", _pointer),

@@ -1,19 +1,34 @@
-"""A capture's annotations until all are known: few are held as they come, more lie in a temporary table."""
+"""A capture's annotations until all are known: few are kept in memory as they come, more in a temporary table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from tracedb.derive.arrow_rows import are_integers, column
 from tracedb.derive.time_extent import Extent
-from tracedb.intervals import small_nesting
-from tracedb.intervals.small_nesting import Nested, Range
+from tracedb.intervals.compiled_nesting import NOTHING, Nested, Ranges
 
 NO_RANGES = ("mark", "gpu_projection")
 """Styles of annotations that enclose nothing on the host."""
+RANGES = f"""
+SELECT coalesce(thread_id, -1) AS lane, start_ns, coalesce(start_ns + duration_ns, {{last_ns}}) AS end_ns, annotation_id
+FROM temp.annotation_in
+WHERE style NOT IN {NO_RANGES} AND (duration_ns IS NOT NULL OR is_open) AND time_fault IS NULL
+"""
+INSERT_NESTED = """
+INSERT INTO main.annotation BY NAME
+SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
+FROM annotation_in AS a LEFT JOIN nest_out AS n ON a.annotation_id = n.item_id
+"""
+"""Writes ``annotation_in`` with what ``nest_out`` has of parents and depths."""
+MOST_HELD = 5_000
+"""Rows kept in memory: a temporary table takes longer to make than these take to look at in Python."""
+MOST_RANGES = 250_000
+"""Ranges that are nested in memory: with what is made of them they take some 50 MB."""
 NUMBERS = ("annotation_id", "thread_id", "start_ns", "duration_ns")
 
 
@@ -36,7 +51,7 @@ class Annotations:
         self._count += self._insert(incoming)
 
     def _may_be_held(self, incoming: pa.RecordBatch | pa.Table) -> bool:
-        is_few = self._count + incoming.num_rows <= small_nesting.MOST
+        is_few = self._count + incoming.num_rows <= MOST_HELD
         return is_few and not self._is_table and _is_plain(incoming.schema)
 
     def into_table(self) -> None:
@@ -67,12 +82,25 @@ class Annotations:
         lengths = [length for rows in self._held for length in column(rows, "duration_ns") if length is not None]
         return Extent(len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None))
 
-    def few(self) -> list[Range] | None:
-        """Return the ranges whose times can be true; None where there are many, or one is open or faulty."""
-        if self._count > small_nesting.MOST:
+    def ranges(self, last_ns: Callable[[], int]) -> Ranges | None:
+        """Return the ranges whose times can be true; None if there are too many, or one has no number or start.
+
+        ``last_ns``: when ranges that are still open are taken to end; asked for once all rows are in the table.
+        """
+        if not self._is_table:
+            held = self._held_ranges()
+            if held is not None:
+                return held
+            self.into_table()
+        if self._count > MOST_RANGES:
             return None
-        if self._is_table:
-            self._held = [self._connection.sql("FROM temp.annotation_in").to_arrow_table()]
+        found = self._connection.sql(RANGES.format(last_ns=int(last_ns()))).to_arrow_table()
+        if any(column.null_count for column in found.columns):
+            return None
+        return Ranges(*(column.to_numpy() for column in found.columns))
+
+    def _held_ranges(self) -> Ranges | None:
+        """Return the ranges of the rows that are held; None if one is open, or has no number or start."""
         found = []
         for rows in self._held:
             columns = [column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
@@ -83,17 +111,25 @@ class Annotations:
                 if style not in NO_RANGES and (duration is not None or is_open) and fault is None:
                     if duration is None or start is None or number is None:
                         return None
-                    found.append(Range(-1 if lane is None else lane, start, start + duration, number))
-        return found
+                    found.append((-1 if lane is None else lane, start, start + duration, number))
+        return Ranges(*np.array(found, np.int64).reshape(-1, 4).T)
 
-    def write(self, capture_id: int, nested: Sequence[Nested]) -> None:
-        """Write the few rows with parent and depth."""
-        found = {item.number: (parent.number if parent else None, depth) for item, parent, depth in nested}
+    def write(self, capture_id: int, nested: Nested) -> None:
+        """Write the rows with parent and depth."""
+        if self._is_table:
+            parents = pa.array(nested.parent, pa.int64(), mask=nested.parent == NOTHING)
+            nest_out = pa.table([nested.ranges.item, parents, nested.depth], ["item_id", "parent_id", "depth"])
+            self._connection.register("nest_out", nest_out)
+            self._connection.execute(INSERT_NESTED, [capture_id])
+            self._connection.unregister("nest_out")
+            return
+        above = zip(nested.parent.tolist(), nested.depth.tolist(), strict=True)
+        found = dict(zip(nested.ranges.item.tolist(), above, strict=True))
         for rows in self._held:
-            above = [found.get(number, (None, None)) for number in column(rows, "annotation_id")]
+            here = [found.get(number, (NOTHING, None)) for number in column(rows, "annotation_id")]
             kept = {name: rows[name] for name in rows.column_names if name not in ("parent_id", "depth")}
-            kept["parent_id"] = pa.array([parent for parent, _ in above], pa.int64())
-            kept["depth"] = pa.array([depth for _, depth in above], pa.int32())
+            kept["parent_id"] = pa.array([None if parent == NOTHING else parent for parent, _ in here], pa.int64())
+            kept["depth"] = pa.array([depth for _, depth in here], pa.int32())
             complete = pa.table(kept)  # noqa: F841 - DuckDB finds it by name
             self._connection.execute(
                 f"INSERT INTO main.annotation BY NAME SELECT {int(capture_id)}::INTEGER AS capture_id, * FROM complete"

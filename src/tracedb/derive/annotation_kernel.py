@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tracedb.derive.event_buffer import Calls, Events
 from tracedb.intervals import nesting
-from tracedb.intervals.nesting_arrays import Enclosing, Numbers, Ranges
+from tracedb.intervals.compiled_nesting import Column, Nested
 
 RULES = ("process", "thread", "time")
 CALLS = 500_000
@@ -34,15 +34,11 @@ SELECT event_id, start_ns, start_ns AS end_ns FROM main.kernel_event WHERE captu
 """
 
 
-def by_arrays(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: Ranges, events: Events) -> None:
-    """Write the innermost range around each launch, by thread and by process; without launches, around each start.
-
-    No range crosses another one of its thread.
-    """
-    enclosing = Enclosing(ranges)
+def by_arrays(connection: duckdb.DuckDBPyConnection, capture_id: int, nested: Nested, events: Events) -> None:
+    """Write the innermost range around each launch, by thread and by process; without launches, around each start."""
     rows = _Rows(connection, capture_id)
     for calls in _calls(connection, capture_id, events):
-        for lane, places, inner in enclosing.around(calls["start_ns"], calls["end_ns"]):
+        for lane, places, inner in nested.around(calls["start_ns"], calls["end_ns"]):
             numbers = calls["event_id"][places]
             if events.launches:
                 is_own = (calls["thread_id"][places] == lane) & calls["has_thread"][places]
@@ -93,11 +89,11 @@ class _Rows:
         self._connection = connection
         self._capture_id = capture_id
         self._count = 0
-        self._annotations: list[Numbers] = []
-        self._events: list[Numbers] = []
+        self._annotations: list[Column] = []
+        self._events: list[Column] = []
         self._rules: list[npt.NDArray[np.int8]] = []
 
-    def add(self, rule: str, annotations: Numbers, events: Numbers) -> None:
+    def add(self, rule: str, annotations: Column, events: Column) -> None:
         """Take rows, and write those taken where they are many."""
         self._count += len(events)
         self._annotations.append(annotations)

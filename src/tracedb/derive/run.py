@@ -1,31 +1,19 @@
-"""Facts too dear for a view, worked out once at load: nesting of ranges, and the range around each GPU event."""
+"""Facts too expensive for a view, worked out once at load: nesting of ranges, and the range around each GPU event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import duckdb
-import numpy as np
 
 from tracedb.derive import annotation_kernel, time_faults
-from tracedb.derive.annotation_buffer import NO_RANGES, Annotations
+from tracedb.derive.annotation_buffer import INSERT_NESTED, RANGES, Annotations
 from tracedb.derive.event_buffer import Events
-from tracedb.intervals import nesting, nesting_arrays, small_nesting
+from tracedb.intervals import compiled_nesting, nesting
 
 if TYPE_CHECKING:
     from tracedb.derive.clipped_event import Passing
-
-INSERT_ANNOTATIONS = """
-INSERT INTO main.annotation BY NAME
-SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
-FROM annotation_in AS a LEFT JOIN nest_out AS n ON a.annotation_id = n.item_id
-"""
-NESTED = """
-SELECT lane_b, start_ns, end_ns, item_id, coalesce(parent_id, item_id), depth::BIGINT FROM nest_out
-WHERE end_ns > start_ns
-"""
-RANGES = f"style NOT IN {NO_RANGES} AND (duration_ns IS NOT NULL OR is_open) AND time_fault IS NULL"
 
 
 def finish(
@@ -48,40 +36,38 @@ def finish(
         from tracedb.derive import clipped_event  # its arrays take time to import
 
         clipped_event.clip(connection, capture_id, passing)
-    ranges = annotations.few()
-    nested = small_nesting.nest(ranges) if ranges is not None else None
+    nested = _nested(connection, capture_id, annotations)
     if nested is None:
         annotations.into_table()
-        _nest_many(connection, capture_id, events)
+        _nest_by_statements(connection, capture_id, events)
     else:
         annotations.write(capture_id, nested)
-        if nested and events.count:
-            annotation_kernel.by_arrays(connection, capture_id, _columns(nested), events)
+        if len(nested.depth) and events.count:
+            annotation_kernel.by_arrays(connection, capture_id, nested, events)
     annotations.drop()
     return issues
 
 
-def _columns(nested: Sequence[small_nesting.Nested]) -> nesting_arrays.Ranges:
-    rows = [(*item, parent.number if parent else item.number, depth) for item, parent, depth in nested]
-    return nesting_arrays.Ranges(*np.array(rows, np.int64).T)
+def _nested(
+    connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: Annotations
+) -> compiled_nesting.Nested | None:
+    """Nest ranges by the compiled library; None if SQL has to."""
+    if compiled_nesting.library() is None:
+        return None
+    ranges = annotations.ranges(lambda: _last_ns(connection, capture_id))
+    return None if ranges is None else compiled_nesting.nested(ranges)
 
 
-def _nest_many(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> None:
-    """Nest ranges and find those around events, however many there are."""
+def _nest_by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> None:
+    """Nest ranges and find those around events, however many there are and whether or not they cross."""
+    last_ns = _last_ns(connection, capture_id)
     crossing = nesting.nest(
         connection,
-        f"""SELECT annotation_id AS item_id, 0 AS lane_a, coalesce(thread_id, -1) AS lane_b, start_ns,
-            coalesce(start_ns + duration_ns, {_last_ns(connection, capture_id)}) AS end_ns, annotation_id AS tie
-        FROM annotation_in WHERE {RANGES} AND annotation_id IS NOT NULL AND start_ns IS NOT NULL""",
+        f"""SELECT annotation_id AS item_id, 0 AS lane_a, lane AS lane_b, start_ns, end_ns, annotation_id AS tie
+        FROM ({RANGES.format(last_ns=last_ns)}) WHERE annotation_id IS NOT NULL AND start_ns IS NOT NULL""",
     )
-    connection.execute(INSERT_ANNOTATIONS, [capture_id])
-    ((ranges,),) = connection.execute("SELECT count(*) FROM nest_out").fetchall()
-    if crossing or ranges > nesting_arrays.MOST:
-        annotation_kernel.by_statements(connection, capture_id, events, crossing)
-    elif events.count:
-        found = connection.sql(NESTED).to_arrow_table()
-        columns = nesting_arrays.Ranges(*(column.to_numpy() for column in found.columns))
-        annotation_kernel.by_arrays(connection, capture_id, columns, events)
+    connection.execute(INSERT_NESTED, [capture_id])
+    annotation_kernel.by_statements(connection, capture_id, events, crossing)
     nesting.drop(connection)
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tracedb.intervals import compiled_nesting
 from tracedb_torch.link import enclosing
-from tracedb_torch.scan import native_scanner
 
-pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
+pytestmark = pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
 
 
 class Range(NamedTuple):

@@ -4,11 +4,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "public.h"
-#include "rows.h"
+#if defined(_WIN32)
+#define PUBLIC __declspec(dllexport)
+#else
+#define PUBLIC __attribute__((visibility("default")))
+#endif
+
+#define NOTHING INT64_MIN /* no range */
 
 enum { FOUND, CROSSING, OUT_OF_MEMORY };
+enum { INTERFACE = 1 }; /* as in compiled_nesting.py */
 
 typedef struct {
     const int64_t *lane, *start, *end, *item; /* sorted by lane, start, end (latest first) */
@@ -125,9 +132,12 @@ static int walk_lane(walk *w, calls *c, int64_t *place) {
     return FOUND;
 }
 
-/* Fills `parent` (by place; may be `lane`) and `found` (by call) with items, NOTHING for none. */
+PUBLIC int64_t tracedb_nest_interface(void) { return INTERFACE; }
+
+/* Fills `parent` (by place; may be `lane`) and `found` (by call) with items, NOTHING for none, and `depth` (by place)
+ * unless it is NULL. */
 PUBLIC int tracedb_nest(int64_t count, const int64_t *lane, const int64_t *start, const int64_t *end,
-                        const int64_t *item, int64_t slack, int64_t *parent, int64_t call_count,
+                        const int64_t *item, int64_t slack, int64_t *parent, int32_t *depth, int64_t call_count,
                         const int64_t *call_lane, const int64_t *call_start, const int64_t *call_end, int64_t *found) {
     walk w = {.all = {lane, start, end, item, count}, .slack = slack};
     calls c = {call_lane, call_start, call_end, call_count, 0, found};
@@ -140,6 +150,7 @@ PUBLIC int tracedb_nest(int64_t count, const int64_t *lane, const int64_t *start
     while (code == FOUND && place < count) code = walk_lane(&w, &c, &place);
     if (code == FOUND) {
         while (c.next < c.count) c.found[c.next++] = NOTHING;
+        if (depth != NULL && count > 0) memcpy(depth, w.depth, (size_t)count * sizeof *depth);
         for (place = 0; place < count; place++) parent[place] = w.parent[place] < 0 ? NOTHING : item[w.parent[place]];
     }
     free(w.parent);
