@@ -132,3 +132,87 @@ def test_a_name_that_is_not_installed_is_an_error_that_lists_what_is(site: Path,
         f"no ingester named 'perfetto' is installed; there are: {', '.join(sorted(['kernel-csv', *INGESTERS]))}"
         in done.stderr
     )
+
+
+STRANGER = """
+import sys
+from pathlib import Path
+
+import tracedb
+from tracedb import Capture, Ingester, Options, Rows, __version__, connect, ingest
+from tracedb.errors import DatabaseBusy, NotCaptured, ReadError, TracedbError, UsageError
+from tracedb.ingester import (
+    Begun, Described, Eager, ReadAgain, Registered, Thorough, Weighed, descriptions, load, registered
+)
+from tracedb.ingester import Capture as SameCapture
+from tracedb.ingester import Ingester as SameIngester
+from tracedb.ingester import Options as SameOptions
+from tracedb.ingester import Rows as SameRows
+from tracedb.ingester.issues import Account
+from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, issue_rows
+from tracedb.storage.schema import arrow
+
+assert (SameCapture, SameIngester, SameOptions, SameRows) == (Capture, Ingester, Options, Rows)
+assert set(tracedb.__all__) == {"Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest"}
+assert all(issubclass(error, TracedbError) for error in (DatabaseBusy, NotCaptured, ReadError, UsageError))
+assert issubclass(ReadAgain, Exception) and __version__[0].isdigit()
+
+
+class Full:
+    name = "full"
+    reads_all_first = True
+    memory_limit = "100MB"
+
+    def describe(self):
+        return {"reader": "plain"}
+
+    def find(self, files):
+        return [Capture((path,), rank=3, duplicates=(), refused=None) for path in files]
+
+    def begin(self, capture, options):
+        return self
+
+    def close(self):
+        pass
+
+    def read(self, capture, scratch, options):
+        options.progress(1)
+        account = Account()
+        account.events_read = 1
+        account.lost("odd", 1, "one event is odd")
+        yield Rows("device", device_rows([Device(device_id=0, is_used=True)]))
+        yield Rows("ingest_issue", issue_rows(account))
+        row = CaptureRow(status="complete", events_read=1, events_skipped=account.skipped, rows_written=0)
+        yield Rows("capture", capture_row(row), part=0, is_ordered=True)
+
+
+full = Full()
+assert all(isinstance(full, kind) for kind in (Ingester, Described, Eager, Thorough, Weighed)) and Begun
+(capture,) = full.find([Path("x")])
+rows = list(full.read(capture, None, Options(cores=1)))
+assert [item.table for item in rows] == ["device", "ingest_issue", "capture"]
+for item in rows:
+    assert set(item.data.schema.names) <= set(arrow(item.table).names), item.table
+
+found = {item.name: item for item in registered()}
+assert isinstance(found["kernel-csv"], Registered)
+((item, reader),) = load("kernel-csv")
+assert (item, reader.name) == (found["kernel-csv"], "kernel-csv")
+assert "torch" in dict(descriptions())
+
+(outcome,) = ingest(sys.argv[1], db=sys.argv[2], label={"run": "a"})
+assert outcome.error is None and outcome.loaded[0].kernels == 4
+with connect(sys.argv[2]) as db:
+    print(db.sql("SELECT count(*), any_value(labels['run']) FROM v1.kernels").fetchall())
+"""
+
+
+def test_public_names_serve_a_stranger(site: Path, tmp_path: Path) -> None:
+    """All names that the documentation gives to other programs, used in a process of its own beside an installation."""
+    script = tmp_path / "stranger.py"
+    script.write_text(STRANGER)
+    command = [sys.executable, str(script), str(EXAMPLE / "rank0.csv"), str(tmp_path / "run.duckdb")]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[(4, 'a')]\n"
