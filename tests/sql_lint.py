@@ -53,6 +53,11 @@ class ViewFile:
         return self.path.read_text(encoding="utf-8")
 
     @property
+    def is_macro(self) -> bool:
+        """Whether it creates a macro, an expression that views share."""
+        return "\nCREATE MACRO " in self.text
+
+    @property
     def is_private(self) -> bool:
         """Whether the view belongs to the inside of its version."""
         return self.name.startswith("_")
@@ -120,13 +125,18 @@ def _view_faults(view: ViewFile, tables: set[str]) -> Iterator[str]:
     if any(fault.startswith("does not parse") for fault in faulty):
         return
     header = view.text.partition("CREATE VIEW")[0]
-    if "Grain" not in header and not re.search(r"COMMENT ON VIEW .*Grain: ", view.text):
+    if view.is_macro:
+        if not view.is_private:
+            yield "is a macro with a public name"
+        if not re.search(rf"COMMENT ON MACRO {view.version}\.{view.name} IS '[A-Z]", view.text):
+            yield "has no COMMENT ON MACRO"
+    elif "Grain" not in header and not re.search(r"COMMENT ON VIEW .*Grain: ", view.text):
         yield "neither header nor comment says its grain"
     yield from _hook_faults(view.text)
     created = [statement for statement in parsed(view.text) if isinstance(statement, exp.Create)]
     others = [statement for statement in parsed(view.text) if not isinstance(statement, exp.Create | exp.Comment)]
-    if others or len(created) != 1 or created[0].kind != "VIEW" or created[0].args.get("replace"):
-        yield "holds something other than one CREATE VIEW and comments on it"
+    if others or len(created) != 1 or created[0].kind not in ("VIEW", "MACRO") or created[0].args.get("replace"):
+        yield "holds something other than one CREATE VIEW or CREATE MACRO and comments on it"
         return
     target = created[0].this.find(exp.Table)
     if target is None or (target.db, target.name) != (view.version, view.name):
@@ -184,7 +194,7 @@ def _passes_through(item: Any, select: Any, view: ViewFile) -> bool:
 
 def _comment_faults(view: ViewFile) -> Iterator[str]:
     """Comments must be on this view; a public one says first what it is, then its grain."""
-    for target in re.findall(r"COMMENT ON (?:VIEW|COLUMN) ([\w.]+)", view.text):
+    for target in re.findall(r"COMMENT ON (?:VIEW|COLUMN|MACRO) ([\w.]+)", view.text):
         if not f"{target}.".startswith(f"{view.version}.{view.name}."):
             yield f"comments on {target}"
     if view.is_private:
@@ -208,14 +218,13 @@ def unit_faults(text: str) -> Iterator[str]:
 
 
 def needs(view: ViewFile) -> set[str]:
-    """Return the names of the views of its version that a view reads."""
-    return {
-        table.name
-        for statement in parsed(view.text)
-        if isinstance(statement, exp.Create)
-        for table in statement.expression.find_all(exp.Table)
-        if table.db == view.version
+    """Return the names of the views and macros of its version that a view reads."""
+    created = [statement.expression for statement in parsed(view.text) if isinstance(statement, exp.Create)]
+    tables = {table.name for text in created for table in text.find_all(exp.Table) if table.db == view.version}
+    calls = {
+        call.expression.name for text in created for call in text.find_all(exp.Dot) if call.this.name == view.version
     }
+    return tables | calls
 
 
 def _set_faults(folder: Path, files: Sequence[ViewFile]) -> Iterator[str]:

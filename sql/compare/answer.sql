@@ -1,9 +1,10 @@
 -- Compares each side with the baseline: means over units, what is due to the number of calls and what to their time,
 -- and whether the difference is beyond the spread between units.
--- In:  temp tables side_unit, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side.
+-- In:  temp tables side_unit, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side; the
+--      macros v1._mann_whitney_u and v1._mann_whitney_p of the views.
 -- Out: temp table answer.
--- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney as in v1.overlap_effect,
--- from 4 units a side on), which needs no draws and gives the same answer every time.
+-- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney, from 4 units a side on),
+-- which needs no draws and gives the same answer every time.
 CREATE OR REPLACE TEMP TABLE answer AS
 WITH places AS (
     SELECT 'timeline' AS kind, side, unit FROM side_timeline_unit
@@ -55,25 +56,12 @@ ranked AS (
 sums AS (
     SELECT
         other, kind, name,
-        count(*) AS n,
         count(*) FILTER (side = other) AS n_other,
         count(*) FILTER (side <> other) AS n_base,
         sum(2 * first_place + ties - 1) FILTER (side = other) AS twice_ranks,
         sum(ties::HUGEINT * ties - 1) AS tie_cubes
     FROM ranked
     GROUP BY other, kind, name
-),
-
-tests AS (
-    SELECT
-        other, kind, name, n_other, n_base,
-        n_other::DOUBLE * n_base AS pairs,
-        (twice_ranks - n_other * (n_other + 1)) / 2 AS slower_pairs,
-        sqrt(pairs / 12 * (n + 1 - tie_cubes / nullif(n::DOUBLE * (n - 1), 0))) AS pairs_stddev,
-        CASE WHEN pairs_stddev > 0 THEN greatest(abs(slower_pairs - pairs / 2) - 0.5, 0) / pairs_stddev ELSE 0 END
-            / sqrt(2) AS x,
-        2 / (2 + x) AS t
-    FROM sums
 )
 
 SELECT
@@ -96,10 +84,9 @@ SELECT
         THEN (p.other_calls / p.other_units - p.base_calls / p.base_units) * (p.base_total_ns / p.base_calls)
         ELSE p.other_total_ns / p.other_units END AS by_calls_mean_ns,
     difference_mean_ns - by_calls_mean_ns AS by_time_mean_ns,
-    CASE WHEN t.n_other >= 4 AND t.n_base >= 4 THEN least(1.0, t.t * exp(
-        -t.x * t.x - 1.26551223 + t.t * (1.00002368 + t.t * (0.37409196 + t.t * (0.09678418 + t.t * (-0.18628806
-        + t.t * (0.27886807 + t.t * (-1.13520398 + t.t * (1.48851587 + t.t * (-0.82215223 + t.t * 0.17087277))))))))
-    )) END AS p_value,
+    CASE WHEN t.n_other >= 4 AND t.n_base >= 4
+        THEN v1._mann_whitney_p(v1._mann_whitney_u(t.n_other, t.twice_ranks), t.n_other, t.n_base, t.tie_cubes)
+    END AS p_value,
     CASE
         WHEN p_value IS NULL THEN 'too few units'
         WHEN p_value >= 0.05 THEN 'within the spread'
@@ -108,4 +95,4 @@ SELECT
     END AS verdict
 FROM pairs AS p
 INNER JOIN side_name AS n ON n.side = p.side
-INNER JOIN tests AS t ON t.other = p.side AND t.kind = p.kind AND t.name = p.name;
+INNER JOIN sums AS t ON t.other = p.side AND t.kind = p.kind AND t.name = p.name;

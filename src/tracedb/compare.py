@@ -152,6 +152,7 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
             for text in time_caveats.said(connection, f"{named['db']}.", "temp.side_capture"):
                 connection.execute("INSERT INTO side_warning VALUES (?, ?)", [number, f"{item.name}: {text}"])
             _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
+        views.create(connection, "_mann_whitney_u", "_mann_whitney_p")
         _run(connection, "answer", {"baseline": str(baseline)})
         _run(connection, "likeness", {"baseline": str(baseline)})
         yield connection

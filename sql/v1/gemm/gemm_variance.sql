@@ -69,9 +69,7 @@ SELECT
     calls,
     total_ns::BIGINT AS total_ns,
     total_ns / calls AS mean_ns,
-    CASE WHEN calls = 1 THEN 0.0 ELSE sqrt((
-        squares - total_ns // calls * (total_ns + total_ns % calls) - (total_ns % calls) ** 2 / calls
-    ) / (calls - 1)) END AS stddev_ns,
+    v1._sample_stddev(calls, total_ns, squares) AS stddev_ns,
     100 * stddev_ns / nullif(mean_ns, 0) AS cv_percent,
     min_ns,
     max_ns,

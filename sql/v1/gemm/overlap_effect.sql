@@ -1,10 +1,9 @@
 -- Does a collective beside it slow a GEMM?
 -- Grain: kernel name × input shapes, class matmul; by configuration with --by. A call is overlapped when a collective
 -- on its device starts before its end and ends after its start (see gemm_variance). The two kinds of calls are
--- compared by their means, by their medians and by rank: the two-sided Mann-Whitney test, normal approximation with
--- correction for ties and for continuity. Twice the mean rank of ties is a whole number, so that sums are exact for
--- every row order. The complementary error function is the Chebyshev fit of Press et al., Numerical Recipes (erfcc),
--- whose relative error is below 1.2e-7. Below 8 calls on a side the approximation does not hold, and p_value is NULL.
+-- compared by their means, by their medians and by rank: the two-sided Mann-Whitney test (v1._mann_whitney_p). Twice the
+-- mean rank of ties is a whole number, so that sums are exact for every row order. Below 8 calls on a side the normal
+-- approximation does not hold, and p_value is NULL.
 CREATE VIEW v1.overlap_effect AS
 WITH gemms AS (
     SELECT
@@ -60,26 +59,15 @@ sums AS (
     FROM ranked
     GROUP BY /* by */ name, input_dims
 ),
--- How many pairs of an overlapped call and one alone have the overlapped one slower, ties as half: Mann-Whitney's U.
+-- Of how many pairs of an overlapped call and one alone is the overlapped one slower?
 tests AS (
     SELECT
         /* by */
         name, input_dims, calls, total_ns, overlapped_calls, alone_calls,
-        overlapped_mean_ns, alone_mean_ns, overlapped_median_ns, alone_median_ns,
-        (twice_ranks - overlapped_calls::HUGEINT * (overlapped_calls + 1)) / 2 AS slower_pairs,
-        overlapped_calls::DOUBLE * alone_calls AS pairs,
-        sqrt(pairs / 12 * (calls + 1 - tie_cubes / nullif(calls::DOUBLE * (calls - 1), 0))) AS pairs_stddev
+        overlapped_mean_ns, alone_mean_ns, overlapped_median_ns, alone_median_ns, tie_cubes,
+        v1._mann_whitney_u(overlapped_calls, twice_ranks) AS slower_pairs,
+        overlapped_calls::DOUBLE * alone_calls AS pairs
     FROM sums
-),
-tails AS (
-    SELECT
-        /* by */
-        name, input_dims, calls, total_ns, overlapped_calls, alone_calls,
-        overlapped_mean_ns, alone_mean_ns, overlapped_median_ns, alone_median_ns, slower_pairs, pairs,
-        CASE WHEN pairs_stddev > 0 THEN greatest(abs(slower_pairs - pairs / 2) - 0.5, 0) / pairs_stddev ELSE 0 END
-            / sqrt(2) AS x,
-        2 / (2 + x) AS t
-    FROM tests
 )
 SELECT
     /* by */
@@ -96,11 +84,10 @@ SELECT
     overlapped_mean_ns / nullif(alone_mean_ns, 0) AS slowdown,
     overlapped_median_ns / nullif(alone_median_ns, 0) AS median_slowdown,
     100 * slower_pairs / nullif(pairs, 0) AS slower_pairs_percent,
-    CASE WHEN overlapped_calls >= 8 AND alone_calls >= 8 THEN least(1.0, t * exp(
-        -x * x - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806
-        + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277))))))))
-    )) END AS p_value
-FROM tails;
+    CASE WHEN overlapped_calls >= 8 AND alone_calls >= 8
+        THEN v1._mann_whitney_p(slower_pairs, overlapped_calls, alone_calls, tie_cubes)
+    END AS p_value
+FROM tests;
 
 COMMENT ON VIEW v1.overlap_effect IS 'Whether a collective beside it slows a GEMM: calls beside a collective against calls alone. Grain: kernel name × input shapes.';
 COMMENT ON COLUMN v1.overlap_effect.name IS 'Kernel name as recorded.';

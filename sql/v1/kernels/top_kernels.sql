@@ -75,9 +75,7 @@ SELECT
     median_ns,
     min_ns,
     max_ns,
-    CASE WHEN calls = 1 THEN 0.0 ELSE sqrt((
-        squares - total_ns // calls * (total_ns + total_ns % calls) - (total_ns % calls) ** 2 / calls
-    ) / (calls - 1)) END AS stddev_ns
+    v1._sample_stddev(calls, total_ns, squares) AS stddev_ns
 FROM sums AS s
 LEFT JOIN v1._kernel_class AS n ON n.name = s.name
 LEFT JOIN mixed_name AS m ON m.name = s.name

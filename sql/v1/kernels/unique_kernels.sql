@@ -61,9 +61,7 @@ SELECT
     s.total_ns::BIGINT AS total_ns,
     s.total_ns / s.calls AS mean_ns,
     s.median_ns,
-    CASE WHEN s.calls = 1 THEN 0.0 ELSE sqrt((
-        s.squares - s.total_ns // s.calls * (s.total_ns + s.total_ns % s.calls) - (s.total_ns % s.calls) ** 2 / s.calls
-    ) / (s.calls - 1)) END AS stddev_ns
+    v1._sample_stddev(s.calls, s.total_ns, s.squares) AS stddev_ns
 FROM sums AS s
 INNER JOIN names AS n ON n.name_no = s.name_no;
 

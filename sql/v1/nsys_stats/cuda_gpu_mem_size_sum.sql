@@ -23,9 +23,7 @@ SELECT
     round(median / 1e6, 3) AS "Med (MB)",
     round(least / 1e6, 3) AS "Min (MB)",
     round(most / 1e6, 3) AS "Max (MB)",
-    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
-        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
-    ) / (instances - 1)) END / 1e6, 3) AS "StdDev (MB)",
+    round(v1._sample_stddev(instances, total, squares) / 1e6, 3) AS "StdDev (MB)",
     name AS "Operation"
 FROM sums;
 

@@ -6,28 +6,21 @@ WITH sums AS (
         /* by e */
         CASE e.kind WHEN 'kernel' THEN 'CUDA_KERNEL' ELSE 'MEMORY_OPER' END AS category,
         e.name,
-        count(*) AS instances,
-        sum(e.duration_ns) AS total,
-        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
-        median(e.duration_ns) AS median,
-        min(e.duration_ns) AS least_ns,
-        max(e.duration_ns) AS most_ns
+        v1._nsys_summary(count(*), e.duration_ns) AS stats
     FROM v1._gpu_event AS e /* join e */
     WHERE e.kind <> 'graph' /* filter e */
     GROUP BY ALL
 )
 SELECT
     /* by */
-    round(100.0 * total / nullif(sum(total) OVER (/* partition */), 0), 1) AS "Time (%)",
-    total::BIGINT AS "Total Time (ns)",
-    instances AS "Instances",
-    (20 * total + instances) // (2 * instances) / 10 AS "Avg (ns)",
-    round(median, 1) AS "Med (ns)",
-    least_ns AS "Min (ns)",
-    most_ns AS "Max (ns)",
-    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
-        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
-    ) / (instances - 1)) END, 1) AS "StdDev (ns)",
+    round(100.0 * stats.total / nullif(sum(stats.total) OVER (/* partition */), 0), 1) AS "Time (%)",
+    stats.total::BIGINT AS "Total Time (ns)",
+    stats.instances AS "Instances",
+    stats.mean AS "Avg (ns)",
+    stats.median AS "Med (ns)",
+    stats.least AS "Min (ns)",
+    stats.most AS "Max (ns)",
+    stats.stddev AS "StdDev (ns)",
     category AS "Category",
     name AS "Operation"
 FROM sums;

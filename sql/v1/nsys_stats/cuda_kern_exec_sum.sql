@@ -27,25 +27,9 @@ sums AS (
         /* by */
         process_id, thread_id, gpu_id, api_name, kernel_name, part,
         count(*) AS instances,
-        count(duration_ns) AS known,
-        sum(duration_ns) AS total,
-        sum(duration_ns::HUGEINT * duration_ns) AS squares,
-        median(duration_ns) AS median,
-        min(duration_ns) AS min_ns,
-        max(duration_ns) AS max_ns
+        v1._nsys_summary(count(duration_ns), duration_ns) AS stats
     FROM calls
     GROUP BY ALL
-),
-statistics AS (
-    SELECT
-        /* by */
-        process_id, thread_id, gpu_id, api_name, kernel_name, part, instances, known, min_ns, max_ns,
-        (20 * total + known) // nullif(2 * known, 0) / 10 AS avg_ns,
-        round(median, 1) AS median_ns,
-        round(CASE WHEN known <= 1 THEN 0.0 ELSE sqrt((
-            squares - total // known * (total + total % known) - (total % known) ** 2 / known
-        ) / (known - 1)) END, 1) AS stddev_ns
-    FROM sums
 )
 SELECT
     /* by s */
@@ -53,30 +37,30 @@ SELECT
     s.thread_id AS "TID",
     s.gpu_id AS "DevId",
     any_value(s.instances) AS "Count",
-    any_value(s.known) FILTER (s.part = 'Q') AS "QCount",
-    any_value(s.avg_ns) FILTER (s.part = 'T') AS "TAvg (ns)",
-    any_value(s.median_ns) FILTER (s.part = 'T') AS "TMed (ns)",
-    any_value(s.min_ns) FILTER (s.part = 'T') AS "TMin (ns)",
-    any_value(s.max_ns) FILTER (s.part = 'T') AS "TMax (ns)",
-    any_value(s.stddev_ns) FILTER (s.part = 'T') AS "TStdDev (ns)",
-    any_value(s.avg_ns) FILTER (s.part = 'A') AS "AAvg (ns)",
-    any_value(s.median_ns) FILTER (s.part = 'A') AS "AMed (ns)",
-    any_value(s.min_ns) FILTER (s.part = 'A') AS "AMin (ns)",
-    any_value(s.max_ns) FILTER (s.part = 'A') AS "AMax (ns)",
-    any_value(s.stddev_ns) FILTER (s.part = 'A') AS "AStdDev (ns)",
-    any_value(s.avg_ns) FILTER (s.part = 'Q') AS "QAvg (ns)",
-    any_value(s.median_ns) FILTER (s.part = 'Q') AS "QMed (ns)",
-    any_value(s.min_ns) FILTER (s.part = 'Q') AS "QMin (ns)",
-    any_value(s.max_ns) FILTER (s.part = 'Q') AS "QMax (ns)",
-    any_value(s.stddev_ns) FILTER (s.part = 'Q') AS "QStdDev (ns)",
-    any_value(s.avg_ns) FILTER (s.part = 'K') AS "KAvg (ns)",
-    any_value(s.median_ns) FILTER (s.part = 'K') AS "KMed (ns)",
-    any_value(s.min_ns) FILTER (s.part = 'K') AS "KMin (ns)",
-    any_value(s.max_ns) FILTER (s.part = 'K') AS "KMax (ns)",
-    any_value(s.stddev_ns) FILTER (s.part = 'K') AS "KStdDev (ns)",
+    any_value(s.stats.instances) FILTER (s.part = 'Q') AS "QCount",
+    any_value(s.stats.mean) FILTER (s.part = 'T') AS "TAvg (ns)",
+    any_value(s.stats.median) FILTER (s.part = 'T') AS "TMed (ns)",
+    any_value(s.stats.least) FILTER (s.part = 'T') AS "TMin (ns)",
+    any_value(s.stats.most) FILTER (s.part = 'T') AS "TMax (ns)",
+    any_value(coalesce(s.stats.stddev, 0.0)) FILTER (s.part = 'T') AS "TStdDev (ns)",
+    any_value(s.stats.mean) FILTER (s.part = 'A') AS "AAvg (ns)",
+    any_value(s.stats.median) FILTER (s.part = 'A') AS "AMed (ns)",
+    any_value(s.stats.least) FILTER (s.part = 'A') AS "AMin (ns)",
+    any_value(s.stats.most) FILTER (s.part = 'A') AS "AMax (ns)",
+    any_value(coalesce(s.stats.stddev, 0.0)) FILTER (s.part = 'A') AS "AStdDev (ns)",
+    any_value(s.stats.mean) FILTER (s.part = 'Q') AS "QAvg (ns)",
+    any_value(s.stats.median) FILTER (s.part = 'Q') AS "QMed (ns)",
+    any_value(s.stats.least) FILTER (s.part = 'Q') AS "QMin (ns)",
+    any_value(s.stats.most) FILTER (s.part = 'Q') AS "QMax (ns)",
+    any_value(coalesce(s.stats.stddev, 0.0)) FILTER (s.part = 'Q') AS "QStdDev (ns)",
+    any_value(s.stats.mean) FILTER (s.part = 'K') AS "KAvg (ns)",
+    any_value(s.stats.median) FILTER (s.part = 'K') AS "KMed (ns)",
+    any_value(s.stats.least) FILTER (s.part = 'K') AS "KMin (ns)",
+    any_value(s.stats.most) FILTER (s.part = 'K') AS "KMax (ns)",
+    any_value(coalesce(s.stats.stddev, 0.0)) FILTER (s.part = 'K') AS "KStdDev (ns)",
     s.api_name AS "API Name",
     s.kernel_name AS "Kernel Name"
-FROM statistics AS s
+FROM sums AS s
 GROUP BY /* by s */ s.process_id, s.thread_id, s.gpu_id, s.api_name, s.kernel_name;
 
 COMMENT ON VIEW v1.cuda_kern_exec_sum IS 'Launches and kernels by API call and kernel name: call, queue and kernel times, as nsys stats prints them. Grain: launching thread × device × API call × kernel name.';

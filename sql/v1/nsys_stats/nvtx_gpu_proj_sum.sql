@@ -47,12 +47,7 @@ sums AS (
         sum(p.gpu_ops) AS gpu_ops,
         sum(i.depth) AS depths,
         sum(c.amount) AS child_amount,
-        count(*) AS instances,
-        sum(p.duration_ns) AS total,
-        sum(p.duration_ns::HUGEINT * p.duration_ns) AS squares,
-        median(p.duration_ns) AS median,
-        min(p.duration_ns) AS least_ns,
-        max(p.duration_ns) AS most_ns
+        v1._nsys_summary(count(*), p.duration_ns) AS stats
     FROM instances AS i
     INNER JOIN projections AS p ON p.capture_id = i.clock_id AND p.annotation_id = i.annotation_id
     LEFT JOIN children AS c ON c.capture_id = i.clock_id AND c.parent_id = i.annotation_id
@@ -62,20 +57,18 @@ SELECT
     /* by */
     nsys_name AS "Range",
     nsys_style AS "Style",
-    total::BIGINT AS "Total Proj Time (ns)",
+    stats.total::BIGINT AS "Total Proj Time (ns)",
     range_total::BIGINT AS "Total Range Time (ns)",
-    instances AS "Range Instances",
-    (20 * total + instances) // (2 * instances) / 10 AS "Proj Avg (ns)",
-    round(median, 1) AS "Proj Med (ns)",
-    least_ns AS "Proj Min (ns)",
-    most_ns AS "Proj Max (ns)",
-    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
-        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
-    ) / (instances - 1)) END, 1) AS "Proj StdDev (ns)",
+    stats.instances AS "Range Instances",
+    stats.mean AS "Proj Avg (ns)",
+    stats.median AS "Proj Med (ns)",
+    stats.least AS "Proj Min (ns)",
+    stats.most AS "Proj Max (ns)",
+    stats.stddev AS "Proj StdDev (ns)",
     gpu_ops::BIGINT AS "Total GPU Ops",
-    (20 * gpu_ops + instances) // (2 * instances) / 10 AS "Avg GPU Ops",
-    (20 * depths + instances) // (2 * instances) / 10 AS "Avg Range Lvl",
-    (20 * coalesce(child_amount, 0) + instances) // (2 * instances) / 10 AS "Avg Num Child"
+    v1._rounded_mean(gpu_ops, stats.instances) AS "Avg GPU Ops",
+    v1._rounded_mean(depths, stats.instances) AS "Avg Range Lvl",
+    v1._rounded_mean(coalesce(child_amount, 0), stats.instances) AS "Avg Num Child"
 FROM sums;
 
 COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from its first start to its last end, as nsys stats prints it. Rule thread, as there: GPU work that other threads launched during a range (autograd''s backward) is not in it; range_kernels and range_time have it under rule process. Grain: range × style.';

@@ -36,12 +36,7 @@ sums AS (
         n.kernel_no,
         count(DISTINCT m.instance_no) AS range_instances,
         count(DISTINCT e.capture_id * 18446744073709551616 + e.event_id) AS instances,
-        count(*) AS durations,
-        sum(e.duration_ns) AS total,
-        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
-        median(e.duration_ns) AS median,
-        min(e.duration_ns) AS least_ns,
-        max(e.duration_ns) AS most_ns
+        v1._nsys_summary(count(*), e.duration_ns) AS stats
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN kernel_names AS n ON n.name = e.name
     INNER JOIN main.capture AS c ON c.capture_id = e.capture_id
@@ -64,14 +59,12 @@ SELECT
     s.thread_id AS "TID",
     s.range_instances AS "NVTX Inst",
     s.instances AS "Kern Inst",
-    s.total::BIGINT AS "Total Time (ns)",
-    (20 * total + durations) // (2 * durations) / 10 AS "Avg (ns)",
-    round(median, 1) AS "Med (ns)",
-    least_ns AS "Min (ns)",
-    most_ns AS "Max (ns)",
-    round(CASE WHEN durations = 1 THEN 0.0 ELSE sqrt((
-        squares - total // durations * (total + total % durations) - (total % durations) ** 2 / durations
-    ) / (durations - 1)) END, 1) AS "StdDev (ns)",
+    stats.total::BIGINT AS "Total Time (ns)",
+    stats.mean AS "Avg (ns)",
+    stats.median AS "Med (ns)",
+    stats.least AS "Min (ns)",
+    stats.most AS "Max (ns)",
+    stats.stddev AS "StdDev (ns)",
     n.name AS "Kernel Name"
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no

@@ -6,28 +6,21 @@ WITH sums AS (
         /* by r */
         r.nsys_name,
         r.nsys_style,
-        count(*) AS instances,
-        sum(r.duration_ns) AS total,
-        sum(r.duration_ns::HUGEINT * r.duration_ns) AS squares,
-        median(r.duration_ns) AS median,
-        min(r.duration_ns) AS least_ns,
-        max(r.duration_ns) AS most_ns
+        v1._nsys_summary(count(*), r.duration_ns) AS stats
     FROM v1._nsys_range AS r /* join r */
     WHERE true /* filter r */
     GROUP BY /* by r */ r.nsys_name, r.nsys_style
 )
 SELECT
     /* by */
-    round(100.0 * total / nullif(sum(total) OVER (/* partition */), 0), 1) AS "Time (%)",
-    total::BIGINT AS "Total Time (ns)",
-    instances AS "Instances",
-    (20 * total + instances) // (2 * instances) / 10 AS "Avg (ns)",
-    round(median, 1) AS "Med (ns)",
-    least_ns AS "Min (ns)",
-    most_ns AS "Max (ns)",
-    round(CASE WHEN instances = 1 THEN 0.0 ELSE sqrt((
-        squares - total // instances * (total + total % instances) - (total % instances) ** 2 / instances
-    ) / (instances - 1)) END, 1) AS "StdDev (ns)",
+    round(100.0 * stats.total / nullif(sum(stats.total) OVER (/* partition */), 0), 1) AS "Time (%)",
+    stats.total::BIGINT AS "Total Time (ns)",
+    stats.instances AS "Instances",
+    stats.mean AS "Avg (ns)",
+    stats.median AS "Med (ns)",
+    stats.least AS "Min (ns)",
+    stats.most AS "Max (ns)",
+    stats.stddev AS "StdDev (ns)",
     nsys_style AS "Style",
     nsys_name AS "Range"
 FROM sums;

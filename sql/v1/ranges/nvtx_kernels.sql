@@ -82,9 +82,7 @@ SELECT
     s.median_ns,
     s.min_ns,
     s.max_ns,
-    CASE WHEN s.calls = 1 THEN 0.0 ELSE sqrt((
-        s.squares - s.total_ns // s.calls * (s.total_ns + s.total_ns % s.calls) - (s.total_ns % s.calls) ** 2 / s.calls
-    ) / (s.calls - 1)) END AS stddev_ns
+    v1._sample_stddev(s.calls, s.total_ns, s.squares) AS stddev_ns
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;

@@ -99,10 +99,7 @@ SELECT
     projected_median_ns,
     projected_min_ns,
     projected_max_ns,
-    CASE WHEN projected_instances = 1 THEN 0.0 WHEN projected_instances > 1 THEN sqrt((
-        squares - projected_total_ns // projected_instances * (projected_total_ns + projected_total_ns % projected_instances)
-        - (projected_total_ns % projected_instances) ** 2 / projected_instances
-    ) / (projected_instances - 1)) END AS projected_stddev_ns,
+    v1._sample_stddev(projected_instances, projected_total_ns, squares) AS projected_stddev_ns,
     gpu_ops::BIGINT AS gpu_ops
 FROM sums;
 

@@ -113,11 +113,14 @@ def comment(connection: duckdb.DuckDBPyConnection, view: views.View) -> str:
 
 
 def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Compare each shipped view with the file: whether it is there, and the digest noted when it was made."""
+    """Compare each shipped view and macro with the file: whether it is there, and the digest noted when it was made."""
     noted = {(row[0], row[1]): row[2] for row in connection.execute("FROM meta.view_version").fetchall()}
     there = connection.execute(
         """SELECT schema_name, view_name FROM duckdb_views()
-           WHERE database_name = current_database() AND NOT internal"""
+           WHERE database_name = current_database() AND NOT internal
+           UNION ALL
+           SELECT schema_name, function_name FROM duckdb_functions()
+           WHERE database_name = current_database() AND function_type = 'macro' AND NOT internal"""
     ).fetchall()
     rows = []
     for view in [view for version in views.VERSIONS for view in views.shipped(version)]:
@@ -126,7 +129,7 @@ def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
         rows.append((*key, made if key in there else "missing", view.digest))
     names = [
         ("version", "View version."),
-        ("name", "View."),
+        ("name", "View or macro."),
         ("state", "ok, missing, of another tracedb."),
         ("sha256", "SHA-256 of the shipped file."),
     ]

@@ -1,4 +1,4 @@
-"""The versioned views: installing them, their aliases in ``main``, describing and verifying them."""
+"""The versioned views and the macros that they share: installing, finding and verifying them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
 
 
 class View(NamedTuple):
-    """A shipped view."""
+    """A shipped view, or a shipped macro: an expression that several views share. Macros are private."""
 
     version: str
     name: str
@@ -49,7 +49,7 @@ class View(NamedTuple):
 
     @property
     def needs(self) -> set[str]:
-        """Names of the views of its version that it reads."""
+        """Names of the views and macros of its version that it reads."""
         named = re.findall(rf"\b{self.version}\.(\w+)", _NO_CODE.sub("", self.text))
         return set(named) - {self.name}
 
@@ -111,6 +111,22 @@ def by_dependency(version: str = CURRENT) -> list[View]:
     return [View(version, name) for name in sorter.static_order()]
 
 
+def create(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
+    """Create macros of the current version, and those that they need, in the current catalog, which has none yet.
+
+    For SQL that runs outside a database that has the views.
+    """
+    needs: dict[str, list[str]] = {}
+    left = list(names)
+    while left:
+        macro = View(CURRENT, left.pop())
+        needs[macro.name] = sorted(macro.needs)
+        left += needs[macro.name]
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {CURRENT}")
+    for name in TopologicalSorter(needs).static_order():
+        connection.execute(View(CURRENT, name).text)
+
+
 def find(name: str, version: str = CURRENT) -> View:
     """Return the public view ``name``. Raises ``UsageError`` if there is none."""
     for view in shipped(version):
@@ -121,7 +137,7 @@ def find(name: str, version: str = CURRENT) -> View:
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create every shipped view and alias in the current catalog. Call inside a transaction."""
+    """Create every shipped view, macro and alias in the current catalog. Call inside a transaction."""
     for version in VERSIONS:
         connection.execute(f"DROP SCHEMA IF EXISTS {version} CASCADE")
         connection.execute(f"CREATE SCHEMA {version}")
@@ -156,7 +172,7 @@ def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
 
 
 def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the names of views whose installed digest differs from the shipped file, or that are missing."""
+    """Return the names of views and macros that are missing or whose installed digest is not the shipped file's."""
     installed = {
         (version, name): digest for version, name, digest in connection.execute("FROM meta.view_version").fetchall()
     }

@@ -1,0 +1,6 @@
+-- The standard deviation of Mann-Whitney's U where n and m values come from one distribution, corrected for ties.
+-- tie_cubes: the sum over all values of ties² - 1, which is the sum of ties³ - ties over the groups of equal ones.
+CREATE MACRO v1._mann_whitney_stddev(n, m, tie_cubes) AS
+sqrt(n::DOUBLE * m / 12 * (n + m + 1 - tie_cubes / nullif((n + m)::DOUBLE * (n + m - 1), 0)));
+
+COMMENT ON MACRO v1._mann_whitney_stddev IS 'Standard deviation of Mann-Whitney''s U of n and m values under no difference, corrected for ties.';
