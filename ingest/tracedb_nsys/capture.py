@@ -12,13 +12,13 @@ import pyarrow as pa
 from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
-from tracedb_nsys import direct_kernels, flaws, link, nccl_payloads, ranges
+from tracedb_nsys import direct_kernels, link, nccl_payloads, ranges, value_issues
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
 from tracedb_nsys.export import nsys_rep
 from tracedb_nsys.export.parquet import ParquetExport
 from tracedb_nsys.export.protocol import GRAPH, KERNEL, Export
-from tracedb_nsys.export.roles import tables_of
 from tracedb_nsys.export.sqlite import SqliteExport
+from tracedb_nsys.export.table_roles import tables_of
 from tracedb_nsys.gpus import devices
 from tracedb_nsys.header import Header, header_of, metadata_text
 from tracedb_nsys.staging import UNREAD, Stage
@@ -43,7 +43,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
     yield from stage.fill(may_go_straight=options.cores > 1 and not options.is_second)
     progress.finish()
-    flaws.of_header(header, account)
+    value_issues.of_header(header, account)
     others = recording_names(capture.duplicates)
     account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
     processes = link.prepare(scratch, account)

@@ -11,9 +11,9 @@ import duckdb
 from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
 from tracedb.ingester.issues import Account
-from tracedb_nsys import direct_kernels, flaws
+from tracedb_nsys import direct_kernels, value_issues
 from tracedb_nsys import staging_sql as made
-from tracedb_nsys.export import roles
+from tracedb_nsys.export import table_roles
 from tracedb_nsys.export.protocol import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
 from tracedb_nsys.header import KNOWN_SCHEMAS
 from tracedb_nsys.launches import Calls
@@ -83,7 +83,7 @@ class Stage:
             for table, columns in tables.items()
             if (domain := made.domain_of(table)) and set(TIMES).issubset(columns)
         }
-        found = {role: roles.tables_of(role, tables) for role in roles.EXPECTED}
+        found = {role: table_roles.tables_of(role, tables) for role in table_roles.EXPECTED}
         read = {NVTX, STRINGS, *others}.union(*found.values())
         self._total = sum(self._export.about(table) for table in read if table in tables)
         for table in (*found[RUNTIME], *found[DRIVER]):
@@ -134,7 +134,7 @@ class Stage:
         makes = self._straight = direct_kernels.Straight(self._connection, query, VALID_ON_GPU, self._export.texts)
         read = 0
         for part in self._export.batches(KERNEL, used, self._parts):
-            feed = Feed(part, used, self._advance, None, self._calls.of, roles.required(KERNEL))
+            feed = Feed(part, used, self._advance, None, self._calls.of, table_roles.required(KERNEL))
             for table in direct_kernels.grouped(feed.batches()):
                 yield makes.rows(table)
             read += feed.rows
@@ -163,10 +163,10 @@ class Stage:
 
     def _account_for_columns(self, table: str, rows: int) -> None:
         """Say which columns of a table are not there, or not as nsys names the table today."""
-        role = roles.role_of(table)
+        role = table_roles.role_of(table)
         if role is None or not rows:
             return
-        if missing := roles.absent(role, self._export.tables[table]):
+        if missing := table_roles.absent(role, self._export.tables[table]):
             detail = f"{table} has no {', '.join(missing)}; its rows are kept without"
             self._account.mended("columns_missing", rows, detail)
         if table != role:
@@ -195,7 +195,7 @@ class Stage:
         watch = partial(self._calls.add, base=base) if into == "launch" else None
         launched = self._calls.of if into in GPU else None
         parts = self._export.batches(table, used, self._parts)
-        feeds = [Feed(part, used, self._advance, watch, launched, roles.required(table)) for part in parts]
+        feeds = [Feed(part, used, self._advance, watch, launched, table_roles.required(table)) for part in parts]
         rows, kept = self._drain(
             feeds, f"INSERT INTO staged_{into} BY NAME SELECT * FROM (SELECT {query} FROM ({{feeds}})) WHERE {valid}"
         )
@@ -236,7 +236,7 @@ class Stage:
                 continue
             count = self._count_unread(table)
             code = table.removeprefix("CUPTI_ACTIVITY_KIND_").lower()
-            if roles.is_gpu_work(table, columns):
+            if table_roles.is_gpu_work(table, columns):
                 self._account.lost(f"{UNREAD}{table}", count, f"{count} rows of {table} {NOT_READ}")
             else:
                 self._account.left_aside(code, count, f"rows of {table}: no GPU work, call or range; left aside")
@@ -273,11 +273,11 @@ class Stage:
                 self._nulls[table, column] += count
 
     def _flaws(self) -> None:
-        flaws.of_values(self._export, self._nulls, self._account)
+        value_issues.of_values(self._export, self._nulls, self._account)
         went = self._straight
         nameless, replaced = (went.nameless, went.replaced) if went else (0, 0)
-        flaws.of_names(self._connection, nameless, replaced, self._account)
-        flaws.of_file(self._export, self._account)
+        value_issues.of_names(self._connection, nameless, replaced, self._account)
+        value_issues.of_file(self._export, self._account)
 
 
 def _without_times(columns: Sequence[str]) -> str:

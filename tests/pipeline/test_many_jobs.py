@@ -18,7 +18,7 @@ from support.loading import ask, broken, ingest, trace
 from tracedb import errors
 from tracedb.pipeline import known_captures
 from tracedb.storage import connection as database
-from tracedb.storage import database_file, template_database, waiting
+from tracedb.storage import database_file, lock_wait, template_database
 from tracedb.storage.connection import attached, workbench
 
 JOBS = 8
@@ -210,21 +210,21 @@ class TestWaiting:
             pauses.append(seconds)
             clock[0] += seconds
 
-        monkeypatch.setattr("tracedb.storage.waiting.time.sleep", sleep)
-        monkeypatch.setattr("tracedb.storage.waiting.time.monotonic", lambda: clock[0])
+        monkeypatch.setattr("tracedb.storage.lock_wait.time.sleep", sleep)
+        monkeypatch.setattr("tracedb.storage.lock_wait.time.monotonic", lambda: clock[0])
         said: list[str] = []
-        token = waiting.PATIENCE.set(waiting.Patience(20, said.append))
+        token = lock_wait.PATIENCE.set(lock_wait.Patience(20, said.append))
 
         def attempt() -> None:
             raise errors.DatabaseBusy("x.duckdb: process 7 has the database open; close it there")
 
         try:
             with pytest.raises(errors.DatabaseBusy):
-                waiting.until_free(attempt)
+                lock_wait.until_free(attempt)
         finally:
-            waiting.PATIENCE.reset(token)
+            lock_wait.PATIENCE.reset(token)
         assert sum(pauses) == pytest.approx(20)
-        assert max(pauses) <= waiting.LONGEST_PAUSE
+        assert max(pauses) <= lock_wait.LONGEST_PAUSE
         assert len(set(pauses)) > len(pauses) // 2
         assert said == ["waiting up to 20 s (--wait): x.duckdb: process 7 has the database open"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from readers.nsys.test_nsys_straight import export
+from readers.nsys.test_nsys_direct_kernels import export
 from robustness import accounts
 from robustness.checks import Case, Way
 from robustness.early import compared, counted, of_nsys
@@ -22,7 +22,7 @@ from support.nsys_files import ERAS, Nsys
 from support.nsys_loaded import step
 from tracedb.ingester import Capture
 from tracedb_nsys import direct_kernels, ingester
-from tracedb_nsys.export import parquet, soundness, sqlite
+from tracedb_nsys.export import parquet, sqlite, sqlite_check
 
 __all__ = ["ingester", "make_parquet", "make_sqlite"]
 
@@ -96,7 +96,7 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
         )
     path = folder / "report.sqlite"
     path.write_bytes(data)
-    common = ((soundness, "SMALL", 0),) if dice.randrange(2) else ()
+    common = ((sqlite_check, "SMALL", 0),) if dice.randrange(2) else ()
     usual, other, straight_way = (
         Way(way.name, (*way.patches, *common), way.cores, way.is_python)
         for way in (USUAL, dice.choice(OTHERS), dice.choice(STRAIGHT_WAYS))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracedb.errors import TracedbError
-from tracedb.sampling import configuration, ledger, runner, sweep
+from tracedb.sampling import configuration, runner, sweep, sweep_status
 from tracedb.sampling.configuration import Axis
 
 LINEAR = {
@@ -136,9 +136,11 @@ class TestSweep:
         read = configuration.read(written(tmp_path, LINEAR))
         request = runner.Request(tmp_path / "none.duckdb", "fp16", random=20, seed=3)
         drawn = runner.chosen(read, request)
-        places = {ledger.key(shape): place for place, shape in enumerate(sweep.shapes(read.axes))}
+        places = {sweep_status.key(shape): place for place, shape in enumerate(sweep.shapes(read.axes))}
         assert len(drawn) == 20
-        assert [places[ledger.key(shape)] for shape in drawn] == sorted(places[ledger.key(shape)] for shape in drawn)
+        assert [places[sweep_status.key(shape)] for shape in drawn] == sorted(
+            places[sweep_status.key(shape)] for shape in drawn
+        )
         assert runner.chosen(read, request) == drawn
         halves = [
             runner.chosen(read, runner.Request(request.database, "fp16", parts=2, part=part, random=20, seed=3))
@@ -151,7 +153,7 @@ class TestSweep:
 
 
 def test_progress_tells_rate_and_remaining_time() -> None:
-    series = ledger.Series("linear1", "fp16", "cpu")
+    series = sweep_status.Series("linear1", "fp16", "cpu")
     assert str(runner.Progress(series, 40, 400, 100.0)) == (
         "linear1 fp16: 40 of 400 shapes (10.0 %), 2.50 s a shape, 0 h 15 min 0 s left"
     )

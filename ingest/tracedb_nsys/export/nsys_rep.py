@@ -14,7 +14,7 @@ from pathlib import Path
 from tracedb.errors import ReadError
 from tracedb.storage.spill_folder import spill_folder
 from tracedb_nsys.export import cache
-from tracedb_nsys.export.scrub import scrub
+from tracedb_nsys.export.redaction import scrub
 
 ENVIRONMENT = "TRACEDB_NSYS"
 TIMEOUT_S = 3600.0

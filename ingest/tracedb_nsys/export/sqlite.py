@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester.native_library import has_sqlite_driver
-from tracedb_nsys.export import pages, plain, soundness, values
+from tracedb_nsys.export import pages, plain, sqlite_check, values
 from tracedb_nsys.export.protocol import STRINGS, TEXT, Unsound, decoded, is_export, schema
 from tracedb_nsys.export.queries import check_order, joined, numbered, quoted, select
 from tracedb_nsys.export.read_ahead import in_turn
@@ -36,7 +36,7 @@ def is_nsys(path: Path) -> bool:
     """Whether an SQLite file is an export of nsys; of a damaged one, whether it looks like one."""
     try:
         return is_export(_tables(path))
-    except soundness.ERRORS:  # of what SQLite says of a damaged schema
+    except sqlite_check.ERRORS:  # of what SQLite says of a damaged schema
         with path.open("rb") as file:
             start = file.read(SNIFF)
         return sum(mark in start for mark in MARKS) > 1
@@ -51,7 +51,7 @@ def _address(path: Path) -> str:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # DuckDB drains the rows in a thread of its own, one at a time.
-    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=soundness.LOCK_WAIT_S)
+    connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=sqlite_check.LOCK_WAIT_S)
     connection.text_factory = _lenient
     return connection
 
@@ -81,12 +81,12 @@ class SqliteExport:
     def __init__(self, path: Path) -> None:
         """Raises ``ReadError`` for a file that is locked, cut short or damaged beyond reading."""
         self._path = path
-        soundness.check_whole(path)
-        soundness.check_free(path)
+        sqlite_check.check_whole(path)
+        sqlite_check.check_free(path)
         try:
             self.tables = _tables(path)
-        except soundness.ERRORS as error:
-            raise soundness.damaged(error) from error
+        except sqlite_check.ERRORS as error:
+            raise sqlite_check.damaged(error) from error
         self.odd: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()  # pieces are read in several threads
         self._spans: dict[str, tuple[int, int]] = {}
@@ -95,7 +95,7 @@ class SqliteExport:
         self._read: dict[str, int] = {}
         self._is_checked = False
         self._found: str | None = None
-        self._fault = self._fault_of_pages() if path.stat().st_size <= soundness.SMALL else None
+        self._fault = self._fault_of_pages() if path.stat().st_size <= sqlite_check.SMALL else None
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -162,7 +162,7 @@ class SqliteExport:
     def _fault_of_pages(self) -> str | None:
         """Return what SQLite finds wrong with the pages of the file; it is asked once."""
         if not self._is_checked:
-            self._is_checked, self._found = True, soundness.fault(_connect(self._path))
+            self._is_checked, self._found = True, sqlite_check.fault(_connect(self._path))
         return self._found
 
     def distrust(self, fault: str) -> None:
@@ -248,8 +248,8 @@ class SqliteExport:
             found = plain.numbers(_connect(self._path), quoted(table), whole, rows, BATCH_ROWS_PLAIN)
             for batch in found:
                 yield values.within(batch.rename_columns(schema(columns).names), partial(self._count_odd, table))
-        except (*soundness.ERRORS, pa.ArrowException) as error:
-            raise soundness.damaged(error) from error
+        except (*sqlite_check.ERRORS, pa.ArrowException) as error:
+            raise sqlite_check.damaged(error) from error
 
     def _run(self, table: str, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rows = _plain(self._path, query, columns) if not has_sqlite_driver() else _arrow(self._path, query)
@@ -273,8 +273,8 @@ class SqliteExport:
         try:
             with closing(_connect(self._path)) as connection:
                 return connection.execute(query).fetchall()
-        except soundness.ERRORS as error:
-            raise soundness.damaged(error) from error
+        except sqlite_check.ERRORS as error:
+            raise sqlite_check.damaged(error) from error
 
 
 def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
@@ -286,11 +286,11 @@ def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
             cursor.execute(query)
             yield from cursor.fetch_record_batch()
     except (driver.Error, pa.ArrowException, OSError) as error:
-        raise soundness.damaged(error) from error
+        raise sqlite_check.damaged(error) from error
 
 
 def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
-    except soundness.ERRORS as error:
-        raise soundness.damaged(error) from error
+    except sqlite_check.ERRORS as error:
+        raise sqlite_check.damaged(error) from error

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tracedb.storage.waiting import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
+from tracedb.storage.lock_wait import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
 
 FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
 FOR_EYES = ("table", "markdown", "html")

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.errors import TracedbError
-from tracedb.storage import owed, resources
+from tracedb.storage import pending_facts, resources
 from tracedb.storage.connection import attached, transaction, workbench
 
 _TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
@@ -32,7 +32,7 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool =
             attached(connection, database),
             transaction(connection),
         ):
-            if not if_owed or owed.CLOCK_ALIGNMENT in owed.owed(connection):
+            if not if_owed or pending_facts.CLOCK_ALIGNMENT in pending_facts.owed(connection):
                 align(connection)
     except duckdb.OutOfMemoryException as error:
         raise TracedbError(
@@ -43,7 +43,7 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool =
 
 def align(connection: duckdb.DuckDBPyConnection) -> None:
     """Fill the table of the current catalog anew, and settle that. Call inside a transaction."""
-    owed.settle(connection, owed.CLOCK_ALIGNMENT)
+    pending_facts.settle(connection, pending_facts.CLOCK_ALIGNMENT)
     connection.execute("DELETE FROM main.clock_alignment")
     ((sets,),) = connection.execute(
         """SELECT count(*) FROM (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.derive.time_extent import Extent
-from tracedb.storage import owed, resources
+from tracedb.storage import pending_facts, resources
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,7 +72,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     limits = bounds(connection)
     for (capture_id,) in captures:
         _mark_again(connection, capture_id, limits)
-    owed.owe(connection, owed.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
+    pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
     connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
 
 

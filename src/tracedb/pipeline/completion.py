@@ -13,12 +13,12 @@ from tracedb.derive import clock_alignment, time_faults
 from tracedb.errors import EmptyDatabase
 from tracedb.pipeline.preparation import prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request
-from tracedb.storage import owed, views
+from tracedb.storage import pending_facts, views
 from tracedb.storage.connection import attached, open_read_only, transaction, workbench
 from tracedb.storage.database_file import log_of, size_of
 
 WORK: dict[str, Callable[[Path], None]] = {
-    owed.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True)
+    pending_facts.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True)
 }
 """Fact → what works it out for a database, where it is owed, and settles it."""
 
@@ -51,7 +51,7 @@ def repair(database: Path) -> None:
     try:
         with open_read_only(database) as connection:
             is_outdated = bool(views.outdated(connection)) or time_faults.are_changed(connection)
-            is_owing = not WORK.keys().isdisjoint(owed.owed(connection))
+            is_owing = not WORK.keys().isdisjoint(pending_facts.owed(connection))
     except EmptyDatabase:
         return
     if is_outdated or size_of(log_of(database)):  # something committed lies in the log, not in the file

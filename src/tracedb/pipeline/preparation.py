@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.derive import time_faults
-from tracedb.storage import owed, schema, template_database, views
+from tracedb.storage import pending_facts, schema, template_database, views
 from tracedb.storage.connection import attached, check_version, is_ours
 
 
@@ -36,7 +36,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         views.install(connection)
         return
     check_version(connection, database)
-    if views.outdated(connection) or not owed.is_noted(connection):
+    if views.outdated(connection) or not pending_facts.is_noted(connection):
         added = schema.complete(connection)
         views.install(connection)
         time_faults.renew(connection, even_if_unchanged="main.time_bound" in added)

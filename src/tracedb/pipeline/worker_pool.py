@@ -24,7 +24,7 @@ from tracedb.ingester import Begun, Capture
 from tracedb.pipeline.batch import load, together
 from tracedb.pipeline.task import Loaded, Outcome, Request, Task
 from tracedb.storage import error_lines
-from tracedb.storage.waiting import PATIENCE, Patience
+from tracedb.storage.lock_wait import PATIENCE, Patience
 
 QUIET_START = (
     "__file__ = 'tracedb'; import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"

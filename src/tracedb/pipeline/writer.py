@@ -21,7 +21,7 @@ from tracedb.pipeline import labels
 from tracedb.pipeline.known_captures import Known
 from tracedb.pipeline.null_columns import Blanks
 from tracedb.pipeline.task import Loaded, Request, Task
-from tracedb.storage import owed, schema
+from tracedb.storage import pending_facts, schema
 
 if TYPE_CHECKING:
     from tracedb.derive.clipped_event import Passing
@@ -176,7 +176,7 @@ class Writer:
         for copy in self._task.copies if not self._loaded else ():
             self._note(part, "duplicate_recording", f"{labels.readable(copy)} has the same bytes and was left aside")
         if not self._known.is_empty or self._loaded:  # alone in its file, a capture has no clock to be put beside
-            owed.owe(self._connection, owed.CLOCK_ALIGNMENT, [part.capture_id])
+            pending_facts.owe(self._connection, pending_facts.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
             self._connection,
             part.capture_id,

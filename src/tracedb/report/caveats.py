@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracedb.report import captures, pooled_rows, range_rules, rank_checks, time_caveats
+from tracedb.report.capture_counts import SELECTED, number, row, unread
 from tracedb.report.definition import Report
 from tracedb.report.filters import Scope
 from tracedb.report.needs import Needs
-from tracedb.report.selected import SELECTED, number, row, unread
-from tracedb.storage import owed, views
+from tracedb.storage import pending_facts, views
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +51,7 @@ def unfinished(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [
         f"{fact.replace('_', ' ')} is not worked out yet for {number(len(captures), 'capture')} (an ingest goes on, or "
         "was cut off): answers over several captures may change; the next `tracedb ingest` of any file does it"
-        for fact, captures in owed.owed(connection).items()
+        for fact, captures in pending_facts.owed(connection).items()
     ]
 
 

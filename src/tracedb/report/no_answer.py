@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.report import time_caveats
+from tracedb.report.capture_counts import SELECTED, count, number, row, unread
 from tracedb.report.definition import Report
 from tracedb.report.filters import Filters, Scope, described
 from tracedb.report.needs import Needs
-from tracedb.report.selected import SELECTED, count, number, row, unread
 
 if TYPE_CHECKING:
     import duckdb

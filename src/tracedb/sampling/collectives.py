@@ -14,11 +14,11 @@ from uuid import uuid4
 from tracedb.errors import TracedbError, UsageError
 from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
-from tracedb.sampling import ledger, sweep
+from tracedb.sampling import sweep, sweep_status
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.ledger import Series
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.runner import Account
+from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
 COLLECTIVES = ("allreduce", "allgather", "reducescatter", "p2p")
@@ -88,9 +88,9 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
             f"what a rank puts in; found {configuration.operator} over {', '.join(configuration.columns)}"
         )
     series = Series(collective, where.precision, where.device)
-    known = ledger.known(database, series)
+    known = sweep_status.known(database, series)
     wanted = _sizes(configuration)
-    left = [size for size in wanted if ledger.key(shape_of(size, where.ranks)) not in known]
+    left = [size for size in wanted if sweep_status.key(shape_of(size, where.ranks)) not in known]
     account = Account(series, [], len(wanted) - len(left), [])
     refused = [size for size in left if collective == "reducescatter" and size % where.ranks]
     for size in refused:
@@ -101,7 +101,7 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
         account.captures += _record(configuration, where, collective, runnable, database, keep_traces)
         account.outcomes += [Outcome(shape_of(size, where.ranks), "sampled") for size in runnable]
     if account.outcomes:
-        ledger.write(database, series, account.outcomes, account.captures[0] if account.captures else None)
+        sweep_status.write(database, series, account.outcomes, account.captures[0] if account.captures else None)
     return account
 
 

@@ -72,9 +72,15 @@ def find(name: str, module: str | None, function: str | None, beside: Path) -> O
 
 def shipped() -> Mapping[str, Operator]:
     """Return the shipped operators by name."""
-    from tracedb.sampling import attention, matrices, mixture, optimizers, pointwise
+    from tracedb.sampling import attention, matmul, mixture_of_experts, optimizers, pointwise
 
-    parts = (pointwise.OPERATORS, matrices.OPERATORS, attention.OPERATORS, mixture.OPERATORS, optimizers.OPERATORS)
+    parts = (
+        pointwise.OPERATORS,
+        matmul.OPERATORS,
+        attention.OPERATORS,
+        mixture_of_experts.OPERATORS,
+        optimizers.OPERATORS,
+    )
     return {operator.name: operator for part in parts for operator in part}
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
-from tracedb.sampling import ledger, sweep
+from tracedb.sampling import sweep, sweep_status
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.ledger import Series
 from tracedb.sampling.operator import Operator, find
 from tracedb.sampling.recording import Outcome, Recorder
 from tracedb.sampling.sweep import Shape
+from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
 ITERATIONS_A_TRACE = 400
@@ -93,8 +93,8 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     series = Series(operator.name, request.precision, devices.title(device))
     recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
     wanted = chosen(configuration, request)
-    known = ledger.known(request.database, series)
-    left = [shape for shape in wanted if not _is_settled(known.get(ledger.key(shape)), request.retry_failed)]
+    known = sweep_status.known(request.database, series)
+    left = [shape for shape in wanted if not _is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
     with _folder(request.keep_traces) as folder:
@@ -177,7 +177,7 @@ def _one(
             capture_id = _load(trace, series, request.database)
         if request.keep_traces is None:
             trace.unlink()
-    ledger.write(request.database, series, outcomes, capture_id)
+    sweep_status.write(request.database, series, outcomes, capture_id)
     return outcomes, capture_id
 
 

@@ -26,8 +26,8 @@ from tracedb.storage.database_file import (
     withdraw,
 )
 from tracedb.storage.error_lines import engine_words, unwritten
+from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
-from tracedb.storage.waiting import until_free
 
 STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"

@@ -19,8 +19,8 @@ from tracedb.storage import schema, views
 from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, in_memory, quoted, transaction
 from tracedb.storage.database_file import check_writable, held, is_unwritten, log_of
 from tracedb.storage.error_lines import engine_words
+from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
-from tracedb.storage.waiting import until_free
 
 
 def place(database: Path) -> bool:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from readers.nsys.test_nsys_direct_kernels import from_the_start  # noqa: F401 - a fixture
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
-from readers.nsys.test_nsys_straight import from_the_start  # noqa: F401 - a fixture
 from support.nsys_files import Nsys
 from support.nsys_loaded import Loaded, change, many, step
 from tracedb.errors import ReadError
-from tracedb_nsys.export import soundness
+from tracedb_nsys.export import sqlite_check
 from tracedb_nsys.export.parquet import ParquetExport
 
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -100,7 +100,7 @@ def spoilt(folder: Path, how: Callable[[Pages], None], made: Nsys | None = None)
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What tells of damage: SQLite's check of all pages, or its count of the rows."""
     if request.param != "checked as a whole":
-        monkeypatch.setattr(soundness, "SMALL", 0)
+        monkeypatch.setattr(sqlite_check, "SMALL", 0)
 
 
 @pytest.mark.usefixtures("reader", "size")
@@ -163,7 +163,7 @@ def test_a_table_that_begins_elsewhere(tmp_path: Path) -> None:
 
 def test_calls_and_ranges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Links between rows are those of the whole file; texts of ranges stand beside the numbers of their rows."""
-    monkeypatch.setattr(soundness, "SMALL", 0)
+    monkeypatch.setattr(sqlite_check, "SMALL", 0)
     made = Nsys()
     for at in range(ROWS):
         made.range(at * 100, at * 100 + 90, f"range {at}", registered=False)
@@ -204,7 +204,7 @@ def test_events_left_aside_are_those_that_there_are(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("from_the_start")
 def test_kernels_that_went_straight_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soundness, "SMALL", 0)
+    monkeypatch.setattr(sqlite_check, "SMALL", 0)
     found = Loaded(spoilt(tmp_path, higher), db=tmp_path / "a.duckdb")
     assert found.errors == []
     assert found.one("capture", "status", "rows_written") == ("repaired", ROWS)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from readers.nsys.test_nsys_direct_kernels import from_the_start  # noqa: F401 - a fixture
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
-from readers.nsys.test_nsys_straight import from_the_start  # noqa: F401 - a fixture
 from support.nsys_files import ERAS, Nsys, process, thread
 from support.nsys_loaded import Loaded, change, load, many, step
 from tracedb_nsys import direct_kernels, staging_sql

@@ -13,7 +13,7 @@ import pytest
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
 from support.nsys_loaded import Loaded, change, many
 from tracedb_nsys import ingester
-from tracedb_nsys.export import soundness
+from tracedb_nsys.export import sqlite_check
 
 
 def claimed(*paths: Path) -> list[Sequence[Path]]:
@@ -74,7 +74,7 @@ class TestFiles:
         assert len(found.rows("kernel_event", "name")) == 1
 
     def test_a_locked_file_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(soundness, "LOCK_WAIT_S", 0.05)
+        monkeypatch.setattr(sqlite_check, "LOCK_WAIT_S", 0.05)
         path = many(10).sqlite(tmp_path / "a.sqlite")
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
             holder.execute("BEGIN EXCLUSIVE")
