@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from support.command import run
-from support.loading import ask, contents, ingest, trace
+from support.loading import ask, broken, contents, ingest, trace
 from support.traces import launched, write
 from tracedb.ingester import Capture
 from tracedb.pipeline import batch, capture_load, discovery, preparation, worker_pool
@@ -79,7 +79,7 @@ class TestTogether:
         assert contents(tmp_path / "together") == contents(tmp_path / "singly")
 
     def test_a_file_that_cannot_be_read_costs_itself(self, folder: Path, tmp_path: Path) -> None:
-        (folder / "rank1.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kern')
+        broken(folder / "rank1.json")
         outcomes = load_all(folder, tmp_path / "db")
         assert [outcome.error is None for outcome in outcomes] == [True, False, True, True]
         assert ask(tmp_path / "db", "SELECT capture_id, rank FROM capture ORDER BY ALL") == [(1, 0), (3, 2), (4, 3)]
@@ -163,7 +163,7 @@ class TestTogether:
 
 DYING = """
 import os
-from tracedb.pipeline import worker_pool as workers
+from tracedb.pipeline import worker_process as workers
 load = workers.load
 workers.load = lambda group, *others: os._exit(9) if len(group) > 1 else load(group, *others)
 workers.main()

@@ -105,7 +105,7 @@ class TestJobs:
         """Neither below Python nor by DuckDB, which draws a progress bar where it takes a program for a prompt."""
         (tmp_path / "probe.py").write_text(
             "import os, duckdb\n"
-            "from tracedb.pipeline import worker_pool as workers\n"
+            "from tracedb.pipeline import worker_process as workers\n"
             "def main():\n"
             "    out = workers._own_stdout()\n"
             "    os.write(1, b'noise')\n"

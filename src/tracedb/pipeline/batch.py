@@ -42,6 +42,36 @@ def together(tasks: Sequence[Task], jobs: int) -> list[list[Task]]:
     return groups
 
 
+def load_one_by_one(
+    tasks: Sequence[Task],
+    request: Request,
+    known: dict[int, set[str]],
+    progress: Progress,
+    report: Callable[[Outcome], None],
+    begun: Begun | None = None,
+) -> None:
+    """Load every task in this process and call ``report`` with each outcome as it comes.
+
+    ``begun``: what reads the largest capture already, which is loaded first. Once another process has held the database
+    for too long, nothing more is begun.
+    """
+    largest = max(tasks, key=lambda task: task.size_bytes)
+    busy: str | None = None
+    for group in together(tasks, 1):
+        if busy is None:
+            outcomes = load(group, request, known, progress, begun=begun if group[0] is largest else None)
+        else:
+            outcomes = [task.failed(busy) for task in group]
+        busy = busy or busy_reason(outcomes)
+        for outcome in outcomes:
+            report(outcome)
+
+
+def busy_reason(outcomes: Sequence[Outcome]) -> str | None:
+    """Return what is said of a database that another process holds, if that is why a capture was not loaded."""
+    return next((outcome.error for outcome in outcomes if outcome.is_busy), None)
+
+
 def load(
     tasks: Sequence[Task],
     request: Request,

@@ -91,13 +91,18 @@ def _load(
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
         from tracedb.pipeline import completion, copies, known_captures
-        from tracedb.pipeline.worker_pool import load_all
+        from tracedb.pipeline.batch import load_one_by_one
 
         known, free = known_captures.in_database(request.database)
         request = replace(request, first_capture_id=free)
         outcomes: list[Outcome] = []
         tasks = copies.first_of_each(found.tasks)
-        load_all(tasks, request, known, workers, progress, outcomes.append, begun)
+        if workers == 1 or len(tasks) == 1:
+            load_one_by_one(tasks, request, known, progress, outcomes.append, begun)
+        else:
+            from tracedb.pipeline.worker_pool import load_by_workers
+
+            load_by_workers(tasks, request, known, workers, progress, outcomes.append)
         outcomes += copies.outcomes_of(tasks, outcomes)
     finally:
         if begun is not None:

@@ -76,6 +76,10 @@ class Task:
         """The path that is stored and told of."""
         return self.told or self.capture.files[0]
 
+    def failed(self, reason: str) -> Outcome:
+        """Return that nothing was loaded, and why."""
+        return Outcome(self.path, self.size_bytes, error=reason)
+
 
 def state_of(paths: Sequence[Path]) -> tuple[int, int]:
     """Return the bytes of files, and when the latest was changed, in ns since 1970. Raises OSError."""

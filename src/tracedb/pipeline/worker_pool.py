@@ -1,30 +1,23 @@
 """Loading several captures at once: worker processes read in parallel and take turns at the database.
 
-A worker is a Python that runs ``main`` of this module. Both sides exchange lines of JSON: the parent sends tasks and
-permission to write, the worker sends progress, asks for its turn, and reports outcomes. Rows never pass between
-processes: each worker writes its own captures.
+A worker is a Python that runs ``main`` of ``worker_process``. The parent sends tasks and permission to write; the
+worker sends progress, asks for its turn, and reports outcomes. Each worker writes its own captures: no rows pass
+between processes.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Callable, Sequence
 
-from tracedb.errors import TracedbError
-from tracedb.ingester import Begun, Capture
-from tracedb.pipeline.batch import load, together
-from tracedb.pipeline.task import Loaded, Outcome, Request, Task
-from tracedb.storage import error_lines
-from tracedb.storage.lock_wait import PATIENCE, Patience
+from tracedb.pipeline.batch import busy_reason, together
+from tracedb.pipeline.task import Outcome, Request, Task
+from tracedb.pipeline.worker_messages import Setup, built, send, text
+from tracedb.storage.lock_wait import PATIENCE
 
 QUIET_START = (
     "__file__ = 'tracedb'; import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
@@ -39,34 +32,20 @@ INTERRUPTED = (130, -signal.SIGINT)
 """Exit codes of a worker that Ctrl-C ended."""
 
 
-def load_all(
+def load_by_workers(
     tasks: Sequence[Task],
     request: Request,
     known: dict[int, set[str]],
     jobs: int,
     progress: Callable[[int], None],
     report: Callable[[Outcome], None],
-    begun: Begun | None = None,
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    ``begun``: what reads the largest capture already, in this process; it is loaded first. A
-    worker that dies costs the file that it was reading, named in the outcome. Once another process has held the
+    A worker that dies costs the file that it was reading, named in the outcome. Once another process has held the
     database for too long, nothing more is begun.
     """
-    groups = together(tasks, max(jobs, 1))
-    if jobs <= 1 or len(tasks) <= 1:
-        largest = max(tasks, key=lambda task: task.size_bytes)
-        busy: str | None = None
-        for group in groups:
-            if busy is None:
-                outcomes = load(group, request, known, progress, begun=begun if group[0] is largest else None)
-            else:
-                outcomes = [_failed(task, busy) for task in group]
-            busy = busy or _busy(outcomes)
-            for outcome in outcomes:
-                report(outcome)
-        return
+    groups = together(tasks, jobs)
     _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))
 
 
@@ -83,13 +62,7 @@ class _Pool:
     ) -> None:
         self._groups = list(groups)  # the longest first, so that none comes last
         self._patience = PATIENCE.get()
-        self._setup = json.dumps(
-            {
-                "request": _to_json(request),
-                "known": {k: sorted(v) for k, v in known.items()},
-                "wait": self._patience.seconds,
-            }
-        )
+        self._setup = text(Setup(request, known, self._patience.seconds))
         self._progress = progress
         self._report = report
         self._database = threading.Lock()
@@ -118,7 +91,7 @@ class _Pool:
         if self._failure:
             raise self._failure
         for task in (task for group in self._groups for task in group):  # not begun any more
-            self._report(_failed(task, self._busy or "no worker process was left to read it; try --jobs 1"))
+            self._report(task.failed(self._busy or "no worker process was left to read it; try --jobs 1"))
 
     def _next(self) -> list[Task] | None:
         with self._state:
@@ -141,9 +114,9 @@ class _Pool:
                 outcomes = self._load(process, group)
             except OSError as error:
                 reason = f"no worker process could be started to read it ({error}); try --jobs 1"
-                outcomes = [_failed(task, reason) for task in group]
+                outcomes = [task.failed(reason) for task in group]
             with self._state:
-                self._busy = self._busy or _busy(outcomes)
+                self._busy = self._busy or busy_reason(outcomes)
                 for outcome in outcomes:
                     self._report(outcome)
         if process is not None and process.stdin is not None and process.poll() is None:
@@ -152,7 +125,7 @@ class _Pool:
 
     def _start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", QUIET_START.format("tracedb.pipeline.worker_pool")],
+            [sys.executable, "-c", QUIET_START.format("tracedb.pipeline.worker_process")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -161,14 +134,14 @@ class _Pool:
             self._processes.append(process)
             if self._is_stopped:
                 process.send_signal(signal.SIGINT)
-        _send(process.stdin, self._setup)
+        send(process.stdin, self._setup)
         return process
 
     def _load(self, process: subprocess.Popen[str], group: list[Task]) -> list[Outcome]:
         """Have tasks done; hold the database for the worker while it writes. A dead worker's are tried singly."""
         holds = False
         try:
-            _send(process.stdin, json.dumps([_task_to_json(task) for task in group]))
+            send(process.stdin, text(group))
             assert process.stdout is not None
             for line in process.stdout:
                 message = json.loads(line)
@@ -177,14 +150,14 @@ class _Pool:
                 elif "turn" in message:
                     self._database.acquire()
                     holds = True
-                    _send(process.stdin, "{}")
+                    send(process.stdin, "{}")
                 elif "left" in message:
                     self._database.release()
                     holds = False
                 elif "waiting" in message:
                     self._patience.say(message["waiting"])
                 else:
-                    return [_outcome_from_json(outcome) for outcome in message["outcomes"]]
+                    return built(message["outcomes"], list[Outcome])
         except (BrokenPipeError, json.JSONDecodeError):  # it died, maybe within a line
             pass
         finally:
@@ -198,133 +171,5 @@ class _Pool:
                 self._groups += [[task] for task in group]
             return []
         return [
-            _failed(group[0], f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1")
+            group[0].failed(f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1")
         ]
-
-
-def _busy(outcomes: Sequence[Outcome]) -> str | None:
-    """Return what is said of a database that another process holds, if that is why one was not loaded."""
-    return next((outcome.error for outcome in outcomes if outcome.is_busy), None)
-
-
-def _failed(task: Task, reason: str) -> Outcome:
-    return Outcome(task.path, task.size_bytes, error=reason)
-
-
-def _send(stream: IO[str] | None, line: str) -> None:
-    assert stream is not None
-    stream.write(line + "\n")
-    stream.flush()
-
-
-def _to_json(request: Request) -> dict[str, Any]:
-    fields = dataclasses.asdict(request)
-    return {**fields, "database": str(request.database), "paths": [str(path) for path in request.paths]}
-
-
-def _request_from_json(fields: dict[str, Any]) -> Request:
-    paths = tuple(Path(path) for path in fields["paths"])
-    return Request(**{**fields, "database": Path(fields["database"]), "paths": paths})
-
-
-def _task_to_json(task: Task) -> dict[str, Any]:
-    return {
-        "files": [str(path) for path in task.capture.files],
-        "duplicates": [str(path) for path in task.capture.duplicates],
-        "rank": task.capture.rank,
-        "source": task.source,
-        "size": task.size_bytes,
-        "number": task.number,
-        "total": task.total,
-        "changed": task.changed_ns,
-        "told": None if task.told is None else str(task.told),
-        "copies": [str(path) for path in task.copies],
-    }
-
-
-def _task_from_json(fields: dict[str, Any]) -> Task:
-    files = tuple(Path(path) for path in fields["files"])
-    duplicates = tuple(Path(path) for path in fields["duplicates"])
-    task = Task(
-        Capture(files, fields["rank"], duplicates),
-        *(fields[name] for name in ("source", "size", "number", "total", "changed")),
-    )
-    told = None if fields["told"] is None else Path(fields["told"])
-    return dataclasses.replace(task, told=told, copies=tuple(Path(path) for path in fields["copies"]))
-
-
-def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    return {**dataclasses.asdict(outcome), "path": str(outcome.path)}
-
-
-def _outcome_from_json(fields: dict[str, Any]) -> Outcome:
-    loaded = [
-        Loaded(**{**item, "issues": [(i[0], i[1], i[2], i[3]) for i in item["issues"]]}) for item in fields["loaded"]
-    ]
-    return Outcome(**{**fields, "path": Path(fields["path"]), "loaded": loaded})
-
-
-def main() -> None:
-    """The worker's side: load the tasks that come in on standard input."""
-
-    def stop(number: int, frame: object) -> None:
-        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        error_lines.STOPPED.set()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        _serve_parent()
-    except BrokenPipeError:
-        sys.exit(130)
-    except TracedbError as error:
-        sys.exit(f"tracedb: error: {error}")
-    except BaseException:  # what a query that was cut off leaves behind may fail in many ways on its way out
-        if not error_lines.STOPPED.is_set():
-            raise
-        os._exit(130)
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _own_stdout() -> IO[str]:
-    """Return the pipe to the parent. What anything else prints, in Python or below it, goes to standard error."""
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    sys.stdout = sys.stderr
-    return out
-
-
-def _serve_parent() -> None:
-    out = _own_stdout()
-
-    def say(message: dict[str, Any]) -> None:
-        _send(out, json.dumps(message))
-
-    @contextmanager
-    def turn() -> Iterator[None]:
-        say({"turn": True})
-        if not sys.stdin.readline():
-            raise BrokenPipeError("the parent has ended; its other workers may write")
-        try:
-            yield
-        finally:
-            say({"left": True})
-
-    begin = sys.stdin.readline()
-    if not begin:  # interrupted before there was anything to do
-        return
-    setup = json.loads(begin)
-    request = _request_from_json(setup["request"])
-    known = {int(size): set(digests) for size, digests in setup["known"].items()}
-    PATIENCE.set(Patience(setup["wait"], lambda text: say({"waiting": text})))
-    while line := sys.stdin.readline():
-        group = [_task_from_json(fields) for fields in json.loads(line)]
-        try:
-            outcomes = load(group, request, known, lambda done: say({"progress": done}), turn)
-        except Exception as error:  # the parent goes on with other files
-            if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
-                raise
-            outcomes = [_failed(task, error_lines.one_line(error, task.source)) for task in group]
-        say({"outcomes": [_outcome_to_json(outcome) for outcome in outcomes]})

@@ -1,0 +1,82 @@
+"""The worker's side of loading several captures at once: a process that loads what its parent sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from tracedb.errors import TracedbError
+from tracedb.pipeline.batch import load
+from tracedb.pipeline.task import Task
+from tracedb.pipeline.worker_messages import Setup, built, send, text
+from tracedb.storage import error_lines
+from tracedb.storage.lock_wait import PATIENCE, Patience
+
+
+def main() -> None:
+    """Load the tasks that come in on standard input."""
+
+    def stop(number: int, frame: object) -> None:
+        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        error_lines.STOPPED.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        _serve_parent()
+    except BrokenPipeError:
+        sys.exit(130)
+    except TracedbError as error:
+        sys.exit(f"tracedb: error: {error}")
+    except BaseException:  # what a query that was cut off leaves behind may fail in many ways on its way out
+        if not error_lines.STOPPED.is_set():
+            raise
+        os._exit(130)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _own_stdout() -> IO[str]:
+    """Return the pipe to the parent. What anything else prints, in Python or below it, goes to standard error."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = sys.stderr
+    return out
+
+
+def _serve_parent() -> None:
+    out = _own_stdout()
+
+    def say(message: dict[str, object]) -> None:
+        send(out, text(message))
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        say({"turn": True})
+        if not sys.stdin.readline():
+            raise BrokenPipeError("the parent has ended; its other workers may write")
+        try:
+            yield
+        finally:
+            say({"left": True})
+
+    begin = sys.stdin.readline()
+    if not begin:  # interrupted before there was anything to do
+        return
+    setup = built(json.loads(begin), Setup)
+    PATIENCE.set(Patience(setup.wait_seconds, lambda said: say({"waiting": said})))
+    while line := sys.stdin.readline():
+        group = built(json.loads(line), list[Task])
+        try:
+            outcomes = load(group, setup.request, setup.known, lambda done: say({"progress": done}), turn)
+        except Exception as error:  # the parent goes on with other files
+            if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
+                raise
+            outcomes = [task.failed(error_lines.one_line(error, task.source)) for task in group]
+        say({"outcomes": outcomes})
