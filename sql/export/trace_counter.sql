@@ -1,0 +1,48 @@
+-- The counters of a capture: bytes of the framework's allocator, and hardware counters at the start of their dispatch.
+-- In:  as of trace_cpu.sql. A hardware counter is a sum over its dispatch; between dispatches nothing is known.
+WITH samples AS (
+    SELECT
+        m.capture_id, m.start_ns AS recorded_ns, NULL AS start_ns, m.memory_event_id AS ordinal,
+        CASE m.device_type WHEN 0 THEN 'CPU' ELSE coalesce('GPU ' || m.device_id, 'unknown GPU') END || ' ' || v.name AS name,
+        v.value,
+        'bytes' AS unit
+    FROM main.memory_event AS m
+    CROSS JOIN LATERAL (
+        SELECT 'allocated' AS name, m.total_allocated_bytes::DOUBLE AS value
+        UNION ALL
+        SELECT 'reserved', m.total_reserved_bytes::DOUBLE
+    ) AS v
+    WHERE m.capture_id = getvariable('trace_capture') AND NOT getvariable('trace_part')
+    UNION ALL
+    SELECT
+        s.capture_id, NULL, s.start_ns, s.n,
+        coalesce('GPU ' || s.device_id, 'unknown GPU') || ' ' || h.name,
+        h.value,
+        NULL
+    FROM main.counter AS h
+    INNER JOIN temp.trace_slice AS s ON s.capture_id = h.capture_id AND s.kind = 'gpu' AND s.row_id = h.event_id
+    WHERE h.capture_id = getvariable('trace_capture')
+),
+
+placed AS (
+    SELECT
+        a.name, a.unit, a.value, a.ordinal, p.pid,
+        coalesce(
+            a.start_ns,
+            a.recorded_ns + c.shift_ns
+            - CASE c.stretch WHEN 0 THEN 0 ELSE round((a.recorded_ns + c.shift_ns - c.at_ns) * c.stretch)::BIGINT END
+            - c.base_ns
+        ) AS start_ns
+    FROM samples AS a
+    INNER JOIN temp.trace_process AS p ON p.capture_id = a.capture_id
+    INNER JOIN temp.trace_clock AS c ON c.capture_id = a.capture_id
+    WHERE isfinite(a.value)
+)
+
+SELECT
+    name, unit, pid, start_ns,
+    format('{}.{:03d}', start_ns // 1000, start_ns % 1000) AS ts,
+    value
+FROM placed
+WHERE start_ns >= 0
+ORDER BY name, start_ns, ordinal;

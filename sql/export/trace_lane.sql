@@ -1,0 +1,118 @@
+-- Gives every slice of an exported timeline a lane of its track, so that none hides another or is lost by a viewer.
+-- In:  temp table trace_slice.
+-- Out: temp table trace_link (n, lane, previous): slices that share their time with others of their track. lane is NULL
+--      until trace_lane_spread.sql has followed previous, a slice on the same lane that ends before.
+-- Tracks of threads nest: the viewer draws what lies in a slice under it, on lane 0. A slice that begins in another one
+-- and ends after it cannot be drawn there. Such are found by matching brackets: at each depth the k-th beginning belongs
+-- to the k-th end, and slices of which that is not true go to lanes of their own. Those left are the pairs of a bracket
+-- matching, so none of them crosses another.
+-- Tracks of streams do not nest. There, and for what was taken off a thread, lanes are given by a queue: a slice takes the
+-- lane that was free for the longest time, else a new one. After i beginnings and E(i) ends before the i-th, the number
+-- of lanes that were taken over is i + min(0, min over j <= i of (E(j) - j)), and the i-th takes over that of the end
+-- with this number. A slice that begins when all before it have ended is on the first lane again.
+CREATE OR REPLACE TEMP TABLE trace_crossing AS
+WITH edges AS (
+    SELECT s.track, s.n, true AS is_begin, s.start_ns AS at_ns, -s.end_ns AS tie, s.n AS place,
+        CASE WHEN s.start_ns = s.end_ns THEN 2 ELSE 1 END AS turn
+    FROM temp.trace_slice AS s
+    WHERE s.kind <> 'gpu'
+    UNION ALL
+    SELECT s.track, s.n, false, s.end_ns, -s.start_ns, CASE WHEN s.start_ns = s.end_ns THEN s.n ELSE -s.n END,
+        CASE WHEN s.start_ns = s.end_ns THEN 2 ELSE 0 END
+    FROM temp.trace_slice AS s
+    WHERE s.kind <> 'gpu'
+),
+
+depths AS (
+    SELECT
+        track, n, is_begin, at_ns, turn, tie, place,
+        sum(CASE WHEN is_begin THEN 1 ELSE -1 END) OVER (
+            PARTITION BY track ORDER BY at_ns, turn, tie, place, is_begin DESC ROWS UNBOUNDED PRECEDING
+        ) + CASE WHEN is_begin THEN 0 ELSE 1 END AS depth
+    FROM edges
+),
+
+numbered AS (
+    SELECT
+        n, depth,
+        row_number() OVER (PARTITION BY track, is_begin, depth ORDER BY at_ns, turn, tie, place) AS ordinal
+    FROM depths
+)
+
+SELECT n
+FROM numbered
+GROUP BY n
+HAVING min(depth) <> max(depth) OR min(ordinal) <> max(ordinal);
+
+CREATE OR REPLACE TEMP TABLE trace_link AS
+WITH flat AS (
+    SELECT s.track, s.n, s.kind = 'gpu' AS is_gpu, s.start_ns, s.end_ns, s.start_ns = s.end_ns AS is_empty
+    FROM temp.trace_slice AS s
+    WHERE s.kind = 'gpu' OR s.n IN (SELECT c.n FROM temp.trace_crossing AS c)
+),
+
+begun AS (
+    SELECT
+        track, n, is_gpu, start_ns, end_ns, is_empty,
+        coalesce(start_ns >= max(end_ns) OVER (
+            PARTITION BY track ORDER BY start_ns, is_empty, n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), true) AS is_first
+    FROM flat
+),
+
+runs AS (
+    SELECT
+        track, n, is_gpu, start_ns, end_ns, is_empty,
+        sum(is_first::INTEGER) OVER (PARTITION BY track ORDER BY start_ns, is_empty, n ROWS UNBOUNDED PRECEDING) AS run
+    FROM begun
+),
+
+shared AS (
+    SELECT track, run, n, is_gpu, start_ns, end_ns, is_empty
+    FROM runs
+    QUALIFY NOT is_gpu OR count(*) OVER (PARTITION BY track, run) > 1
+),
+
+edges AS (
+    SELECT track, run, n, is_gpu, true AS is_begin, start_ns AS at_ns, CASE WHEN is_empty THEN 2 ELSE 1 END AS turn
+    FROM shared
+    UNION ALL
+    SELECT track, run, n, is_gpu, false, end_ns, CASE WHEN is_empty THEN 3 ELSE 0 END
+    FROM shared
+),
+
+counted AS (
+    SELECT
+        track, run, n, is_gpu, is_begin,
+        count(*) FILTER (is_begin) OVER before AS begins,
+        count(*) FILTER (NOT is_begin) OVER before AS ends
+    FROM edges
+    WINDOW before AS (PARTITION BY track, run ORDER BY at_ns, turn, n ROWS UNBOUNDED PRECEDING)
+),
+
+used AS (
+    SELECT
+        track, run, n, is_gpu, begins,
+        begins + least(0, min(ends - begins) OVER (PARTITION BY track, run ORDER BY begins ROWS UNBOUNDED PRECEDING))
+            AS taken
+    FROM counted
+    WHERE is_begin
+),
+
+chosen AS (
+    SELECT
+        track, run, n, is_gpu, begins, taken,
+        taken = coalesce(lag(taken) OVER (PARTITION BY track, run ORDER BY begins), 0) AS is_new
+    FROM used
+)
+
+SELECT
+    c.n,
+    -- The first lane of a thread is that of what nests.
+    CASE WHEN c.is_new THEN c.begins - c.taken - CASE WHEN c.is_gpu THEN 1 ELSE 0 END END AS lane,
+    CASE WHEN NOT c.is_new THEN e.n END AS previous
+FROM chosen AS c
+LEFT JOIN counted AS e
+    ON NOT c.is_new AND NOT e.is_begin AND e.track = c.track AND e.run = c.run AND e.ends = c.taken;
+
+DROP TABLE temp.trace_crossing;

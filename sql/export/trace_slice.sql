@@ -1,0 +1,187 @@
+-- Chooses the slices of an exported timeline and puts them onto the clock of the file.
+-- In:  temp table selected_capture; variables trace_aligned (whether clocks are corrected by main.clock_alignment),
+--      trace_part (whether filters leave out GPU events), trace_gpu_only.
+-- Out: temp tables trace_event (a GPU event that is shown), trace_clock (a capture: how its clock becomes the file's),
+--      trace_slice (n, capture_id, kind, row_id, place, start_ns, end_ns): a slice of the file, in ns since base_ns.
+-- Where filters choose GPU events, the rows of the CPU are those between the first launch and the last end of the chosen
+-- ones. Open ranges last until the last moment of their capture. What has a time_fault is left out: one such row would
+-- stretch the timeline to years.
+-- The common clock is that of v1._collective_instance. GPU events keep their recorded duration; the ends of CPU rows are
+-- moved as their starts are, so that what was nested stays nested where a clock is stretched by its drift.
+CREATE OR REPLACE TEMP TABLE trace_event AS
+SELECT
+    e.capture_id, e.event_id, e.device_id, e.context_id, e.stream_id, e.queue_id, e.launch_id, e.op_id,
+    e.correlation_id, e.start_ns, e.end_ns
+FROM v1._unclassed_event AS e /* join e */
+WHERE true /* filter e */;
+
+CREATE OR REPLACE TEMP TABLE trace_row AS
+WITH spans AS (
+    SELECT
+        e.capture_id,
+        min(least(e.start_ns, coalesce(l.start_ns, e.start_ns))) AS from_ns,
+        max(e.end_ns) AS to_ns
+    FROM temp.trace_event AS e
+    LEFT JOIN main.launch AS l
+        ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id AND l.time_fault IS NULL
+    GROUP BY e.capture_id
+),
+
+parts AS (
+    SELECT
+        c.capture_id,
+        CASE WHEN getvariable('trace_part') THEN s.from_ns ELSE -9223372036854775807 END AS from_ns,
+        CASE WHEN getvariable('trace_part') THEN s.to_ns ELSE 9223372036854775807 END AS to_ns
+    FROM temp.selected_capture AS c
+    LEFT JOIN spans AS s ON s.capture_id = c.capture_id
+),
+
+lasts AS (
+    SELECT capture_id, max(last_ns) AS last_ns
+    FROM (
+        SELECT e.capture_id, max(e.end_ns) AS last_ns
+        FROM temp.trace_event AS e
+        GROUP BY e.capture_id
+        UNION ALL
+        SELECT r.capture_id, max(r.start_ns + coalesce(r.duration_ns, 0))
+        FROM main.annotation AS r
+        WHERE r.time_fault IS NULL
+        GROUP BY r.capture_id
+        UNION ALL
+        SELECT o.capture_id, max(o.start_ns + o.duration_ns)
+        FROM main.op AS o
+        GROUP BY o.capture_id
+    )
+    GROUP BY capture_id
+),
+
+cpu AS (
+    SELECT
+        r.capture_id,
+        CASE WHEN r.style = 'gpu_projection' THEN 'projection' ELSE 'range' END AS kind,
+        r.annotation_id AS row_id,
+        r.process_id, r.thread_id, r.device_id, r.stream_id,
+        r.start_ns,
+        CASE WHEN r.is_open THEN greatest(z.last_ns, r.start_ns) ELSE r.start_ns + coalesce(r.duration_ns, 0) END AS end_ns
+    FROM main.annotation AS r
+    LEFT JOIN lasts AS z ON z.capture_id = r.capture_id
+    WHERE r.time_fault IS NULL
+    UNION ALL
+    SELECT
+        o.capture_id, 'op', o.op_id, o.process_id, o.thread_id, NULL, NULL, o.start_ns, o.start_ns + o.duration_ns
+    FROM main.op AS o
+    UNION ALL
+    SELECT
+        l.capture_id, 'launch', l.launch_id, l.process_id, l.thread_id, NULL, NULL, l.start_ns, l.start_ns + l.duration_ns
+    FROM main.launch AS l
+    WHERE l.time_fault IS NULL
+)
+
+SELECT
+    e.capture_id, 'gpu' AS kind, e.event_id AS row_id,
+    NULL AS process_id, NULL AS thread_id, e.device_id, e.context_id, e.stream_id, e.queue_id,
+    e.start_ns, e.end_ns
+FROM temp.trace_event AS e
+UNION ALL
+SELECT
+    c.capture_id, c.kind, c.row_id,
+    c.process_id, c.thread_id, c.device_id, NULL, c.stream_id, NULL,
+    c.start_ns, c.end_ns
+FROM cpu AS c
+INNER JOIN parts AS p ON p.capture_id = c.capture_id
+WHERE NOT getvariable('trace_gpu_only') AND c.end_ns >= p.from_ns AND c.start_ns <= p.to_ns;
+
+CREATE OR REPLACE TEMP TABLE trace_clock AS
+WITH known AS (
+    SELECT
+        c.capture_id,
+        c.clock_zero_unix_ns,
+        a.reference_capture_id,
+        coalesce(a.at_ns, 0) AS at_ns,
+        coalesce(a.offset_ns, 0) AS offset_ns,
+        CASE WHEN a.uses_drift THEN a.drift_ppm / 1e6 / (1 + a.drift_ppm / 1e6) ELSE 0 END AS stretch
+    FROM temp.selected_capture AS c
+    LEFT JOIN main.clock_alignment AS a ON a.capture_id = c.capture_id AND getvariable('trace_aligned')
+    WHERE c.capture_id IN (SELECT r.capture_id FROM temp.trace_row AS r)
+),
+
+kinds AS (
+    SELECT
+        count(clock_zero_unix_ns) = count(*) OR count(clock_zero_unix_ns) = 0
+            OR count(reference_capture_id) = count(*) AND min(reference_capture_id) = max(reference_capture_id)
+            AS is_comparable
+    FROM known
+),
+
+firsts AS (
+    SELECT r.capture_id, min(r.start_ns) AS first_ns
+    FROM temp.trace_row AS r
+    GROUP BY r.capture_id
+),
+
+moved AS (
+    SELECT
+        k.capture_id, k.clock_zero_unix_ns, k.at_ns, k.stretch, x.is_comparable,
+        coalesce(k.clock_zero_unix_ns, 0) - k.offset_ns AS shift_ns,
+        f.first_ns + coalesce(k.clock_zero_unix_ns, 0) - k.offset_ns
+            - round((f.first_ns + coalesce(k.clock_zero_unix_ns, 0) - k.offset_ns - k.at_ns) * k.stretch)::BIGINT AS first_ns
+    FROM known AS k
+    CROSS JOIN kinds AS x
+    INNER JOIN firsts AS f ON f.capture_id = k.capture_id
+),
+
+-- Of clocks that cannot be compared, those without a zero begin with the first of the others.
+placed AS (
+    SELECT
+        capture_id, clock_zero_unix_ns, at_ns, stretch, is_comparable,
+        CASE
+            WHEN is_comparable OR clock_zero_unix_ns IS NOT NULL THEN shift_ns
+            ELSE shift_ns - first_ns + min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER ()
+        END AS shift_ns,
+        CASE
+            WHEN is_comparable OR clock_zero_unix_ns IS NOT NULL THEN first_ns
+            ELSE min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER ()
+        END AS first_ns
+    FROM moved
+)
+
+SELECT
+    capture_id, at_ns, stretch, is_comparable, shift_ns,
+    count(clock_zero_unix_ns) OVER () > 0 AS is_unix,
+    -- The zero of the first capture, unless something starts before it.
+    least(coalesce(arg_min(clock_zero_unix_ns, capture_id) OVER (), 0), min(first_ns) OVER ()) AS base_ns
+FROM placed;
+
+CREATE OR REPLACE TEMP TABLE trace_slice AS
+WITH shifted AS (
+    SELECT
+        r.capture_id, r.kind, r.row_id,
+        r.process_id, r.thread_id, r.device_id, r.context_id, r.stream_id, r.queue_id,
+        r.start_ns + c.shift_ns
+            - CASE c.stretch WHEN 0 THEN 0 ELSE round((r.start_ns + c.shift_ns - c.at_ns) * c.stretch)::BIGINT END
+            - c.base_ns AS start_ns,
+        r.end_ns + c.shift_ns
+            - CASE c.stretch WHEN 0 THEN 0 ELSE round((r.end_ns + c.shift_ns - c.at_ns) * c.stretch)::BIGINT END
+            - c.base_ns AS moved_end_ns,
+        r.end_ns - r.start_ns AS duration_ns
+    FROM temp.trace_row AS r
+    INNER JOIN temp.trace_clock AS c ON c.capture_id = r.capture_id
+)
+
+SELECT
+    row_number() OVER (
+        ORDER BY capture_id,
+            CASE kind WHEN 'range' THEN 1 WHEN 'op' THEN 2 WHEN 'launch' THEN 3 WHEN 'projection' THEN 4 ELSE 5 END, row_id
+    ) AS n,
+    capture_id, kind, row_id,
+    dense_rank() OVER (
+        ORDER BY capture_id,
+            CASE kind WHEN 'gpu' THEN 2 WHEN 'projection' THEN 3 ELSE 1 END,
+            process_id, thread_id, device_id, context_id, queue_id, stream_id
+    ) AS track,
+    process_id, thread_id, device_id, context_id, stream_id, queue_id,
+    start_ns,
+    CASE kind WHEN 'gpu' THEN start_ns + duration_ns ELSE moved_end_ns END AS end_ns
+FROM shifted;
+
+DROP TABLE temp.trace_row;

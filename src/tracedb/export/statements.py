@@ -1,0 +1,54 @@
+"""Runs the statements of ``sql/export``: every number that an export writes is worked out there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracedb.report import filter_sql, view_template
+from tracedb.storage import resources
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.report.filters import Scope
+
+BLOCK = 10_000
+"""Rows that are held at a time."""
+
+
+def text(name: str) -> str:
+    """Return the SQL of ``sql/export/NAME.sql``."""
+    return resources.text("sql", "export", f"{name}.sql")
+
+
+def run(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope | None = None) -> int:
+    """Run the statements of a file and return how many rows the last one wrote.
+
+    With a ``scope`` its filters go into the hooks. Raises ``UsageError`` where they do not fit.
+    """
+    sql = text(name)
+    if scope is not None:
+        sql = view_template.resolve(sql, filter_sql.edits(scope, sql, "this export"))
+    rows = 0
+    for statement in connection.extract_statements(sql):
+        answer = connection.execute(statement).fetchone()
+        rows = int(answer[0]) if answer and isinstance(answer[0], int) else 0
+    return rows
+
+
+def set_variables(connection: duckdb.DuckDBPyConnection, **values: bool | int) -> None:
+    """Set variables that the statements read by ``getvariable``."""
+    for name, value in values.items():
+        connection.execute(f"SET VARIABLE {name} = {str(value).lower()}")
+
+
+def names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the columns of the answer that is about to be read."""
+    return [str(column[0]) for column in connection.description or ()]
+
+
+def rows(connection: duckdb.DuckDBPyConnection) -> Iterator[Sequence[Any]]:
+    """Yield the rows of the answer that was executed last, a block at a time."""
+    while block := connection.fetchmany(BLOCK):
+        yield from block

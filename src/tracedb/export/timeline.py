@@ -1,0 +1,140 @@
+"""A selection of captures as one timeline: processes, lanes, slices, flows and counters, ready for a file format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tracedb.export import statements
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.report.filters import Scope
+
+
+class Process(NamedTuple):
+    """A capture."""
+
+    capture_id: int
+    pid: int
+    name: str
+    labels: str
+    place: int
+
+
+class Lane(NamedTuple):
+    """A lane of a thread or stream; ``lane`` counts from 0 on each."""
+
+    number: int
+    pid: int
+    tid: int
+    lane: int
+    place: int
+    name: str
+
+
+class Slice(NamedTuple):
+    """What every slice has; its arguments are by name beside it. ``ts`` and ``dur`` are µs as decimal text."""
+
+    category: str
+    name: str
+    pid: int
+    tid: int
+    track_number: int
+    start_ns: int
+    end_ns: int
+    ts: str
+    dur: str
+    flows: list[int] | None
+    flow: int | None
+    is_open: bool
+    is_mark: bool
+
+
+class Sample(NamedTuple):
+    """A value of a counter."""
+
+    name: str
+    unit: str | None
+    pid: int
+    start_ns: int
+    ts: str
+    value: float
+
+
+class Header(NamedTuple):
+    """What stands at the head; ``base_ns`` is the Unix time of the file's zero, None if unknown."""
+
+    base_ns: int | None
+    is_comparable: bool
+    stretched: int
+    slices: int
+    gpu_slices: int
+    aside: int
+    captures: int
+    rank: int | None
+    world_size: int | None
+    metadata: str | None
+    devices: list[dict[str, Any]] | None
+
+
+_FIRST = len(Slice._fields)
+
+
+@dataclass
+class Timeline:
+    """A timeline whose slices lie in temporary tables of the connection."""
+
+    connection: duckdb.DuckDBPyConnection
+    header: Header
+    processes: list[Process]
+    lanes: list[Lane]
+
+    def slices(self) -> Iterator[tuple[Slice, dict[str, Any]]]:
+        """Yield every slice with its arguments, lane by lane, each in the order of time, outer slices first."""
+        for process in self.processes:
+            statements.set_variables(self.connection, trace_capture=process.capture_id)
+            for name in ("trace_cpu", "trace_gpu"):
+                self.connection.execute(statements.text(name))
+                columns = statements.names(self.connection)[_FIRST:]
+                for row in statements.rows(self.connection):
+                    values = zip(columns, row[_FIRST:], strict=True)
+                    yield Slice(*row[:_FIRST]), {key: value for key, value in values if value is not None}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the values of counters, each counter of a process in the order of time."""
+        for process in self.processes:
+            statements.set_variables(self.connection, trace_capture=process.capture_id)
+            self.connection.execute(statements.text("trace_counter"))
+            for row in statements.rows(self.connection):
+                yield Sample(*row)
+
+
+def prepare(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, is_aligned: bool = True, is_gpu_only: bool = False
+) -> Timeline:
+    """Choose the slices that the filters leave, and lay them out. ``temp.selected_capture`` holds the captures."""
+    statements.set_variables(
+        connection, trace_aligned=is_aligned, trace_part=scope.filters.on_events, trace_gpu_only=is_gpu_only
+    )
+    statements.run(connection, "trace_slice", scope)
+    statements.run(connection, "trace_lane")
+    while statements.run(connection, "trace_lane_spread"):
+        pass
+    statements.run(connection, "trace_track")
+    (header,) = connection.execute(statements.text("trace_header")).fetchall()
+    processes = _all(
+        connection, "SELECT capture_id, pid, name, labels, place FROM temp.trace_process ORDER BY capture_id"
+    )
+    lanes = _all(
+        connection,
+        """SELECT t.number, p.pid, t.tid, t.lane, t.place, t.name FROM temp.trace_lane AS t
+           INNER JOIN temp.trace_process AS p ON p.capture_id = t.capture_id ORDER BY t.number""",
+    )
+    return Timeline(connection, Header(*header), [Process(*row) for row in processes], [Lane(*row) for row in lanes])
+
+
+def _all(connection: duckdb.DuckDBPyConnection, query: str) -> list[Sequence[Any]]:
+    return list(connection.execute(query).fetchall())
