@@ -62,8 +62,8 @@ SELECT
         AS "Concrete Inputs",
     r.domain AS "domain",
     CASE WHEN r.style NOT IN ('user', 'gpu_projection', 'python_function') THEN r.style END AS "style",
-    CASE s.kind WHEN 'projection' THEN r.device_id END AS "device",
-    CASE s.kind WHEN 'projection' THEN r.stream_id END AS "stream"
+    CASE s.kind WHEN 'projection' THEN r.device_id END AS "of device",
+    CASE s.kind WHEN 'projection' THEN r.stream_id END AS "of stream"
 FROM temp.trace_slice AS s
 INNER JOIN temp.trace_process AS p ON p.capture_id = s.capture_id
 LEFT JOIN temp.trace_link AS k ON k.n = s.n

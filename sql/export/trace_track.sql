@@ -64,9 +64,13 @@ facts AS (
         process_id, thread_id, device_id, context_id, stream_id, queue_id,
         count(DISTINCT context_id) OVER (PARTITION BY capture_id) > 1 AS has_contexts,
         count(DISTINCT process_id) OVER (PARTITION BY capture_id) > 1 AS has_processes,
-        coalesce(bool_and(thread_id BETWEEN 1 AND 1073741823) OVER (PARTITION BY capture_id), false)
+        coalesce(bool_and(thread_id BETWEEN 1 AND 2147483647) OVER (PARTITION BY capture_id), false)
             AND count(DISTINCT process_id) OVER (PARTITION BY capture_id) <= 1 AS fits,
-        coalesce(max(thread_id) OVER (PARTITION BY capture_id), 0) AS highest
+        -- Numbers past those of threads: viewers take 32 bits.
+        CASE WHEN fits THEN CASE
+            WHEN max(thread_id) OVER (PARTITION BY capture_id) < 1 << 30 THEN max(thread_id) OVER (PARTITION BY capture_id)
+            ELSE 1::BIGINT << 31
+        END ELSE 0 END AS base
     FROM lanes
 )
 
@@ -75,7 +79,7 @@ SELECT
     row_number() OVER (ORDER BY track, lane) AS number,
     CASE
         WHEN kind = 'thread' AND lane = 0 AND fits AND thread_id IS NOT NULL THEN thread_id
-        ELSE CASE WHEN fits THEN highest ELSE 0 END + row_number() OVER (PARTITION BY capture_id ORDER BY track, lane)
+        ELSE base + row_number() OVER (PARTITION BY capture_id ORDER BY track, lane)
     END AS tid,
     row_number() OVER (PARTITION BY capture_id ORDER BY track, lane) AS place,
     CASE kind

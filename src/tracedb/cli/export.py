@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.options import capture_option, database_option, note, output_option
 
 PER_CAPTURE = 5
@@ -16,6 +17,9 @@ LIST_SUFFIX = "_kernel_list.txt"
 @click.group()
 def export() -> None:
     """Write files for other tools."""
+
+
+export.add_command(perfetto)
 
 
 def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ JSON_TEXTS = frozenset(("Input Dims", "Input type", "Input Strides", "Concrete I
 OF_JOB = ("backend", "pg_count", "pg_config", "nccl_version")
 """Fields of the metadata that stand in distributedInfo."""
 CALLS = "ac2g"
+CATEGORIES = {"gpu_user_annotation": "Trace"}
+"""Ranges that the profiler projected onto streams are its own spans here: in their category, readers would take the
+numbers of process and thread for a device and a stream."""
 
 
 def write(timeline: Timeline, path: Path) -> None:
@@ -86,7 +89,7 @@ def _named(what: str, pid: int, tid: int, **said: str | int) -> dict[str, Any]:
 def _slice(item: Slice, arguments: dict[str, Any]) -> dict[str, Any]:
     event: dict[str, Any] = {
         "ph": "i" if item.is_mark else "B" if item.is_open else "X",
-        "cat": item.category,
+        "cat": CATEGORIES.get(item.category, item.category),
         "name": item.name,
         "pid": item.pid,
         "tid": item.tid,

@@ -6,13 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracedb.errors import NotCaptured
 from tracedb.export import statements
+from tracedb.report import caveats, registry
+from tracedb.report import filters as selection
+from tracedb.storage.views import CURRENT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import duckdb
 
-    from tracedb.report.filters import Scope
+    from tracedb.report.filters import Filters
 
+APART = (
+    "the clocks of these captures cannot be compared: some are placed in the world and others are not. Those that are not "
+    "begin with the first of the others; choose some with --capture or --source"
+)
 
 class Process(NamedTuple):
     """A capture."""
@@ -91,6 +101,7 @@ class Timeline:
     header: Header
     processes: list[Process]
     lanes: list[Lane]
+    warnings: list[str]
 
     def slices(self) -> Iterator[tuple[Slice, dict[str, Any]]]:
         """Yield every slice with its arguments, lane by lane, each in the order of time, outer slices first."""
@@ -113,18 +124,31 @@ class Timeline:
 
 
 def prepare(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, is_aligned: bool = True, is_gpu_only: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    filters: Filters,
+    is_aligned: bool = True,
+    is_gpu_only: bool = False,
 ) -> Timeline:
-    """Choose the slices that the filters leave, and lay them out. ``temp.selected_capture`` holds the captures."""
+    """Choose the slices that the filters leave, and lay them out.
+
+    Raises ``UsageError`` or ``NotCaptured`` where the filters do not fit, ``NotCaptured`` where there is nothing of a
+    GPU.
+    """
+    scope = selection.select(connection, filters, CURRENT, False, None)
     statements.set_variables(
-        connection, trace_aligned=is_aligned, trace_part=scope.filters.on_events, trace_gpu_only=is_gpu_only
+        connection, trace_aligned=is_aligned, trace_part=filters.on_events, trace_gpu_only=is_gpu_only
     )
     statements.run(connection, "trace_slice", scope)
     statements.run(connection, "trace_lane")
     while statements.run(connection, "trace_lane_spread"):
         pass
     statements.run(connection, "trace_track")
-    (header,) = connection.execute(statements.text("trace_header")).fetchall()
+    (row,) = connection.execute(statements.text("trace_header")).fetchall()
+    header = Header(*row)
+    report = registry.find("gpu-timeline")
+    if not header.gpu_slices:
+        raise NotCaptured(caveats.reason(connection, report, scope, path))
     processes = _all(
         connection, "SELECT capture_id, pid, name, labels, place FROM temp.trace_process ORDER BY capture_id"
     )
@@ -133,7 +157,10 @@ def prepare(
         """SELECT t.number, p.pid, t.tid, t.lane, t.place, t.name FROM temp.trace_lane AS t
            INNER JOIN temp.trace_process AS p ON p.capture_id = t.capture_id ORDER BY t.number""",
     )
-    return Timeline(connection, Header(*header), [Process(*row) for row in processes], [Lane(*row) for row in lanes])
+    said = caveats.warnings(connection, report, scope, ("capture_id", "rank", "labels", "device_id"))
+    if not header.is_comparable:
+        said.append(APART)
+    return Timeline(connection, header, [Process(*item) for item in processes], [Lane(*item) for item in lanes], said)
 
 
 def _all(connection: duckdb.DuckDBPyConnection, query: str) -> list[Sequence[Any]]:

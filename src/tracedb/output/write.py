@@ -70,7 +70,7 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
         finally:
             stream.detach()
         return left
-    with _told(out), replacing(out) as aside:
+    with writing(out) as aside:
         if format_name in _BINARY:
             _BINARY[format_name](answer, aside)
             return 0
@@ -80,8 +80,18 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
 
 def write_text(text: str, out: Path) -> None:
     """Write a file of text, which appears only when it is whole. Raises ``TracedbError`` where that fails."""
-    with _told(out), replacing(out) as aside, _opened(aside) as target:
+    with writing(out) as aside, _opened(aside) as target:
         target.write(text)
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[Path]:
+    """Yield where to write a file, which appears only when it is whole (see ``destination.replacing``).
+
+    Raises ``TracedbError`` where that fails.
+    """
+    with _told(out), replacing(out) as aside:
+        yield aside
 
 
 @contextmanager
