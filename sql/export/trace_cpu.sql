@@ -73,4 +73,4 @@ LEFT JOIN call AS c ON s.kind = 'launch' AND c.launch_id = s.row_id
 LEFT JOIN launched AS f ON s.kind = 'launch' AND f.launch_id = s.row_id
 LEFT JOIN annotation AS r ON s.kind IN ('range', 'projection') AND r.annotation_id = s.row_id
 WHERE s.capture_id = getvariable('trace_capture') AND s.kind <> 'gpu'
-ORDER BY t.number, s.start_ns, s.start_ns = s.end_ns, s.end_ns DESC, s.n;
+ORDER BY t.number, s.start_ns, (s.start_ns = s.end_ns) = (t.lane = 0), s.end_ns DESC, s.n;

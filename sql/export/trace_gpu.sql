@@ -55,4 +55,4 @@ LEFT JOIN LATERAL (
         CASE WHEN e.vendor = 'AMD' AND l.name = 'hipExtModuleLaunchKernel' THEN e.block_z ELSE 1 END AS threads_z
 ) AS x ON true
 WHERE s.capture_id = getvariable('trace_capture') AND s.kind = 'gpu'
-ORDER BY t.number, s.start_ns, s.start_ns = s.end_ns, s.n;
+ORDER BY t.number, s.start_ns, s.start_ns = s.end_ns DESC, s.n;

@@ -55,7 +55,7 @@ begun AS (
     SELECT
         track, n, is_gpu, start_ns, end_ns, is_empty,
         coalesce(start_ns >= max(end_ns) OVER (
-            PARTITION BY track ORDER BY start_ns, is_empty, n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            PARTITION BY track ORDER BY start_ns, is_empty DESC, n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), true) AS is_first
     FROM flat
 ),
@@ -63,7 +63,7 @@ begun AS (
 runs AS (
     SELECT
         track, n, is_gpu, start_ns, end_ns, is_empty,
-        sum(is_first::INTEGER) OVER (PARTITION BY track ORDER BY start_ns, is_empty, n ROWS UNBOUNDED PRECEDING) AS run
+        sum(is_first::INTEGER) OVER (PARTITION BY track ORDER BY start_ns, is_empty DESC, n ROWS UNBOUNDED PRECEDING) AS run
     FROM begun
 ),
 
@@ -74,10 +74,10 @@ shared AS (
 ),
 
 edges AS (
-    SELECT track, run, n, is_gpu, true AS is_begin, start_ns AS at_ns, CASE WHEN is_empty THEN 2 ELSE 1 END AS turn
+    SELECT track, run, n, is_gpu, true AS is_begin, start_ns AS at_ns, CASE WHEN is_empty THEN 1 ELSE 2 END AS turn
     FROM shared
     UNION ALL
-    SELECT track, run, n, is_gpu, false, end_ns, CASE WHEN is_empty THEN 3 ELSE 0 END
+    SELECT track, run, n, is_gpu, false, end_ns, CASE WHEN is_empty THEN 1 ELSE 0 END
     FROM shared
 ),
 
@@ -87,7 +87,7 @@ counted AS (
         count(*) FILTER (is_begin) OVER before AS begins,
         count(*) FILTER (NOT is_begin) OVER before AS ends
     FROM edges
-    WINDOW before AS (PARTITION BY track, run ORDER BY at_ns, turn, n ROWS UNBOUNDED PRECEDING)
+    WINDOW before AS (PARTITION BY track, run ORDER BY at_ns, turn, n, is_begin DESC ROWS UNBOUNDED PRECEDING)
 ),
 
 used AS (

@@ -87,14 +87,10 @@ def _named(what: str, pid: int, tid: int, **said: str | int) -> dict[str, Any]:
 
 
 def _slice(item: Slice, arguments: dict[str, Any]) -> dict[str, Any]:
-    event: dict[str, Any] = {
-        "ph": "i" if item.is_mark else "B" if item.is_open else "X",
-        "cat": CATEGORIES.get(item.category, item.category),
-        "name": item.name,
-        "pid": item.pid,
-        "tid": item.tid,
-        "ts": Raw(item.ts.encode()),
-    }
+    event: dict[str, Any] = {"ph": "i" if item.is_mark else "B" if item.is_open else "X"}
+    if not item.is_mark:  # torch.profiler writes none of these in the category of ranges
+        event["cat"] = CATEGORIES.get(item.category, item.category)
+    event |= {"name": item.name, "pid": item.pid, "tid": item.tid, "ts": Raw(item.ts.encode())}
     if item.is_mark:
         event["s"] = "t"
     elif not item.is_open:
