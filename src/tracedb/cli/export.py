@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tracedb.cli.export_perfetto import perfetto
+from tracedb.cli.export_sheets import variance_csv, xlsx
 from tracedb.cli.options import capture_option, database_option, note, output_option
 
 PER_CAPTURE = 5
@@ -19,7 +20,8 @@ def export() -> None:
     """Write files for other tools."""
 
 
-export.add_command(perfetto)
+for _command in (perfetto, xlsx, variance_csv):
+    export.add_command(_command)
 
 
 def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ class Answer:
     """How many rows to write, where not all of them."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """What JSON holds besides."""
+    keys: Callable[[str], list[str]] | None = None
+    """Gives the keys of a column that holds maps by text, in the order in which they stand there."""
     shows: list[Show] | None = None
     """What a table for eyes shows; every column as it is where None."""
 
@@ -84,7 +86,17 @@ def from_sql(connection: duckdb.DuckDBPyConnection, query: str, described: Mappi
 
         return pa.RecordBatchReader.from_stream(connection.sql(_integers(columns, query)))
 
-    return Answer(columns, rows(), arrow)
+    def keys(name: str) -> list[str]:
+        column = '"' + name.replace('"', '""') + '"'
+        found = connection.execute(
+            f"""SELECT key FROM (
+                    SELECT unnest(map_keys({column})) AS key, generate_subscripts(map_keys({column}), 1) AS place
+                    FROM ({query}))
+                GROUP BY key ORDER BY min(place), key"""
+        )
+        return [str(key) for (key,) in found.fetchall()]
+
+    return Answer(columns, rows(), arrow, keys=keys)
 
 
 def from_rows(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Answer:

@@ -1,0 +1,110 @@
+"""``tracedb export xlsx`` and ``export variance-csv``: what the sweep scripts of ROCm/aorta write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracedb.cli.options import database_option, filter_options, note, output_option, warn
+
+if TYPE_CHECKING:
+    from tracedb.report.filters import Filters
+
+PER_CAPTURE = 5
+
+
+@click.command()
+@database_option
+@filter_options
+@click.option("--geo-mean", is_flag=True, help="Average over ranks by the geometric mean.")
+@output_option("A folder for the set of files, or FILE.xlsx for one workbook with all sheets.")
+def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
+    """Write the workbooks of a sweep: GPU timeline and collectives of every configuration.
+
+    gpu_timeline_all_configs_mean.xlsx holds All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config;
+    nccl_master_all_configs.xlsx, and .csv, hold NCCL_Data. Each workbook ends with notes: units, meanings, warnings. Any
+    other report becomes a sheet by `tracedb report NAME -o FILE.xlsx`.
+    """
+    from tracedb.errors import UsageError
+    from tracedb.export import sweep_sheets
+    from tracedb.report import query as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    if out is None:
+        raise UsageError("name a folder with -o, or one workbook with -o FILE.xlsx")
+    filters = _filters(chosen)
+    target = out if out.suffix.lower() == ".xlsx" and not out.is_dir() else _folder(out)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        written = sweep_sheets.write_set(connection, db, filters, target, geo_mean)
+    for text in written.warnings:
+        warn(text)
+    if written.missing:
+        note(f"without collectives: {written.missing}")
+    note(f"wrote {', '.join(map(str, written.files))}")
+
+
+@click.command("variance-csv")
+@database_option
+@filter_options
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=PER_CAPTURE,
+    metavar="N",
+    help=f"The N GEMMs of each capture that vary most; 0 is all. [default: {PER_CAPTURE}]",
+)
+@output_option("A folder for the three files, or FILE.csv for the widest of them; stdout without it.")
+def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
+    """Write the time variance of GEMMs as CSV: kernel_time_min_us, kernel_time_max_us, time_diff_us and more.
+
+    Into a folder: top5_gemm_kernels_time_variance.csv, with the times of the shortest and longest call
+    (…_with_timestamps.csv), and with the collectives beside them (…_with_collective_overlap.csv).
+    """
+    from tracedb.export import variance
+    from tracedb.output import write
+    from tracedb.report import query as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    filters = _filters(chosen)
+    folder = None if out is None or _is_csv(out) else _folder(out)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        answer = variance.prepare(connection, db, filters, top)
+        for text in answer.warnings:
+            warn(text)
+        if folder is None:
+            write(answer, "csv", out)
+            return
+        files = variance.write_files(connection, db, answer, folder, top)
+    note(f"wrote {', '.join(map(str, files))}")
+
+
+def _is_csv(out: Path) -> bool:
+    """Whether it is one file, or a pipe or device."""
+    return not out.is_dir() and (out.suffix.lower() == ".csv" or out.exists())
+
+
+def _filters(chosen: dict[str, Any]) -> Filters:
+    from tracedb.errors import UsageError
+    from tracedb.report.filters import Filters
+
+    filters = Filters(**chosen)
+    if filters.by or filters.attention_as_matmul:
+        raise UsageError("the columns of these files are fixed: leave out --by and --attention-as-matmul")
+    return filters
+
+
+def _folder(out: Path) -> Path:
+    """Return the folder, made where there is none. Raises ``TracedbError`` where there cannot be one."""
+    from tracedb.errors import TracedbError, UsageError
+
+    if out.suffix and not out.is_dir():
+        raise UsageError(f"{out}: neither a folder nor a file of a kind that this command writes")
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise TracedbError(f"{out}: cannot be made: {error.strerror}") from error
+    return out

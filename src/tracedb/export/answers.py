@@ -1,0 +1,41 @@
+"""Answers of reports as the ground of an export: kept in a temporary table, described by what the export's views say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracedb.output import Answer, from_sql
+from tracedb.report import query as engine
+from tracedb.report import registry
+from tracedb.storage.connection import identifier, quoted
+from tracedb.storage.views import CURRENT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+    from tracedb.report.filters import Filters
+
+
+def take(connection: duckdb.DuckDBPyConnection, path: Path, report: str, filters: Filters) -> Answer:
+    """Run a report into ``temp.export_answer``; the answer tells its version, filters and warnings.
+
+    Raises ``UsageError`` or ``NotCaptured`` where it does not fit or has no answer.
+    """
+    query = engine.plan(connection, registry.find(report), filters, CURRENT)
+    found = engine.run(connection, path, query, 0)
+    connection.execute("CREATE OR REPLACE TEMP TABLE export_answer AS FROM temp.answer")
+    return found.answer
+
+
+def of_view(connection: duckdb.DuckDBPyConnection, name: str, ground: Answer) -> Answer:
+    """Return the rows of a temporary view, with the comments on its columns, and what is to be said of the ground."""
+    comments = connection.execute(
+        f"""SELECT column_name, comment FROM duckdb_columns()
+            WHERE database_name = 'temp' AND table_name = {quoted(name)} AND comment IS NOT NULL"""
+    ).fetchall()
+    answer = from_sql(connection, f"FROM temp.{identifier(name)}", {str(column): str(text) for column, text in comments})
+    answer.report, answer.version, answer.database = ground.report, ground.version, ground.database
+    answer.filters, answer.warnings = ground.filters, ground.warnings
+    return answer

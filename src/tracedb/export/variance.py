@@ -1,0 +1,39 @@
+"""The variance files of the sweep scripts of ROCm/aorta (``sql/export/variance.sql``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracedb.export import answers, statements
+from tracedb.output import Answer, refuse, write
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.report.filters import Filters
+
+FILES = ("time_variance", "time_variance_with_timestamps", "time_variance_with_collective_overlap")
+"""Views, each with the columns of the one before and more; the ends of the files' names are the same."""
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, top: int) -> Answer:
+    """Choose the ``top`` GEMMs of each capture, 0 for all; return the widest answer.
+
+    Raises ``NotCaptured`` where there are no GEMMs.
+    """
+    ground = answers.take(connection, db, "gemm-variance", filters)
+    statements.set_variables(connection, variance_top=top)
+    statements.run(connection, "variance")
+    return answers.of_view(connection, FILES[-1], ground)
+
+
+def write_files(connection: duckdb.DuckDBPyConnection, db: Path, ground: Answer, folder: Path, top: int) -> list[Path]:
+    """Write the three files into a folder, under the names of the original."""
+    which = f"top{top}" if top else "all"
+    files = {name: folder / f"{which}_gemm_kernels_{name}.csv" for name in FILES}
+    for path in files.values():
+        refuse(path, db)
+    for name, path in files.items():
+        write(answers.of_view(connection, name, ground), "csv", path)
+    return list(files.values())

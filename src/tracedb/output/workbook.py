@@ -1,0 +1,268 @@
+"""Answers as an xlsx workbook: a sheet for each, and one with what is to be known about them.
+
+Rows are written as they come. Values are those of the answer; that a time is seen in ms is a matter of its format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from tracedb.errors import TracedbError
+from tracedb.output.answer import BATCH, Answer, Column, plain
+from tracedb.output.display import time_unit
+
+_EXACT = 10**15 - 1  # a spreadsheet shows 15 digits
+MOST_ROWS = 1_048_575
+MOST_COLUMNS = 16_384
+MOST_KEYS = 500
+"""Keys of a map that become columns; a map with more stays one."""
+MOST_TEXT = 32_767
+"""UTF-16 units in a cell."""
+LONGEST_NAME = 31
+_NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
+_NOT_XML = re.compile("[\ufffe\uffff\ud800-\udfff]")
+_NUMBER = re.compile(r"0|-?[1-9]\d{0,14}")
+_LABELS = re.compile(r"MAP\(VARCHAR, ")
+_TIME_FORMATS = {"s": '#,##0.000,,," s"', "ms": '#,##0.000,," ms"', "µs": '#,##0.000," µs"'}
+_FORMATS = {"percent": '0.0"%"', "ratio": "0.00", "count": "#,##0", "bytes": "#,##0", "GB/s": "#,##0.00", "ms": "#,##0.000"}
+_MOMENT = re.compile(r"(^|_)(start|end|at|zero)(_of_\w+)?(_unix)?_ns$|^start_of_")
+NOTES = "Notes"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """An answer under the name of its sheet."""
+
+    name: str
+    answer: Answer
+    colours: bool = True
+
+
+@dataclass
+class _Cell:
+    """A column of a sheet: the answer's, or one key of a map in it."""
+
+    header: str
+    at: int
+    column: Column
+    key: str | None = None
+    format: str | None = None
+
+
+@dataclass
+class _Written:
+    """What is said of a sheet in the notes."""
+
+    name: str
+    answer: Answer
+    rows: int = 0
+    cut: int = 0
+    said: list[str] = field(default_factory=list)
+
+
+def write_workbook(sheets: Sequence[Sheet], path: Path) -> None:
+    """Write a workbook. Text is never taken for a formula or a link.
+
+    Raises ``TracedbError`` where the package is missing or a sheet would have more rows than there can be.
+    """
+    try:
+        import xlsxwriter
+    except ModuleNotFoundError as error:
+        raise TracedbError(
+            "xlsx needs the package XlsxWriter, which is not installed: pip install 'tracedb-gpu[xlsx]'"
+        ) from error
+    with xlsxwriter.Workbook(path, {"constant_memory": True}) as book:
+        book.set_properties({"created": datetime(2000, 1, 1)})  # the same answer gives the same bytes
+        writer = _Writer(book)
+        written = [writer.sheet(sheet) for sheet in sheets]
+        writer.notes(written)
+
+
+def sheet_name(text: str, taken: Iterable[str] = ()) -> str:
+    """Return a name that a sheet can have and none of the others has."""
+    used = {name.casefold() for name in taken} | {"history", NOTES.casefold()}
+    wanted = _NOT_IN_NAMES.sub("_", text).strip("'")[:LONGEST_NAME] or "answer"
+    name, number = wanted, 1
+    while name.casefold() in used:
+        number += 1
+        name = f"{wanted[: LONGEST_NAME - len(str(number)) - 1]}_{number}"
+    return name
+
+
+class _Writer:
+    """Writes the sheets of one workbook."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})
+        self._wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        self._formats: dict[str, Any] = {}
+        self._names: list[str] = []
+
+    def sheet(self, sheet: Sheet) -> _Written:
+        answer = sheet.answer
+        name = sheet_name(sheet.name, self._names)
+        self._names.append(name)
+        page = self._book.add_worksheet(name)
+        keys = _keys(answer)  # before rows are read: the connection has one answer at a time
+        source = iter(answer.rows)
+        first = list(islice(source, BATCH))
+        cells = _cells(answer, keys, first)
+        if len(cells) > MOST_COLUMNS:
+            raise TracedbError(f"a sheet holds {MOST_COLUMNS:,} columns and {name} has {len(cells):,}; choose less")
+        for place, cell in enumerate(cells):
+            page.write_string(0, place, _text(cell.header)[0], self._bold)
+            form = self._format(cell.format)
+            page.set_column(place, place, _width(cell, first), form)
+        done = _Written(name, answer)
+        for row in chain(first, source):
+            if answer.most and done.rows >= answer.most:
+                break
+            done.rows += 1
+            if done.rows > MOST_ROWS:
+                raise TracedbError(
+                    f"a sheet holds {MOST_ROWS:,} rows and the answer has more; use --top N or parquet (-o FILE.parquet)"
+                )
+            for place, cell in enumerate(cells):
+                done.cut += self._write(page, done.rows, place, cell, row)
+        page.freeze_panes(1, 0)
+        if cells:
+            page.autofilter(0, 0, done.rows, len(cells) - 1)
+        if sheet.colours and done.rows:
+            _colour(page, cells, done.rows)
+        return done
+
+    def notes(self, written: Sequence[_Written]) -> None:
+        """Write the last sheet: where each answer is from, warnings, and what its columns mean."""
+        page = self._book.add_worksheet(NOTES)
+        page.set_column(0, 1, 28, self._wrapped)
+        page.set_column(2, 2, 12, self._wrapped)
+        page.set_column(3, 3, 110, self._wrapped)
+        for place, header in enumerate(("sheet", "about", "unit", "note")):
+            page.write_string(0, place, header, self._bold)
+        page.freeze_panes(1, 0)
+        line = 1
+        for done in written:
+            for row in _notes(done):
+                for place, text in enumerate(row):
+                    if text:
+                        page.write_string(line, place, _text(text)[0], self._wrapped)
+                line += 1
+
+    def _format(self, form: str | None) -> Any:
+        if form is None:
+            return None
+        if form not in self._formats:
+            self._formats[form] = self._book.add_format({"num_format": form})
+        return self._formats[form]
+
+    def _write(self, page: Any, row: int, at: int, cell: _Cell, values: Sequence[object]) -> bool:
+        """Write a value; whether it was a text that had to be cut."""
+        value = values[cell.at]
+        if cell.key is not None:
+            value = value.get(cell.key) if isinstance(value, dict) else None
+        value = plain(value)
+        if value is None:
+            return False
+        form = self._format(cell.format)
+        if isinstance(value, bool):
+            page.write_boolean(row, at, value)
+        elif isinstance(value, int | float) and abs(value) <= _EXACT:
+            page.write_number(row, at, value, form)
+        elif cell.key is not None and isinstance(value, str) and _NUMBER.fullmatch(value):  # sorts as a number
+            page.write_number(row, at, int(value))
+        else:
+            text, is_cut = _text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            page.write_string(row, at, text)
+            return is_cut
+        return False
+
+
+def _keys(answer: Answer) -> dict[str, list[str]]:
+    """Return the keys of maps by text, such as labels, which become columns."""
+    if answer.keys is None:
+        return {}
+    found = {column.name: answer.keys(column.name) for column in answer.columns if _LABELS.match(column.type)}
+    return {name: keys for name, keys in found.items() if len(keys) <= MOST_KEYS}
+
+
+def _cells(answer: Answer, maps: dict[str, list[str]], first: Sequence[Sequence[object]]) -> list[_Cell]:
+    """Return the columns of a sheet."""
+    taken = {column.name for column in answer.columns}
+    cells: list[_Cell] = []
+    for at, column in enumerate(answer.columns):
+        if column.name not in maps:
+            cells.append(_Cell(column.name, at, column, None, _format_of(column, [row[at] for row in first])))
+            continue
+        value_type = column.type.partition(", ")[2].rstrip(")")
+        for key in maps[column.name]:
+            part = Column(column.name, value_type, column.unit, column.description)
+            header = f"{column.name} {key}" if key in taken else key
+            cells.append(_Cell(header, at, part, key, _format_of(part, ())))
+    return cells
+
+
+def _format_of(column: Column, values: Sequence[object]) -> str | None:
+    """Return the number format of a column: of times by the largest of its first values, in one unit."""
+    if not column.is_number:
+        return None
+    if column.unit == "ns":
+        if _MOMENT.search(column.name):
+            return "#,##0"
+        return _TIME_FORMATS[time_unit(values)[1]]
+    if column.unit in _FORMATS:
+        return _FORMATS[column.unit]
+    return "#,##0.000" if column.type in ("DOUBLE", "FLOAT") else None
+
+
+def _width(cell: _Cell, first: Sequence[Sequence[object]]) -> float:
+    if cell.column.is_number or cell.key is not None:
+        return max(12, min(len(cell.header) + 3, 24))
+    longest = max((len(str(row[cell.at])) for row in first[:100]), default=0)
+    return max(12, min(longest + 2, 60))
+
+
+def _colour(page: Any, cells: Sequence[_Cell], rows: int) -> None:
+    """Shade percentages and ratios by size, and the column of a plain verdict not at all."""
+    for place, cell in enumerate(cells):
+        if cell.column.unit in ("percent", "ratio"):
+            scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5B041"}
+            page.conditional_format(1, place, rows, place, scale)
+
+
+def _text(text: str) -> tuple[str, bool]:
+    """Return a text as a cell can hold it, and whether it was cut.
+
+    Characters that XML cannot hold are replaced; XlsxWriter writes control characters in the format's own spelling.
+    """
+    clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    units = clean.encode("utf-16-le")
+    if len(units) <= 2 * MOST_TEXT:
+        return clean, False
+    return units[: 2 * (MOST_TEXT - 1)].decode("utf-16-le", errors="ignore") + "\N{HORIZONTAL ELLIPSIS}", True
+
+
+def _notes(done: _Written) -> Iterator[tuple[str, str, str, str]]:
+    answer = done.answer
+    report = " ".join(part for part in (answer.report, answer.version) if part)
+    if report:
+        yield done.name, "report", "", report
+    if answer.database:
+        yield done.name, "database", "", answer.database
+    if answer.filters:
+        yield done.name, "filters", "", json.dumps(plain(dict(answer.filters)), ensure_ascii=False)
+    yield done.name, "rows", "", f"{done.rows:,}" + (f" (a sheet holds {MOST_ROWS:,})" if done.rows else "")
+    for warning in answer.warnings:
+        yield done.name, "warning", "", warning
+    if done.cut:
+        yield done.name, "warning", "", f"{done.cut:,} texts are cut: a cell holds {MOST_TEXT:,} characters"
+    for column in answer.columns:
+        if column.description or column.unit:
+            yield done.name, column.name, column.unit or "", column.description or ""
