@@ -85,7 +85,7 @@ def faults(root: Path = SQL) -> list[str]:
     for path in sorted((root.parent / "schemas").glob("*.sql")):
         tables |= _tables(path)
         found += [f"schemas/{path.name}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))]
-    for path in sorted([*(root / "derive").glob("*.sql"), *(root / "compare").glob("*.sql")]):
+    for path in sorted(path for room in ("derive", "compare", "export") for path in (root / room).glob("*.sql")):
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)
     for view in files:

@@ -1,4 +1,4 @@
-"""``tracedb export perfetto``: every slice arrives, in its place, at its time; read back by the format's own classes."""
+"""``tracedb export perfetto``: every slice arrives, in its place, at its time, read by the format's classes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import random
 import shlex
 import socket
 import sys
-import urllib.error
-import urllib.request
+import time
+import webbrowser
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import pytest
 from support.command import run
 from support.loading import ask, ingest
 from support.tiny import ADD, GEMM, NCCL, Tiny, two_ranks
+from tracedb.errors import TracedbError
 from tracedb.export import perfetto_ui, timeline
 from tracedb.report.filters import Filters
 from tracedb.storage.connection import open_read_only
@@ -57,7 +59,11 @@ class Proto:
 
     def __init__(self, path: Path) -> None:
         self.packets = packets(path)
-        self.tracks = {item.track_descriptor.uuid: item.track_descriptor for item in self.packets if item.HasField("track_descriptor")}
+        self.tracks = {
+            item.track_descriptor.uuid: item.track_descriptor
+            for item in self.packets
+            if item.HasField("track_descriptor")
+        }
         self.slices: list[Shown] = []
         self.events: list[Any] = []
         self.flows_out: dict[int, str] = {}
@@ -98,7 +104,9 @@ class Proto:
 
     def _add(self, packet: Any, name: str, duration: int | None) -> None:
         track = self.tracks[packet.track_event.track_uuid]
-        same = [key for key, item in self.tracks.items() if (item.parent_uuid, item.name) == (track.parent_uuid, track.name)]
+        same = [
+            key for key, item in self.tracks.items() if (item.parent_uuid, item.name) == (track.parent_uuid, track.name)
+        ]
         process = self.tracks[track.parent_uuid].process.process_name
         self.slices.append(Shown(process, track.name, sorted(same).index(track.uuid), name, packet.timestamp, duration))
         self.events.append(packet.track_event)
@@ -117,13 +125,14 @@ def odd(path: Path) -> Path:
         tiny.capture(rank, {"threads": "256"}, pid=77, clock_zero_unix_ns=ZERO)
         number = tiny.captures
         shift = 500 * rank
-        tiny.add("clock_alignment", capture_id=number, reference_capture_id=1, at_ns=ZERO, offset_ns=shift, drift_ppm=0.0,
-                 uses_drift=False, calls=9, span_ns=1)  # fmt: skip
-        tiny.add("op", capture_id=number, op_id=0, name="aten::mm", process_id=77, thread_id=5, start_ns=shift, duration_ns=90,
-                 input_dims="[[8, 4], [4, 2]]")  # fmt: skip
-        tiny.add("op", capture_id=number, op_id=1, name="aten::mm_inner", process_id=77, thread_id=5, start_ns=shift, duration_ns=40)  # fmt: skip
-        tiny.add("launch", capture_id=number, launch_id=1, name="cudaGraphLaunch", correlation_id=9, process_id=77, thread_id=5,
-                 start_ns=shift + 10, duration_ns=20)  # fmt: skip
+        of = {"capture_id": number}
+        clock = {"reference_capture_id": 1, "at_ns": ZERO, "offset_ns": shift, "drift_ppm": 0.0, "uses_drift": False}
+        tiny.add("clock_alignment", **of, **clock, calls=9, span_ns=1)
+        thread = {**of, "process_id": 77, "thread_id": 5, "start_ns": shift}
+        tiny.add("op", **thread, op_id=0, name="aten::mm", duration_ns=90, input_dims="[[8, 4], [4, 2]]")
+        tiny.add("op", **thread, op_id=1, name="aten::mm_inner", duration_ns=40)
+        call = {**thread, "start_ns": shift + 10, "duration_ns": 20}
+        tiny.add("launch", **call, launch_id=1, name="cudaGraphLaunch", correlation_id=9)
         given = {"launch_id": 1, "correlation_id": 9, "op_id": 0, "context_id": 1}
         tiny.kernel(GEMM, shift + 1_000, 1_000, **given, grid_x=4, grid_y=1, grid_z=1, block_x=64, block_y=1, block_z=1)
         tiny.kernel(ADD, shift + 1_500, 1_000, **given)  # crosses the one before
@@ -137,10 +146,18 @@ def odd(path: Path) -> Path:
         tiny.add("counter", capture_id=number, event_id=tiny.events, name="SQ_WAVES", value=12.5)
         tiny.range(1, "outer", shift, shift + 100)
         tiny.range(2, HOSTILE, shift + 50, shift + 150)  # crosses the one before
-        tiny.add("annotation", capture_id=number, annotation_id=3, name="a mark", style="mark", process_id=1, thread_id=1, start_ns=shift + 5)  # fmt: skip
-        tiny.add("annotation", capture_id=number, annotation_id=4, name="open", style="user", process_id=1, thread_id=2, start_ns=shift + 6, is_open=True)  # fmt: skip
-        tiny.add("memory_event", capture_id=number, memory_event_id=0, device_type=1, device_id=0, bytes=10,
-                 total_allocated_bytes=10, total_reserved_bytes=20, start_ns=shift + 8)  # fmt: skip
+        other = {**of, "process_id": 1, "thread_id": 1}
+        tiny.add("annotation", **other, annotation_id=3, name="a mark", style="mark", start_ns=shift + 5)
+        other["thread_id"] = 2
+        tiny.add("annotation", **other, annotation_id=4, name="open", style="user", start_ns=shift + 6, is_open=True)
+        memory = {
+            "device_type": 1,
+            "device_id": 0,
+            "bytes": 10,
+            "total_allocated_bytes": 10,
+            "total_reserved_bytes": 20,
+        }
+        tiny.add("memory_event", **of, memory_event_id=0, start_ns=shift + 8, **memory)
     return tiny.save()
 
 
@@ -152,7 +169,11 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_slice_is_in_the_perfetto_trace(db: Path, tmp_path: Path) -> None:
     found = Proto(written(db, tmp_path / "t.pftrace"))
     for rank in ("rank 0", "rank 1"):  # the clock of rank 1 is 500 ns ahead, which is taken back
-        shown = sorted((item.track, item.lane, item.start_ns - ZERO, item.duration_ns, item.name) for item in found.slices if item.process == rank)
+        shown = sorted(
+            (item.track, item.lane, item.start_ns - ZERO, item.duration_ns, item.name)
+            for item in found.slices
+            if item.process == rank
+        )
         assert [item for item in shown if item[0].startswith("GPU")] == [
             ("GPU 0 stream 7", 0, 1_000, 1_000, GEMM),
             ("GPU 0 stream 7", 0, 2_500, 0, "nothing"),
@@ -196,22 +217,27 @@ def test_chrome_json_is_read_again_as_it_was(db: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.duckdb"
     done = ingest(written(db, tmp_path / "t.json.gz"), db=again, flags=["--strict"])
     assert done.exit_code == 0, done.stderr
-    events = """SELECT kind, name, start_ns - {shift} AS start_ns, duration_ns, device_id, stream_id, context_id, correlation_id,
-                       grid_x, block_x, bytes, collective, group_ranks, group_size, sequence, dtype, message_in_elements
+    events = """SELECT kind, name, start_ns - {shift} AS start_ns, duration_ns, device_id, stream_id, context_id,
+                       correlation_id, grid_x, block_x, bytes, collective, group_ranks, group_size, sequence, dtype,
+                       message_in_elements
                 FROM main.kernel_event WHERE capture_id = {capture} ORDER BY ALL"""
     for capture in (1, 2):
         recorded = ask(db, events.format(shift=500 * (capture - 1), capture=capture))
         assert ask(again, events.format(shift=0, capture=capture)) == recorded
-    rows = "SELECT name, start_ns - {shift} AS start_ns, duration_ns, thread_id FROM main.{table} WHERE capture_id = {capture} ORDER BY ALL"
+    rows = """SELECT name, start_ns - {shift} AS start_ns, duration_ns, thread_id FROM main.{table}
+              WHERE capture_id = {capture} ORDER BY ALL"""
     for table in ("op", "launch"):
         for capture in (1, 2):
             recorded = ask(db, rows.format(table=table, shift=500 * (capture - 1), capture=capture))
             assert ask(again, rows.format(table=table, shift=0, capture=capture)) == recorded
     assert ask(again, "SELECT DISTINCT clock_zero_unix_ns FROM main.capture") == [(ZERO,)]
-    linked = "SELECT e.name, o.name, l.name FROM main.kernel_event AS e LEFT JOIN main.op AS o USING (capture_id, op_id) LEFT JOIN main.launch AS l USING (capture_id, launch_id) ORDER BY ALL"
+    linked = """SELECT e.name, o.name, l.name FROM main.kernel_event AS e
+                LEFT JOIN main.op AS o USING (capture_id, op_id)
+                LEFT JOIN main.launch AS l USING (capture_id, launch_id) ORDER BY ALL"""
     assert ask(again, linked) == ask(db, linked)
     named = "SELECT name, duration_ns, is_open FROM main.annotation WHERE style <> 'mark' ORDER BY ALL"
-    assert [row[0] for row in ask(again, named)] == [row[0] for row in ask(db, named)]
+    plain = [(name.replace("\x1b", "").replace("\x01", ""), *rest) for name, *rest in ask(db, named)]
+    assert ask(again, named) == plain  # ingest takes no control characters
 
 
 def test_one_capture_keeps_its_rank_and_its_times(db: Path, tmp_path: Path) -> None:
@@ -231,7 +257,9 @@ def test_the_same_captures_give_the_same_bytes(db: Path, tmp_path: Path) -> None
 
 def test_filters_choose_gpu_events_and_what_the_cpu_did_meanwhile(tmp_path: Path) -> None:
     db = two_ranks(tmp_path / "t.duckdb")
-    found = Proto(written(db, tmp_path / "t.pftrace", "--rank", "0", "--range", "ProfilerStep#6", "--class", "!collective"))
+    found = Proto(
+        written(db, tmp_path / "t.pftrace", "--rank", "0", "--range", "ProfilerStep#6", "--class", "!collective")
+    )
     assert {item.process for item in found.slices} == {"rank 0"}
     assert sorted(item.name for item in found.slices) == ["ProfilerStep#6", GEMM, GEMM]
     alone = Proto(written(db, tmp_path / "alone.pftrace", "--gpu-only"))
@@ -243,13 +271,21 @@ def test_a_drifting_clock_stretches_the_cpu_and_no_duration_on_the_gpu(tmp_path:
     tiny = Tiny(tmp_path / "t.duckdb")
     for rank in (0, 1):
         tiny.capture(rank)
-        tiny.add("clock_alignment", capture_id=rank + 1, reference_capture_id=1, at_ns=0, offset_ns=0, drift_ppm=rank * 1e5,
-                 uses_drift=rank == 1, calls=9, span_ns=1)  # fmt: skip
+        clock = {
+            "reference_capture_id": 1,
+            "at_ns": 0,
+            "offset_ns": 0,
+            "drift_ppm": rank * 1e5,
+            "uses_drift": rank == 1,
+        }
+        tiny.add("clock_alignment", capture_id=rank + 1, **clock, calls=9, span_ns=1)
         tiny.kernel(GEMM, 110_000, 11_000)
         tiny.range(1, "outer", 0, 110_000)
         tiny.range(2, "inner", 55_000, 110_000)
     found = Proto(written(tiny.save(), tmp_path / "t.pftrace"))
-    shown = sorted((item.name, item.start_ns, item.duration_ns, item.lane) for item in found.slices if item.process == "rank 1")
+    shown = sorted(
+        (item.name, item.start_ns, item.duration_ns, item.lane) for item in found.slices if item.process == "rank 1"
+    )
     assert shown == [("inner", 50_000, 50_000, 0), (GEMM, 100_000, 11_000, 0), ("outer", 0, 100_000, 0)]
 
 
@@ -300,7 +336,7 @@ def test_no_lane_holds_two_slices_at_once(seed: int, tmp_path: Path) -> None:
         timeline.prepare(connection, db, Filters())
         rows = connection.execute(
             """SELECT s.kind, coalesce(l.lane, 0), s.start_ns, s.end_ns, s.n FROM temp.trace_slice AS s
-               LEFT JOIN temp.trace_link AS l ON l.n = s.n ORDER BY s.start_ns, s.start_ns = s.end_ns, s.end_ns DESC, s.n"""
+               LEFT JOIN temp.trace_link AS l ON l.n = s.n ORDER BY s.n"""
         ).fetchall()
     assert len(rows) == 240
     lanes = defaultdict(list)
@@ -308,8 +344,8 @@ def test_no_lane_holds_two_slices_at_once(seed: int, tmp_path: Path) -> None:
         lanes[kind, lane].append((start, end))
     for (kind, lane), slices in lanes.items():
         if kind == "gpu" or lane:
-            slices.sort(key=lambda item: (item[0], item[0] == item[1]) if kind != "gpu" else (item[0], item[1]))
-            assert all(left[1] <= right[0] for left, right in zip(slices, slices[1:], strict=False)), (kind, lane)
+            slices.sort()
+            assert all(left[1] <= right[0] for left, right in pairwise(slices)), (kind, lane)
         else:
             assert not crossing(slices)
     events = [(start, end) for kind, _, start, end, _ in rows if kind == "gpu" and start < end]
@@ -364,15 +400,22 @@ def test_errors_are_one_line(options: tuple[str, ...], code: int, said: str, tmp
 
 
 BROWSER = """
-import sys, urllib.request
+import sys, urllib.error, urllib.request
 from pathlib import Path
+
 address = sys.argv[2].partition("url=")[2]
-request = urllib.request.Request(address, headers={"Origin": "https://ui.perfetto.dev"})
-with urllib.request.urlopen(request) as answer:
-    assert answer.headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
-    Path(sys.argv[1]).write_bytes(answer.read())
-for bad in ({"Origin": "https://example.org"}, {"Host": "example.org:9001"}):
-    pass
+UI = {"Origin": "https://ui.perfetto.dev"}
+refused = []
+for path, headers in (("", {"Origin": "https://example.org"}), ("", {"Host": "example.org:9001"}), ("x", UI)):
+    try:
+        urllib.request.urlopen(urllib.request.Request(address + path, headers=headers), timeout=20)
+    except urllib.error.HTTPError as error:
+        refused.append(error.code)
+assert refused == [403, 403, 404], refused
+with urllib.request.urlopen(urllib.request.Request(address, headers=UI), timeout=20) as answer:
+    assert answer.headers["Access-Control-Allow-Origin"] == UI["Origin"]
+    Path(sys.argv[1] + ".part").write_bytes(answer.read())
+Path(sys.argv[1] + ".part").rename(sys.argv[1])
 """
 
 
@@ -382,17 +425,37 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_the_browser_reads_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_browser_reads_the_file_once_and_nobody_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real server, and for a browser a script that asks as one would."""
     script = tmp_path / "browser.py"
     script.write_text(BROWSER)
-    monkeypatch.setenv("BROWSER", shlex.join([sys.executable, str(script), str(tmp_path / "got"), "%s"]) + " &")
+    got = tmp_path / "got"
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # so that it looks into the environment again
+    monkeypatch.setenv("BROWSER", shlex.join([sys.executable, str(script), str(got), "%s"]) + " &")
     source = tmp_path / "a b.pftrace"
     source.write_bytes(b"x" * 100_000)
     said: list[str] = []
-    assert perfetto_ui.serve(source, said.append, free_port(), patience=30)
-    assert said[0].startswith("for 30 s the Perfetto UI can read a b.pftrace once: https://ui.perfetto.dev/#!/?url=http://127.0.0.1:")
-    for _ in range(200):  # the browser writes while the server is closed already
-        if (tmp_path / "got").exists() and (tmp_path / "got").stat().st_size == 100_000:
+    assert perfetto_ui.serve(source, said.append, free_port(), patience=60)
+    assert said[0].startswith(
+        "for 60 s the Perfetto UI can read a b.pftrace once: https://ui.perfetto.dev/#!/?url=http"
+    )
+    for _ in range(500):  # the browser writes while the server is closed already
+        if got.exists():
             break
-        __import__("time").sleep(0.02)
-    assert (tmp_path / "got").read_bytes() == source.read_bytes()
+        time.sleep(0.02)
+    assert got.read_bytes() == source.read_bytes()
+
+
+def test_a_port_that_is_taken_is_said_and_nobody_is_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # so that it looks into the environment again
+    monkeypatch.setenv("BROWSER", shlex.join([sys.executable, "-c", "pass", "%s"]) + " &")
+    source = tmp_path / "t.pftrace"
+    source.write_bytes(b"x")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(TracedbError, match=r"cannot be had .*; close what uses it, or open"):
+            perfetto_ui.serve(source, str, other.getsockname()[1], patience=5)
+    assert not perfetto_ui.serve(source, str, free_port(), patience=0.05)

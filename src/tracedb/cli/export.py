@@ -17,7 +17,7 @@ LIST_SUFFIX = "_kernel_list.txt"
 
 @click.group()
 def export() -> None:
-    """Write files for other tools."""
+    """Write files for other tools: timelines, sheets, input files."""
 
 
 for _command in (perfetto, xlsx, variance_csv):

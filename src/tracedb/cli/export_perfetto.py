@@ -28,7 +28,7 @@ DEFAULT_NAME = "trace.perfetto-trace"
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads, too. [default: by the ending of -o]",
+    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads. [default: by the ending of -o]",
 )
 @click.option(
     "--clock",
@@ -114,8 +114,8 @@ def _say(header: Header, path: Path) -> None:
         note(f"{header.aside:,} slices overlap others of their stream or thread, and have lanes of their own")
     if header.stretched:
         note(
-            f"{header.stretched} clocks drift: what is on their CPUs is stretched as the clock is, durations on GPUs are "
-            "as recorded; --clock recorded leaves all as it was"
+            f"{header.stretched} clocks drift: what is on their CPUs is stretched as the clock is, durations on GPUs "
+            "are as recorded; --clock recorded leaves all as it was"
         )
 
 
@@ -123,4 +123,6 @@ def _open(path: Path) -> None:
     from tracedb.export import perfetto_ui
 
     if not perfetto_ui.serve(path, note):
-        warn(f"nobody read {path.name} within {perfetto_ui.PATIENCE:g} s; write it with -o and open it in the UI by hand")
+        warn(
+            f"nobody read {path.name} within {perfetto_ui.PATIENCE:g} s; write it with -o and open it in the UI by hand"
+        )

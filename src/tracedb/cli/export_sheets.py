@@ -24,8 +24,8 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
     """Write the workbooks of a sweep: GPU timeline and collectives of every configuration.
 
     gpu_timeline_all_configs_mean.xlsx holds All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config;
-    nccl_master_all_configs.xlsx, and .csv, hold NCCL_Data. Each workbook ends with notes: units, meanings, warnings. Any
-    other report becomes a sheet by `tracedb report NAME -o FILE.xlsx`.
+    nccl_master_all_configs.xlsx, and .csv, hold NCCL_Data. Each workbook ends with notes: units, meanings, warnings.
+    Any other report becomes a sheet by `tracedb report NAME -o FILE.xlsx`.
     """
     from tracedb.errors import UsageError
     from tracedb.export import sweep_sheets

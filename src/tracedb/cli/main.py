@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
     "compare": ("tracedb.cli.compare:compare", "Put runs beside a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
-    "export": ("tracedb.cli.export:export", "Write files for other tools, such as input files of rocprofv3."),
+    "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
     "shell": ("tracedb.cli.shell:shell", "Open a read-only SQL prompt on the database."),
     "fit": ("tracedb.cli.fit:fit", "Learn operator times from samples."),
     "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),

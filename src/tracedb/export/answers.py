@@ -1,4 +1,4 @@
-"""Answers of reports as the ground of an export: kept in a temporary table, described by what the export's views say."""
+"""Answers of reports that exports are made from: kept in a temporary table, described by the export's own views."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def of_view(connection: duckdb.DuckDBPyConnection, name: str, ground: Answer) ->
         f"""SELECT column_name, comment FROM duckdb_columns()
             WHERE database_name = 'temp' AND table_name = {quoted(name)} AND comment IS NOT NULL"""
     ).fetchall()
-    answer = from_sql(connection, f"FROM temp.{identifier(name)}", {str(column): str(text) for column, text in comments})
+    answer = from_sql(
+        connection, f"FROM temp.{identifier(name)}", {str(column): str(text) for column, text in comments}
+    )
     answer.report, answer.version, answer.database = ground.report, ground.version, ground.database
     answer.filters, answer.warnings = ground.filters, ground.warnings
     return answer

@@ -1,4 +1,4 @@
-"""A timeline as a Perfetto trace: protobuf packets of track events, written by the ``perfetto`` package's own classes."""
+"""A timeline as a Perfetto trace: protobuf packets of track events, by the classes of the package ``perfetto``."""
 
 from __future__ import annotations
 
@@ -192,4 +192,3 @@ def _set(said: Any, value: Any) -> None:
             _set(said.array_values.add(), item)
     else:
         said.string_value = str(value)
-

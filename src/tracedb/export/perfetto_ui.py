@@ -23,8 +23,8 @@ PATIENCE = 120.0
 def serve(path: Path, say: Callable[[str], None], port: int = PORT, patience: float = PATIENCE) -> bool:
     """Offer a file until it was read once, or ``patience`` is over; return whether it was read.
 
-    The browser is asked to open the UI, which reads the file; nothing is fetched here. Raises ``TracedbError`` where the
-    port is taken.
+    The browser is asked to open the UI, which reads the file; nothing is fetched here. Raises ``TracedbError`` where
+    the port is taken.
     """
     served = _Served(path)
     try:

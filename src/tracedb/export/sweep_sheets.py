@@ -31,8 +31,10 @@ class Written(NamedTuple):
     """Why there is nothing on collectives; None where there is."""
 
 
-def write_set(connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, out: Path, is_geometric: bool) -> Written:
-    """Write all sheets into one workbook where ``out`` ends in ``.xlsx``, else the set of files into the folder ``out``.
+def write_set(
+    connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, out: Path, is_geometric: bool
+) -> Written:
+    """Write all sheets into one workbook where ``out`` ends in ``.xlsx``, else the files of the set into that folder.
 
     Raises ``NotCaptured`` where there is no GPU activity.
     """

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Filters
 
 APART = (
-    "the clocks of these captures cannot be compared: some are placed in the world and others are not. Those that are not "
+    "the clocks of these captures cannot be compared: some are placed in the world and others not. Those that are not "
     "begin with the first of the others; choose some with --capture or --source"
 )
+
 
 class Process(NamedTuple):
     """A capture."""

@@ -31,7 +31,14 @@ _NOT_XML = re.compile("[\ufffe\uffff\ud800-\udfff]")
 _NUMBER = re.compile(r"0|-?[1-9]\d{0,14}")
 _LABELS = re.compile(r"MAP\(VARCHAR, ")
 _TIME_FORMATS = {"s": '#,##0.000,,," s"', "ms": '#,##0.000,," ms"', "µs": '#,##0.000," µs"'}
-_FORMATS = {"percent": '0.0"%"', "ratio": "0.00", "count": "#,##0", "bytes": "#,##0", "GB/s": "#,##0.00", "ms": "#,##0.000"}
+_FORMATS = {
+    "percent": '0.0"%"',
+    "ratio": "0.00",
+    "count": "#,##0",
+    "bytes": "#,##0",
+    "GB/s": "#,##0.00",
+    "ms": "#,##0.000",
+}
 _MOMENT = re.compile(r"(^|_)(start|end|at|zero)(_of_\w+)?(_unix)?_ns$|^start_of_")
 NOTES = "Notes"
 
@@ -128,7 +135,7 @@ class _Writer:
             done.rows += 1
             if done.rows > MOST_ROWS:
                 raise TracedbError(
-                    f"a sheet holds {MOST_ROWS:,} rows and the answer has more; use --top N or parquet (-o FILE.parquet)"
+                    f"a sheet holds {MOST_ROWS:,} rows and the answer has more; use --top N, or -o FILE.parquet"
                 )
             for place, cell in enumerate(cells):
                 done.cut += self._write(page, done.rows, place, cell, row)
