@@ -44,5 +44,4 @@ SELECT
     format('{}.{:03d}', start_ns // 1000, start_ns % 1000) AS ts,
     value
 FROM placed
-WHERE start_ns >= 0
 ORDER BY name, start_ns, ordinal;

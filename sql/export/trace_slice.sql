@@ -114,9 +114,18 @@ kinds AS (
 ),
 
 firsts AS (
-    SELECT r.capture_id, min(r.start_ns) AS first_ns
-    FROM temp.trace_row AS r
-    GROUP BY r.capture_id
+    SELECT capture_id, min(first_ns) AS first_ns
+    FROM (
+        SELECT r.capture_id, min(r.start_ns) AS first_ns
+        FROM temp.trace_row AS r
+        GROUP BY r.capture_id
+        UNION ALL
+        SELECT m.capture_id, min(m.start_ns)
+        FROM main.memory_event AS m
+        WHERE NOT getvariable('trace_part')
+        GROUP BY m.capture_id
+    )
+    GROUP BY capture_id
 ),
 
 moved AS (

@@ -22,7 +22,7 @@ from support.command import run
 from support.loading import ask, ingest
 from support.tiny import ADD, GEMM, NCCL, Tiny, two_ranks
 from tracedb.errors import TracedbError
-from tracedb.export import perfetto_ui, timeline
+from tracedb.export import perfetto_proto, perfetto_ui, timeline
 from tracedb.report.filters import Filters
 from tracedb.storage.connection import open_read_only
 
@@ -198,6 +198,15 @@ def test_every_slice_is_in_the_perfetto_trace(db: Path, tmp_path: Path) -> None:
         "GPU 0 allocated": [(ZERO + 8, 10.0)] * 2,
         "GPU 0 reserved": [(ZERO + 8, 20.0)] * 2,
     }
+
+
+def test_names_are_numbered_anew_where_many_are_held(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Proto(written(db, tmp_path / "a.pftrace"))
+    monkeypatch.setattr(perfetto_proto, "NAMES_HELD", 300)
+    again = Proto(written(db, tmp_path / "b.pftrace"))
+    assert sorted(map(str, again.slices)) == sorted(map(str, whole.slices))
+    cleared = [item for item in again.packets if item.sequence_flags & item.SEQ_INCREMENTAL_STATE_CLEARED]
+    assert len(cleared) > 3
 
 
 def test_arrows_lead_from_calls_to_what_they_launched(db: Path, tmp_path: Path) -> None:
@@ -457,5 +466,5 @@ def test_a_port_that_is_taken_is_said_and_nobody_is_waited_for_long(
         other.bind(("127.0.0.1", 0))
         other.listen()
         with pytest.raises(TracedbError, match=r"cannot be had .*; close what uses it, or open"):
-            perfetto_ui.serve(source, str, other.getsockname()[1], patience=5)
-    assert not perfetto_ui.serve(source, str, free_port(), patience=0.05)
+            perfetto_ui.serve(source, print, other.getsockname()[1], patience=5)
+    assert not perfetto_ui.serve(source, print, free_port(), patience=0.05)

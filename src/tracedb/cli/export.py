@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.export_sheets import variance_csv, xlsx
-from tracedb.cli.options import capture_option, database_option, note, output_option
+from tracedb.cli.options import database_option, filter_options, note, output_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -42,9 +43,7 @@ def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str
     metavar="N",
     help=f"The first N kernels, of each capture where the report has captures. [default: {PER_CAPTURE}]",
 )
-@click.option("--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated.")
-@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler.")
-@capture_option
+@filter_options
 @click.option("--families", is_flag=True, help="Match every template of a kernel, not only the one that ran.")
 @click.option(
     "--counters",
@@ -66,13 +65,11 @@ def rocprof_yaml(
     db: Path,
     report_name: str,
     top: int,
-    ranks: tuple[int, ...],
-    sources: tuple[str, ...],
-    captures: tuple[str, ...],
     families: bool,
     counters: tuple[str, ...],
     formats: tuple[str, ...],
     out: Path | None,
+    **chosen: Any,
 ) -> None:
     """Write an input file of rocprofv3 that counts the kernels of a report.
 
@@ -90,7 +87,7 @@ def rocprof_yaml(
 
     found = registry.find(report_name)
     with database.open_read_only(db) as connection, engine.explained(connection, db):
-        query = plan(connection, found, Filters(ranks=ranks, sources=sources, captures=captures), "v1")
+        query = plan(connection, found, Filters(**chosen), "v1")
         names = engine.kernel_names(connection, query, top)
     if not names:
         raise NotCaptured(f"report {found.name} names no kernel here")

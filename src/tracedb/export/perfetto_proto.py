@@ -68,6 +68,7 @@ class _Writer:
         track.process.process_name = process.name
         track.process.process_labels.append(process.labels)
         track.sibling_order_rank = process.place
+        track.child_ordering = track.EXPLICIT
         self._write(packet)
 
     def lane(self, lane: Lane) -> None:
