@@ -42,8 +42,8 @@ COMMENT ON COLUMN temp."All_Data".channels_num IS 'Label channels, as a number.'
 COMMENT ON COLUMN temp."All_Data".channel_config IS 'Label channels.';
 COMMENT ON COLUMN temp."All_Data".num_ranks IS 'Number of ranks (captures) that the mean is over.';
 COMMENT ON COLUMN temp."All_Data"."type" IS 'Part of the GPU time as TraceLens has it: computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (their sum), idle_time, total_time (busy and idle), total_comm_time and total_memcpy_time (hidden or not).';
-COMMENT ON COLUMN temp."All_Data"."time ms" IS 'Mean over ranks of the time, in ms.';
-COMMENT ON COLUMN temp."All_Data"."percent" IS 'Mean over ranks of the share in their total time, in percent.';
+COMMENT ON COLUMN temp."All_Data"."time ms" IS 'Mean over ranks of the time. [ms]';
+COMMENT ON COLUMN temp."All_Data"."percent" IS 'Mean over ranks of the share in their total time. [percent]';
 COMMENT ON COLUMN temp."All_Data".sweep IS 'Label sweep.';
 COMMENT ON COLUMN temp."All_Data".zero_ranks IS 'How many of the ranks have none of it; a geometric mean is 0 then.';
 
@@ -53,7 +53,7 @@ FROM temp.sweep_part
 GROUP BY "type"
 ORDER BY "type";
 COMMENT ON COLUMN temp."Pivot_Time_ms"."type" IS 'Part of the GPU time.';
-COMMENT ON COLUMN temp."Pivot_Time_ms".configurations IS 'A column for each configuration: mean over its ranks, in ms.';
+COMMENT ON COLUMN temp."Pivot_Time_ms".configurations IS 'A column for each configuration: mean over its ranks. [ms]';
 
 CREATE OR REPLACE TEMP VIEW "Pivot_Percent" AS
 SELECT "type", map_from_entries(list((full_config, "percent") ORDER BY place)) AS configurations
@@ -61,7 +61,7 @@ FROM temp.sweep_part
 GROUP BY "type"
 ORDER BY "type";
 COMMENT ON COLUMN temp."Pivot_Percent"."type" IS 'Part of the GPU time.';
-COMMENT ON COLUMN temp."Pivot_Percent".configurations IS 'A column for each configuration: mean over its ranks of the share in the total time, in percent.';
+COMMENT ON COLUMN temp."Pivot_Percent".configurations IS 'A column for each configuration: mean over its ranks of the share in the total time. [percent]';
 
 CREATE OR REPLACE TEMP VIEW "Summary_By_Config" AS
 SELECT
@@ -81,8 +81,8 @@ COMMENT ON COLUMN temp."Summary_By_Config".full_config IS 'Configuration.';
 COMMENT ON COLUMN temp."Summary_By_Config".threads_num IS 'Label threads, as a number.';
 COMMENT ON COLUMN temp."Summary_By_Config".channels_num IS 'Label channels, as a number.';
 COMMENT ON COLUMN temp."Summary_By_Config".num_ranks IS 'Number of ranks (captures) that the mean is over.';
-COMMENT ON COLUMN temp."Summary_By_Config".computation_time_ms IS 'Mean over ranks of the time in which a kernel computes, in ms.';
-COMMENT ON COLUMN temp."Summary_By_Config".exposed_comm_time_ms IS 'Mean over ranks of the time in which a collective runs and nothing computes, in ms.';
-COMMENT ON COLUMN temp."Summary_By_Config".busy_time_ms IS 'Mean over ranks of the time in which anything runs, in ms.';
-COMMENT ON COLUMN temp."Summary_By_Config".idle_time_ms IS 'Mean over ranks of the time in which nothing runs, in ms.';
-COMMENT ON COLUMN temp."Summary_By_Config".total_time_ms IS 'Mean over ranks of the time from the first start to the last end, in ms.';
+COMMENT ON COLUMN temp."Summary_By_Config".computation_time_ms IS 'Mean over ranks of the time in which a kernel computes. [ms]';
+COMMENT ON COLUMN temp."Summary_By_Config".exposed_comm_time_ms IS 'Mean over ranks of the time in which a collective runs and nothing computes. [ms]';
+COMMENT ON COLUMN temp."Summary_By_Config".busy_time_ms IS 'Mean over ranks of the time in which anything runs. [ms]';
+COMMENT ON COLUMN temp."Summary_By_Config".idle_time_ms IS 'Mean over ranks of the time in which nothing runs. [ms]';
+COMMENT ON COLUMN temp."Summary_By_Config".total_time_ms IS 'Mean over ranks of the time from the first start to the last end. [ms]';

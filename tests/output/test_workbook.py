@@ -84,7 +84,7 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
                       1.25::DOUBLE AS slowdown, NULL::BIGINT AS max_ns, true AS is_best, 'x' AS verdict
                UNION ALL
                SELECT MAP {'threads': '1024', 'other': '007'}, 1, 1, 2, 3, 50, 1, 4, false, NULL ORDER BY calls DESC""",
-            {"calls": "Number of calls.", "total_ns": "Sum, in ns."},
+            {"calls": "Number of calls.", "total_ns": "Sum. [ns]"},
         )
         answer.report, answer.version, answer.database = "top-kernels", "v1", "run.duckdb"
         answer.warnings = ["=a warning"]
@@ -106,7 +106,7 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
     notes = list(loaded(tmp_path / "a.xlsx")["Notes"].iter_rows(values_only=True))
     assert ("top-kernels", "report", None, "top-kernels v1") in notes
     assert ("top-kernels", "warning", None, "=a warning") in notes
-    assert ("top-kernels", "total_ns", "ns", "Sum, in ns.") in notes
+    assert ("top-kernels", "total_ns", "ns", "Sum.") in notes
     assert any(row[1] == "rows" and row[3] == "2 (a sheet holds 1,048,575)" for row in notes)
 
 
@@ -132,8 +132,8 @@ def test_more_rows_than_a_sheet_holds_are_an_error(tmp_path: Path, monkeypatch: 
 def test_a_pivot_of_maps_keeps_the_order_of_its_keys(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         query = "SELECT 'busy' AS part, MAP {'256_4': 1.5, '256_16': 2.5} AS configurations"
-        answer = from_sql(connection, query, {"configurations": "Mean, in ms."})
-        assert answer.columns[1] == about("configurations", answer.columns[1].type, "Mean, in ms.")
+        answer = from_sql(connection, query, {"configurations": "Mean. [ms]"})
+        assert answer.columns[1] == about("configurations", answer.columns[1].type, "Mean. [ms]")
         page = sheet(answer, tmp_path / "a.xlsx")
     assert [[cell.value for cell in row] for row in page.iter_rows()] == [
         ["part", "256_4", "256_16"],

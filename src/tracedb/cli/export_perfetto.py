@@ -92,7 +92,7 @@ def _destination(out: Path | None) -> Iterator[Path]:
 def _write(db: Path, filters: Filters, form: str, path: Path, is_aligned: bool, is_gpu_only: bool) -> None:
     from tracedb.export import chrome_json, perfetto_proto, timeline
     from tracedb.output.write import writing
-    from tracedb.report import query as engine
+    from tracedb.report import run as engine
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 

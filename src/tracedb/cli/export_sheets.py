@@ -29,7 +29,7 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
     """
     from tracedb.errors import UsageError
     from tracedb.export import sweep_sheets
-    from tracedb.report import query as engine
+    from tracedb.report import run as engine
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
@@ -65,7 +65,7 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
     """
     from tracedb.export import variance
     from tracedb.output import write
-    from tracedb.report import query as engine
+    from tracedb.report import run as engine
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracedb.output import Answer, from_sql
-from tracedb.report import query as engine
 from tracedb.report import registry
+from tracedb.report.query import plan
+from tracedb.report.run import run
 from tracedb.storage.connection import identifier, quoted
 from tracedb.storage.views import CURRENT
 
@@ -23,8 +24,7 @@ def take(connection: duckdb.DuckDBPyConnection, path: Path, report: str, filters
 
     Raises ``UsageError`` or ``NotCaptured`` where it does not fit or has no answer.
     """
-    query = engine.plan(connection, registry.find(report), filters, CURRENT)
-    found = engine.run(connection, path, query, 0)
+    found = run(connection, path, plan(connection, registry.find(report), filters, CURRENT), 0)
     connection.execute("CREATE OR REPLACE TEMP TABLE export_answer AS FROM temp.answer")
     return found.answer
 

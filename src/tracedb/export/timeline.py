@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracedb.errors import NotCaptured
 from tracedb.export import statements
-from tracedb.report import caveats, registry
-from tracedb.report import filters as selection
+from tracedb.report import caveats, no_answer, registry, selection
 from tracedb.storage.views import CURRENT
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def prepare(
     header = Header(*row)
     report = registry.find("gpu-timeline")
     if not header.gpu_slices:
-        raise NotCaptured(caveats.reason(connection, report, scope, path))
+        raise NotCaptured(no_answer.reason(connection, report, scope, path))
     processes = _all(
         connection, "SELECT capture_id, pid, name, labels, place FROM temp.trace_process ORDER BY capture_id"
     )
