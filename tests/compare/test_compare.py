@@ -129,7 +129,8 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of one capture: a of two steps, b of four, c without steps, e on two GPUs, f of another model."""
+    """Runs of one capture: a of two steps, b of four, c without steps, e on two GPUs, f of another model, g without
+    kernels."""
     tiny = Tiny(tmp_path_factory.mktemp("odd") / "x.duckdb")
     for name, steps, marks, gpus, model in (
         ("a", 2, True, 1, "H100"),
@@ -137,6 +138,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("c", 4, False, 1, "H100"),
         ("e", 2, True, 2, "H100"),
         ("f", 2, True, 1, "A100"),
+        ("g", 0, True, 1, "H100"),
     ):
         number = tiny.capture(None, {"run": name}, sha256=name, path=f"/data/{name}/x.json")
         tiny.connection.execute("UPDATE main.device SET name = ? WHERE capture_id = ?", [model, number])
@@ -185,3 +187,11 @@ def test_a_gate_on_sides_that_cannot_be_compared(odd: Path, other: str) -> None:
         assert done.exit_code == 3
         assert f"--fail-on {limit} can neither hold nor fail" in done.stderr.splitlines()[-1]
     assert run("compare", "run=a", other, "--db", odd, "--fail-on", "kernel.call_ns>5%").exit_code == 0
+
+
+def test_a_side_without_kernels_is_refused(odd: Path) -> None:
+    for sides in (("run=a", "run=g"), ("run=g", "run=a")):
+        for flags in ((), ("--fail-on", "total_ns>5%")):
+            done = run("compare", *sides, "--db", odd, *flags)
+            assert (done.exit_code, done.stdout) == (3, "")
+            assert "run=g" in done.stderr and done.stderr.count("\n") == 1

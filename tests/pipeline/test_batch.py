@@ -170,7 +170,7 @@ workers.main()
 """
 
 
-def test_b023_many_small_traces_in_little_time_and_few_words(tmp_path: Path) -> None:
+def test_many_small_traces_load_in_little_time_and_few_words(tmp_path: Path) -> None:
     for rank in range(64):
         write(tmp_path / "in" / f"rank{rank}.json", launched(40, first=1 + rank, pid=4000 + rank))
     done = run("ingest", tmp_path / "in", "--db", tmp_path / "words.duckdb")

@@ -44,7 +44,7 @@ class TestDatabaseFile:
         done = ingest(trace(tmp_path / "a.json"), db=tmp_path / "none" / "db")
         assert (done.exit_code, "Traceback" in done.stderr) == (1, False)
 
-    def test_b097_older_shells_can_read_it(self, tmp_path: Path) -> None:
+    def test_older_shells_can_read_the_database(self, tmp_path: Path) -> None:
         ingest(trace(tmp_path / "a.json"), db=tmp_path / "db", new=True)
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH '{tmp_path / 'db'}' AS t (READ_ONLY)")
@@ -53,7 +53,7 @@ class TestDatabaseFile:
             ).fetchone() or ({},)
         assert tags["storage_version"].startswith("v1.2.0")
 
-    def test_b096_another_process_has_it_open(self, tmp_path: Path) -> None:
+    def test_a_database_open_elsewhere_is_reported_with_its_process(self, tmp_path: Path) -> None:
         db = tmp_path / "db"
         ingest(trace(tmp_path / "a.json"), db=db)
         script = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
@@ -69,7 +69,7 @@ class TestDatabaseFile:
             holder.communicate("")
         assert ingest(tmp_path / "b.json", db=db).exit_code == 0
 
-    def test_b096_waits_for_a_short_while(self, tmp_path: Path) -> None:
+    def test_a_report_waits_briefly_for_a_database_in_use(self, tmp_path: Path) -> None:
         db = tmp_path / "db"
         ingest(trace(tmp_path / "a.json"), db=db)
         found = discovery.detect([trace(tmp_path / "b.json", 4)])

@@ -14,7 +14,7 @@ from tracedb.pipeline import run as pipeline
 from tracedb_nsys.export import sqlite
 
 
-class TestB075NoKernelTable:
+class TestNoKernelTable:
     def test_ranges_are_kept_and_the_reason_told(self, tmp_path: Path) -> None:
         made = Nsys()
         made.range(0, 100, "forward")
@@ -47,7 +47,7 @@ class TestB075NoKernelTable:
         assert found.one("capture", "status", "pid", "events_read", "rows_written") == ("no_gpu_activity", None, 0, 0)
 
 
-class TestB077NamesOfRanges:
+class TestNamesOfRanges:
     @pytest.mark.parametrize(
         ("absent", "names"), [("textId", ["(no name)", "plain"]), ("text", ["(no name)", "registered"])]
     )
@@ -69,8 +69,8 @@ class TestB077NamesOfRanges:
         assert found.rows("annotation", "name", "duration_ns", "thread_id") == [("(no name)", 10, None)]
 
 
-class TestB037InvalidTimes:
-    def test_they_are_left_out_and_counted(self, tmp_path: Path) -> None:
+class TestInvalidTimes:
+    def test_events_that_end_before_they_start_are_left_out_and_counted(self, tmp_path: Path) -> None:
         made = many(100)
         for number in range(10):
             made.tables["KERNEL"][number * 10]["end"] = number * 100 - 7
@@ -108,7 +108,7 @@ class TestB037InvalidTimes:
         assert "events skipped as unreadable: 1; kernels may be among them" in details
         assert "record again" not in details
 
-    def test_b028_no_duration_is_one(self, tmp_path: Path) -> None:
+    def test_a_kernel_of_no_duration_is_kept(self, tmp_path: Path) -> None:
         made = many(1)
         made.kernel(7, 7)
         assert load(tmp_path, made).rows("kernel_event", "start_ns", "duration_ns") == [(0, 5), (7, 0)]

@@ -119,7 +119,7 @@ class TestRanges:
 
 
 class TestRules:
-    def test_b079_launches_of_another_thread(self, tmp_path: Path) -> None:
+    def test_launches_of_another_thread_are_of_no_range_of_this_one(self, tmp_path: Path) -> None:
         made = Nsys()
         made.range(0, 100, "backward")
         made.launch(10, 1000, 1010, tid=PID + 1)
@@ -127,7 +127,7 @@ class TestRules:
         assert found.held("thread") == []
         assert found.held("process") == [("backward", 1000)]
 
-    def test_b080_the_launch_counts_not_the_kernel(self, tmp_path: Path) -> None:
+    def test_a_kernel_belongs_to_the_range_of_its_launch(self, tmp_path: Path) -> None:
         made = Nsys()
         made.range(0, 100, "first")
         made.range(150, 300, "second")
@@ -143,7 +143,7 @@ class TestRules:
         made.launch(110, 2000, 2001)
         assert load(tmp_path, made).held() == [("a", 1000), ("b", 1000), ("b", 2000), ("c", 1000)]
 
-    def test_b053_an_orphan_kernel_is_kept(self, tmp_path: Path) -> None:
+    def test_a_kernel_without_its_call_is_kept(self, tmp_path: Path) -> None:
         made = Nsys()
         made.range(0, 100, "forward")
         made.launch(10, 1000, 1010)
@@ -168,7 +168,7 @@ class TestRules:
         assert load(tmp_path, made).rows(joined, "l.name") == ["first"]
 
     @pytest.mark.parametrize("sentinel", [0, -1, None, 0xFFFFFFFF])
-    def test_b044_no_correlation_joins_nothing(self, tmp_path: Path, sentinel: int | None) -> None:
+    def test_correlation_ids_that_mean_none_link_nothing(self, tmp_path: Path, sentinel: int | None) -> None:
         made = Nsys()
         for number in range(50):
             made.call(number, number + 1, correlation=0)
@@ -177,7 +177,7 @@ class TestRules:
         found = load(tmp_path, made)
         assert found.rows("kernel_event", "count(*)", "count(launch_id)", "count(correlation_id)") == [(50, 0, 0)]
 
-    def test_b048_streams_are_of_their_device(self, tmp_path: Path) -> None:
+    def test_equal_stream_numbers_on_different_devices_stay_apart(self, tmp_path: Path) -> None:
         made = Nsys()
         for device in range(3):
             made.kernel(0, 86, device=device, stream=17)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
+from support.command import run
 from support.nsys_loaded import Loaded, change, many
 from tracedb_nsys import ingester
 from tracedb_nsys.export import sqlite_check
@@ -105,6 +106,15 @@ class TestFiles:
         assert [item.name for item in folder.iterdir()] == [path.name]
 
 
+def test_answers_need_no_export_after_the_ingest(tmp_path: Path) -> None:
+    path = many(3).sqlite(tmp_path / "a.sqlite")
+    found = Loaded(path, db=tmp_path / "a.duckdb")
+    path.unlink()
+    assert len(found.rows("kernels", "name")) == 3
+    done = run("report", "top-kernels", "--db", found.db)
+    assert done.exit_code == 0 and "k0" in done.stdout
+
+
 class TestRecognition:
     @pytest.mark.parametrize(
         "tables",
@@ -157,7 +167,7 @@ class TestRecognition:
         assert "CUPTI_ACTIVITY_KIND_KERNEL.parquet cannot be read" in Loaded(folder, db=tmp_path / "a.duckdb").error
 
 
-class TestB084Incomplete:
+class TestIncompleteRecordings:
     @pytest.mark.parametrize("name", ["a.nsys-rep", "a.qdrep", "a.sqlite", "a.qdstrm"])
     def test_an_empty_file_fails_and_others_go_on(self, tmp_path: Path, name: str) -> None:
         folder = tmp_path / "run"

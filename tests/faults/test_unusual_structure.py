@@ -14,7 +14,7 @@ from tracedb.errors import ReadError
 MANY = 2_500  # kernels of a file that is read in several blocks
 
 
-class TestB012Legacy:
+class TestLegacyAutogradTraces:
     ROWS = (
         {"name": "mm", "ph": "X", "ts": 1.0, "dur": 2.0, "tid": 0, "pid": "CPU functions", "args": {}},
         {
@@ -30,19 +30,19 @@ class TestB012Legacy:
         {"name": "sgemm", "ph": "X", "ts": 3.0, "dur": 2.0, "tid": 0, "pid": "CUDA functions", "args": {}},
     )
 
-    def test_says_what_to_do(self, tmp_path: Path) -> None:
+    def test_a_legacy_trace_is_refused_with_what_to_do(self, tmp_path: Path) -> None:
         for events, layout in zip((self.ROWS, self.ROWS[::-1], self.ROWS[2:], self.ROWS), LAYOUTS, strict=True):
             with pytest.raises(ReadError, match=r"old torch\.autograd\.profiler.*record again with torch\.profiler"):
                 read(write(tmp_path / "x.json", bare_list(list(events), layout)))
 
 
-class TestB014Numbers:
-    def test_times_as_text(self, tmp_path: Path) -> None:
+class TestTimesAndIdsAsText:
+    def test_times_as_text_are_exact(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", [kernel("1747118400123456.789", "5.001")]))
         assert found.kernels("start_ns", "duration_ns") == [(1747118400123456789, 5001)]
 
     @pytest.mark.parametrize("other", ["1747118400123457.123", '"1747118400123457.123"', "1.747118400123457123e15"])
-    def test_some_as_text(self, tmp_path: Path, other: str) -> None:
+    def test_times_partly_as_text_are_exact(self, tmp_path: Path, other: str) -> None:
         events = [kernel("1747118400123456.789"), kernel(Raw(other)), op(Raw("1747118400123458.001"), 1)]
         for order in (events, events[::-1]):
             found = read(write(tmp_path / "x.json", order))
@@ -67,7 +67,7 @@ class TestB014Numbers:
         ("{}", None),
     )
 
-    def test_ids(self, tmp_path: Path) -> None:
+    def test_ids_above_2_to_the_53_are_exact(self, tmp_path: Path) -> None:
         events = []
         for place, (text, _) in enumerate(self.IDS):
             events += [kernel(100 + place, 1, correlation=Raw(text)), call(place, 1, Raw(text))]
@@ -84,13 +84,13 @@ class TestB014Numbers:
         found = read(write(tmp_path / "x.json", [*events, *calls]))
         assert found.kernels("launch_id") == [3, 4, 5]
 
-    def test_process_and_thread_numbers(self, tmp_path: Path) -> None:
+    def test_process_and_thread_numbers_as_text(self, tmp_path: Path) -> None:
         calls = [call(i, 1, 7, pid=pid, tid=pid) for i, pid in enumerate((12, "12", Raw("12.0"), " 12 "))]
         found = read(write(tmp_path / "x.json", calls))
         assert found.rows("launch", "process_id", "thread_id") == [(12, 12)] * 4
         assert len(found.captures) == 1
 
-    def test_huge_process_number(self, tmp_path: Path) -> None:
+    def test_a_huge_process_number(self, tmp_path: Path) -> None:
         huge = Raw(str(2**63 + 5))
         found = read(write(tmp_path / "x.json", [call(1, 1, 7, pid=huge, tid=huge), kernel(2, correlation=7)]))
         assert found.kernels("launch_id") == [0]
@@ -102,7 +102,7 @@ class TestOddStructure:
     NASTY = 'void k<},{"name":"ph"},{"ph":"X"},>]}(int)'
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_names_that_look_like_boundaries(self, tmp_path: Path, layout: str) -> None:
+    def test_names_that_look_like_event_boundaries(self, tmp_path: Path, layout: str) -> None:
         events = [kernel(i, 1, f"{self.NASTY}{i % 7}", args={"x": "y" * 2_000}) for i in range(MANY)]
         found = read(write(tmp_path / "x.json", events, layout))
         assert (len(found.kernels()), found.status, found.issues) == (MANY, "complete", {})
@@ -129,7 +129,7 @@ class TestOddStructure:
         found = read(write(tmp_path / "x.json", [kernel(1), kernel(2, 1, quoted(f'"{name}')), kernel(3)], layout))
         assert found.kernels("name") == ["gemm", f'"{name}', "gemm"]
 
-    def test_keys_in_any_order_and_twice(self, tmp_path: Path) -> None:
+    def test_keys_in_any_order_and_given_twice(self, tmp_path: Path) -> None:
         event = kernel(1, 2, "k", correlation=9)
         shuffled = dict(sorted(event.items(), reverse=True))
         twice = (
@@ -140,7 +140,7 @@ class TestOddStructure:
         assert found.issues == {}
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_items_that_are_no_events(self, tmp_path: Path, layout: str) -> None:
+    def test_items_that_are_not_events(self, tmp_path: Path, layout: str) -> None:
         found = read_around(tmp_path, b"null", b"5", b'"x"', b"[1, 2]", b"{}", b"[]", b"true", layout=layout)
         assert found.kernels() == KERNELS
         assert found.capture["events_read"] == 11
@@ -148,7 +148,7 @@ class TestOddStructure:
     @pytest.mark.parametrize(
         "deep", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000]
     )
-    def test_deep_nesting(self, tmp_path: Path, deep: str) -> None:
+    def test_deeply_nested_arguments(self, tmp_path: Path, deep: str) -> None:
         bad = (kernel(25, 2, args={"x": Raw(deep)}), op(25, 2, args={"Input Dims": Raw(deep)}), kernel(Raw(deep)))
         found = read_around(tmp_path, *bad)
         assert found.kernels() == KERNELS
@@ -156,7 +156,7 @@ class TestOddStructure:
         found = read(write(tmp_path / "x.json", [kernel(1)], header={"schemaVersion": 1, "x": Raw(deep)}))
         assert len(found.kernels()) == 1
 
-    def test_depth_at_the_limit(self, tmp_path: Path) -> None:
+    def test_nesting_depth_at_the_limit(self, tmp_path: Path) -> None:
         bad = []
         for depth in (900, 960, 970, 980, 990, 1100):
             deep = Raw("[" * depth + "]" * depth)
@@ -172,7 +172,7 @@ class TestOddStructure:
         assert found.kernels()[:3] == KERNELS
         assert found.capture["events_read"] == 7
 
-    def test_values_of_other_types(self, tmp_path: Path) -> None:
+    def test_arguments_of_other_types(self, tmp_path: Path) -> None:
         odd: list[Event | bytes] = [
             {**kernel(1), "args": []},
             {**kernel(2), "args": None},
@@ -195,7 +195,7 @@ class TestOddStructure:
         assert found.kernels(*columns) == [("k0", 0, 7, None, None, None), ("k1", 0, 7, None, None, None)]
         assert (len(found.rows("op", "name")), found.status) == (2, "complete")
 
-    def test_category_that_nobody_knows(self, tmp_path: Path) -> None:
+    def test_an_unknown_category_is_counted(self, tmp_path: Path) -> None:
         events = [
             kernel(1, cat='it\'s "new"'),
             kernel(2, cat=""),
@@ -233,7 +233,9 @@ class TestImpossibleNumbers:
             ("In msg nelems", ["message_in_elements"]),
         ],
     )
-    def test_of_a_kernel(self, tmp_path: Path, name: str, columns: list[str], text: str) -> None:
+    def test_an_impossible_number_is_null_and_counted(
+        self, tmp_path: Path, name: str, columns: list[str], text: str
+    ) -> None:
         args = {"Collective name": "allreduce", name: Raw(text)}
         found = read(write(tmp_path / "x.json", [kernel(1, 1, args=args), kernel(3)]))
         assert found.kernels(*columns)[0] in (None, (None,))
@@ -246,7 +248,7 @@ class TestImpossibleNumbers:
         "sizes", ["[-1,2,3]", "[9223372036854775808,1,1]", '"NaN"', '"a,b"', "[1.5,2,3]", "7", "{}"]
     )
     @pytest.mark.parametrize("name", ["grid", "block"])
-    def test_sizes(self, tmp_path: Path, name: str, sizes: str) -> None:
+    def test_impossible_grid_and_block_sizes_are_null_and_counted(self, tmp_path: Path, name: str, sizes: str) -> None:
         events = [kernel(1, 1, args={name: Raw(sizes)}), kernel(3, 1, grid=[4, 5, 6], block=[7, 8, 9])]
         found = read(write(tmp_path / "x.json", events))
         assert found.kernels(*(f"{name}_{axis}" for axis in "xyz"))[0] == (None, None, None)
@@ -254,7 +256,7 @@ class TestImpossibleNumbers:
         assert found.issues["field_unreadable"] == 1
 
     @pytest.mark.parametrize("text", WHOLE)
-    def test_process_and_thread(self, tmp_path: Path, text: str) -> None:
+    def test_impossible_process_and_thread_numbers(self, tmp_path: Path, text: str) -> None:
         number = Raw(text)
         found = read(
             write(tmp_path / "x.json", [call(1, 1, 7, pid=number), op(1, 5, tid=number), kernel(2, correlation=7)])
@@ -266,7 +268,7 @@ class TestImpossibleNumbers:
         assert found.issues["field_unreadable"] == (1 if is_thread else 2)
 
     @pytest.mark.parametrize("without", ["device", "stream"])
-    def test_process_that_stands_for_a_device(self, tmp_path: Path, without: str) -> None:
+    def test_the_process_number_gives_the_device_of_a_kernel(self, tmp_path: Path, without: str) -> None:
         event = kernel(1)
         del event["args"][without]
         found = read(write(tmp_path / "x.json", [{**event, "pid": 2**31, "tid": -7}, kernel(3)]))

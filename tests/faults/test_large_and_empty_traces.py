@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 class TestLength:
     @pytest.mark.parametrize("edge", [-1, 0, 1])
-    def test_bad_event_at_the_edge_of_a_block(self, tmp_path: Path, edge: int) -> None:
+    def test_a_bad_event_across_a_block_boundary_is_lost_alone(self, tmp_path: Path, edge: int) -> None:
         """A malformed event slides over the places at which the file is cut into pieces."""
         bad = frame(1, 1, Raw('"a"}, {"b\\q"'))
         good = [kernel(1_000 + i, 1, args={"x": "y" * 1_000}) for i in range(4_000)]
@@ -34,7 +34,7 @@ class TestLength:
             assert len(found.kernels()) == 4_000
             assert found.status == "repaired"
 
-    def test_b021_forty_megabytes_on_one_line(self, tmp_path: Path) -> None:
+    def test_forty_megabytes_on_one_line_are_read(self, tmp_path: Path) -> None:
         content = document([kernel(i, 1, "k", args={"x": "y" * 4_100}) for i in range(10_000)], "compact")
         assert len(content) > 40 * MIB
         assert b"\n" not in content
@@ -58,13 +58,13 @@ class TestLength:
 
     @pytest.mark.parametrize("events", [[], [window_end()]])
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_no_events(self, tmp_path: Path, events: list[Event | bytes], layout: str) -> None:
+    def test_a_trace_without_events(self, tmp_path: Path, events: list[Event | bytes], layout: str) -> None:
         found = read(write(tmp_path / "x.json", events, layout, after={"traceName": "x"}))
         assert found.status == "no_gpu_activity"
         assert found.capture["events_read"] == len(events)
 
     @pytest.mark.parametrize("text", ["null", "{}", '""', "5"])
-    def test_no_event_array(self, tmp_path: Path, text: str) -> None:
+    def test_a_trace_without_an_event_array(self, tmp_path: Path, text: str) -> None:
         for content in (
             f'{{"schemaVersion": 1, "traceEvents": {text}}}',
             '{"schemaVersion": 1, "distributedInfo": {}}',
@@ -72,7 +72,7 @@ class TestLength:
             with pytest.raises(ReadError, match="no traceEvents array was found"):
                 read(write(tmp_path / "x.json", content.encode()))
 
-    def test_b018_all_cpu_is_said(self, tmp_path: Path) -> None:
+    def test_a_trace_of_host_events_only_is_reported(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", [event for event in launched(3) if event["cat"] == "cpu_op"]))
         assert found.status == "no_gpu_activity"
         assert found.tables["ingest_issue"][0]["detail"] == "CPU activity only; record with ProfilerActivity.CUDA"
@@ -91,7 +91,7 @@ def bomb(head: bytes, filling: bytes, megabytes: int, tail: bytes = b"") -> Iter
     yield packer.compress(tail) + packer.flush()
 
 
-class TestBombs:
+class TestDecompressionBombs:
     """Files of a megabyte that unpack to a gigabyte: clear words, in bounded time and memory."""
 
     @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ class TestBombs:
             (HEAD, b"},", "longer than 64 MB"),
         ],
     )
-    def test_refused(self, tmp_path: Path, head: bytes, filling: bytes, expected: str) -> None:
+    def test_a_decompression_bomb_is_refused(self, tmp_path: Path, head: bytes, filling: bytes, expected: str) -> None:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
             file.writelines(bomb(head, filling, 66))
@@ -114,14 +114,14 @@ class TestBombs:
         assert time.process_time() - before < 30
 
     @pytest.mark.parametrize("filling", [b"\0"])
-    def test_behind_the_events(self, tmp_path: Path, filling: bytes) -> None:
+    def test_a_decompression_bomb_after_the_events_keeps_them(self, tmp_path: Path, filling: bytes) -> None:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
             file.writelines(bomb(document([kernel(1), kernel(2)]), filling, 66))
         found = read(path)
         assert len(found.kernels()) == 2
 
-    def test_blanks_before_everything(self, tmp_path: Path) -> None:
+    def test_a_gigabyte_of_blanks_before_the_trace(self, tmp_path: Path) -> None:
         path = tmp_path / "x.json.gz"
         with path.open("wb") as file:
             file.writelines(bomb(b" ", b" ", 100, document([kernel(1)])))
@@ -131,7 +131,7 @@ class TestBombs:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_b015_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_peak_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     script = """
 import sys, duckdb
 from pathlib import Path

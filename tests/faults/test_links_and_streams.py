@@ -30,7 +30,7 @@ MESSAGE = {
 @pytest.mark.parametrize(
     ("recorded", "stored"), [("[1000, 3000]", "[1000, 3000]"), ([1000, 3000], "[1000,3000]"), ("[]", None), ([], None)]
 )
-def test_split_sizes_of_an_all_to_all(tmp_path: Path, recorded: object, stored: str | None) -> None:
+def test_split_sizes_of_an_all_to_all_are_stored(tmp_path: Path, recorded: object, stored: str | None) -> None:
     args: dict[str, Any] = {**MESSAGE, "Collective name": "all_to_allv", "In split size": recorded}
     found = read(write(tmp_path / "x.json", [call(1, 5, 9), kernel(10, 20, NCCL, correlation=9, **args)], "compact"))
     ((splits, elements),) = found.kernels("message_in_splits", "message_in_elements")
@@ -38,14 +38,14 @@ def test_split_sizes_of_an_all_to_all(tmp_path: Path, recorded: object, stored: 
 
 
 class TestCorrelation:
-    def test_b043_one_graph_launch_many_kernels(self, tmp_path: Path) -> None:
+    def test_one_graph_launch_starts_many_kernels(self, tmp_path: Path) -> None:
         nodes = [kernel(100 + i, 1, f"n{i}", correlation=9, graph_id=3, graph_node_id=i) for i in range(24)]
         found = read(write(tmp_path / "x.json", [call(1, 5, 9, "cudaGraphLaunch"), *nodes]))
         assert found.rows("launch", "name", "correlation_id") == [("cudaGraphLaunch", 9)]
         assert found.kernels("launch_id", "graph_id", "graph_node_id") == [(0, 3, i) for i in range(24)]
 
     @pytest.mark.parametrize("sentinel", [-1, 0, None, 4294967295])
-    def test_b044_numbers_that_mean_none(self, tmp_path: Path, sentinel: int | None) -> None:
+    def test_correlation_ids_that_mean_none_link_nothing(self, tmp_path: Path, sentinel: int | None) -> None:
         count = 10_000 if sentinel == -1 else 100
         calls = [call(i, 1, sentinel) for i in range(count)]
         kernels = [kernel(count + i, 1, correlation=sentinel) for i in range(count)]
@@ -56,25 +56,25 @@ class TestCorrelation:
         assert set(found.kernels("correlation_id", "launch_id")) == {(None, None)}
         assert len(found.kernels()) == len(found.rows("launch", "launch_id")) == count
 
-    def test_b053_kernel_without_its_call(self, tmp_path: Path) -> None:
+    def test_a_kernel_without_its_call_is_kept(self, tmp_path: Path) -> None:
         found = read(
             write(tmp_path / "x.json", [op(0, 9, external=1), call(1, 1, 5), kernel(3, correlation=6), kernel(4)])
         )
         assert found.kernels("correlation_id", "launch_id", "op_id") == [(6, None, None), (None, None, None)]
         assert found.status == "complete"
 
-    def test_of_several_calls_the_launch_is_taken(self, tmp_path: Path) -> None:
+    def test_of_several_calls_with_one_correlation_the_launch_is_taken(self, tmp_path: Path) -> None:
         calls = [call(1, 1, 5, "hipArray3DCreate"), call(3, 1, 5, "hipLaunchKernel"), call(2, 1, 5, "hipCtxGetCurrent")]
         found = read(write(tmp_path / "x.json", [*calls, kernel(9, correlation=5)]))
         assert found.kernels("launch_id") == [1]
 
-    def test_driver_calls_launch_as_well(self, tmp_path: Path) -> None:
+    def test_driver_calls_are_launches_too(self, tmp_path: Path) -> None:
         found = read(
             write(tmp_path / "x.json", [call(1, 1, 5, "cuLaunchKernelEx", cat="cuda_driver"), kernel(2, correlation=5)])
         )
         assert found.kernels("launch_id") == [0]
 
-    def test_b054_graph_launches_without_kernels(self, tmp_path: Path) -> None:
+    def test_graph_launches_without_kernels_are_reported(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", [call(1, 5, 9, "hipGraphLaunch"), call(8, 5, 10, "hipGraphLaunch")]))
         assert found.status == "no_gpu_activity"
         (issue,) = found.tables["ingest_issue"]
@@ -84,7 +84,7 @@ class TestCorrelation:
 
 class TestCollectives:
     @pytest.mark.parametrize("by", ["external id", "time on the thread", "parent operator"])
-    def test_b046_arguments_of_the_operator(self, tmp_path: Path, by: str) -> None:
+    def test_a_collective_takes_missing_arguments_from_its_operator(self, tmp_path: Path, by: str) -> None:
         external = 7 if by == "external id" else None
         events = [op(0, 20, "record_param_comms", external, args=MESSAGE)]
         if by == "parent operator":
@@ -95,7 +95,7 @@ class TestCollectives:
         assert found.kernels(*names) == [("allreduce", 4096, 4096, "BFloat16", "0", 2)]
         assert found.kernels("group_ranks", "sequence") == [("[0, 1]", 12)]
 
-    def test_b046_own_arguments_win(self, tmp_path: Path) -> None:
+    def test_the_arguments_of_the_kernel_go_before_those_of_its_operator(self, tmp_path: Path) -> None:
         own = {**MESSAGE, "Collective name": "broadcast"}
         events = [
             op(0, 20, external=7, args=MESSAGE),
@@ -104,11 +104,11 @@ class TestCollectives:
         ]
         assert read(write(tmp_path / "x.json", events)).kernels("collective") == ["broadcast"]
 
-    def test_b046_without_any_it_is_still_a_kernel(self, tmp_path: Path) -> None:
+    def test_a_collective_without_arguments_is_still_a_kernel(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", [call(2, 3, 50), kernel(30, 5, NCCL, correlation=50)]))
         assert found.kernels("name", "collective", "message_in_elements") == [(NCCL, None, None)]
 
-    def test_arguments_are_not_given_to_other_kernels(self, tmp_path: Path) -> None:
+    def test_other_kernels_of_the_operator_get_no_arguments(self, tmp_path: Path) -> None:
         events = [
             op(0, 20, "record_param_comms", 7, args=MESSAGE),
             call(2, 3, 50, external=7),
@@ -119,14 +119,14 @@ class TestCollectives:
         assert found.kernels("name", "collective") == [(NCCL, "allreduce"), ("elementwise", None)]
 
 
-class TestWhereItRan:
-    def test_b048_equal_streams_of_different_devices(self, tmp_path: Path) -> None:
+class TestDevicesStreamsAndThreads:
+    def test_equal_stream_numbers_on_different_devices_stay_apart(self, tmp_path: Path) -> None:
         events = [kernel(i, 86, f"d{device}", device=device, stream=17) for device in range(3) for i in (0, 100)]
         found = read(write(tmp_path / "x.json", events))
         assert sorted(set(found.kernels("device_id", "stream_id"))) == [(0, 17), (1, 17), (2, 17)]
         assert [row["device_id"] for row in found.tables["device"] if row["is_used"]] == [0, 1, 2]
 
-    def test_b050_process_zero_is_no_gpu(self, tmp_path: Path) -> None:
+    def test_host_events_of_process_0_are_not_gpu_events(self, tmp_path: Path) -> None:
         events = [op(0, 9, pid=0, tid=0), call(1, 1, 5, pid=0, tid=0), kernel(3, correlation=5)]
         found = read(write(tmp_path / "x.json", events))
         assert (len(found.kernels()), len(found.rows("op", "op_id"))) == (1, 1)
@@ -134,20 +134,20 @@ class TestWhereItRan:
         assert found.kernels("launch_id", "op_id") == [(1, 0)]
         assert len(found.captures) == 1
 
-    def test_b051_stream_argument_makes_no_kernel(self, tmp_path: Path) -> None:
+    def test_a_host_event_with_a_stream_argument_is_not_a_kernel(self, tmp_path: Path) -> None:
         triton = op(0, 9, "triton_poi_fused_add_0", 1, args={"stream": 0, "grid": "grid(1024,)", "num_warps": 8})
         found = read(write(tmp_path / "x.json", [triton, kernel(3, 1, "amd", stream=0)]))
         assert found.kernels("name", "stream_id") == [("amd", 0)]
         assert found.rows("op", "name") == ["triton_poi_fused_add_0"]
 
-    def test_b074_call_that_outlasts_its_operator(self, tmp_path: Path) -> None:
+    def test_a_call_that_outlasts_its_operator_belongs_to_the_parent(self, tmp_path: Path) -> None:
         """hipLaunchKernel starts inside one operator and ends after it: it belongs to the one around both."""
         events = [op(0, 30, "parent"), op(0, 10, "aten::empty_strided"), call(9.85, 7.75, 5), kernel(40, correlation=5)]
         found = read(write(tmp_path / "x.json", events))
         assert found.kernels("op_id") == [0]
         assert found.rows("op", "name", "parent_op_id") == [("parent", None), ("aten::empty_strided", 0)]
 
-    def test_b074_with_an_external_id_the_profiler_is_believed(self, tmp_path: Path) -> None:
+    def test_an_external_id_goes_before_time(self, tmp_path: Path) -> None:
         events = [
             op(0, 30, "parent", 1),
             op(0, 10, "child", 2),
@@ -156,7 +156,7 @@ class TestWhereItRan:
         ]
         assert read(write(tmp_path / "x.json", events)).kernels("op_id") == [1]
 
-    def test_b072_gpu_rows_alone(self, tmp_path: Path) -> None:
+    def test_a_trace_of_gpu_events_only(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", [kernel(i, 1, correlation=i) for i in range(1, 4)]))
         assert found.kernels("op_id", "launch_id") == [(None, None)] * 3
         assert found.capture["pid"] is None

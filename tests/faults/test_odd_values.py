@@ -60,7 +60,7 @@ def with_value(text: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_in_events(name: str) -> None:
+def test_an_odd_value_in_any_field_loses_no_other_event(name: str) -> None:
     events = with_value(VALUES[name])
     sound = launched(len(events))
     found = outcome(document([*sound, *events]), python_stacks=True, memory_events=True)
@@ -72,7 +72,7 @@ def test_values_in_events(name: str) -> None:
 
 @pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
 @pytest.mark.parametrize("name", VALUES)
-def test_both_readers_read_them_alike(name: str) -> None:
+def test_both_readers_read_odd_values_alike(name: str) -> None:
     events = with_value(VALUES[name])
     # The smaller blocks hold one odd event each among sound ones.
     content = document([event for odd in events for event in (*launched(1), odd)])
@@ -97,7 +97,7 @@ def around(fields: dict[str, Any]) -> Trace:
 
 
 @pytest.mark.parametrize("key", HEADERS)
-def test_values_in_the_header(key: str) -> None:
+def test_an_odd_value_in_the_header_loses_no_event(key: str) -> None:
     for text in VALUES.values():
         fields = {**HEADER, **HEADERS[key](Raw(text))}
         account = Account()
@@ -124,7 +124,7 @@ def test_values_in_the_header(key: str) -> None:
         ({"distributedInfo": None, "deviceProperties": None, "baseTimeNanoseconds": None}, {}),
     ],
 )
-def test_what_is_said_of_them(fields: dict[str, Any], named: dict[str, int]) -> None:
+def test_odd_values_are_named_by_field_and_counted(fields: dict[str, Any], named: dict[str, int]) -> None:
     account = Account()
     header_of(around(fields), account)
     assert {code: issue.parts for code, issue in account.issues.items()} == (

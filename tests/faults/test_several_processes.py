@@ -11,7 +11,7 @@ from support.traces import HEADER, LAYOUTS, Event, annotation, call, document, k
 from tracedb.errors import ReadError
 
 
-class TestB052MergedProcesses:
+class TestMergedProcesses:
     @staticmethod
     def rank(pid: int, device: int, count: int = 50, shift: float = 0, first: int = 1) -> list[Event]:
         events = launched(count, first=first, pid=pid, device=device)
@@ -49,7 +49,7 @@ class TestB052MergedProcesses:
 
     @pytest.mark.parametrize("order", ["one after the other", "by time", "calls first", "kernels first"])
     @pytest.mark.parametrize("devices", [(0, 1), (0, 0)], ids=["own device", "same device"])
-    def test_equal_ids(self, tmp_path: Path, order: str, devices: tuple[int, int]) -> None:
+    def test_equal_ids_link_within_their_process(self, tmp_path: Path, order: str, devices: tuple[int, int]) -> None:
         spare = op(0, 1, pid=100, tid=100)  # row 0, so that no id is 0
         ranks = [[spare, *self.rank(100, devices[0])][1:], self.rank(200, devices[1], shift=7)]
         found = read(write(tmp_path / "x.json", [annotation(0, 1, "first"), *self.arranged(ranks, order)]))
@@ -80,14 +80,14 @@ class TestB052MergedProcesses:
         assert found.rows("kernel_event", "name", part=parts[pids[0]]).count("tied") == 40
         assert "tied" not in found.rows("kernel_event", "name", part=parts[pids[1]])
 
-    def test_projection_goes_with_its_kernels(self, tmp_path: Path) -> None:
+    def test_a_projected_annotation_stays_with_its_kernels(self, tmp_path: Path) -> None:
         ranks = [self.rank(100, 0), self.rank(200, 1, shift=7)]
         found = read(write(tmp_path / "x.json", self.arranged(ranks, "by time")))
         for capture in found.captures:
             names = found.rows("annotation", "name", part=capture["part"])
             assert names == [f"forward of {capture['pid']}"] * 2
 
-    def test_rank_in_the_process_name(self, tmp_path: Path) -> None:
+    def test_the_rank_comes_from_the_process_name(self, tmp_path: Path) -> None:
         events = [event for rank in (3, 5) for event in launched(3, pid=rank, device=rank)]
         for event in events:
             if event["cat"] != "kernel":
@@ -95,19 +95,19 @@ class TestB052MergedProcesses:
         found = read(write(tmp_path / "x.json", events))
         assert [(row["pid"], row["rank"]) for row in found.captures] == [(3, 3), (5, 5)]
 
-    def test_the_header_s_rank_is_nobody_s(self, tmp_path: Path) -> None:
+    def test_the_rank_of_the_header_is_given_to_no_process(self, tmp_path: Path) -> None:
         header = {**HEADER, "distributedInfo": {"rank": 0, "world_size": 2}}
         events = [*self.rank(100, 0), *self.rank(200, 1)]
         found = read(write(tmp_path / "x.json", events, header=header))
         assert [(row["rank"], row["world_size"]) for row in found.captures] == [(None, 2), (None, 2)]
 
-    def test_stray_rows_make_no_process(self, tmp_path: Path) -> None:
+    def test_stray_events_make_no_process(self, tmp_path: Path) -> None:
         stray = [call(3, 1, None, "cudaGetDevice", pid=5, tid=5), op(3, 1, pid=6, tid=6), annotation(0, 1, "x", pid=7)]
         found = read(write(tmp_path / "x.json", [*self.rank(100, 0), *stray]))
         assert (found.capture["pid"], found.capture["events_read"]) == (100, 155)
 
 
-class TestB010SeveralWriters:
+class TestSeveralWriters:
     """Two ranks' bytes in one file are refused, however they are mixed."""
 
     @staticmethod
@@ -122,7 +122,7 @@ class TestB010SeveralWriters:
 
     @pytest.mark.parametrize("layout", LAYOUTS[:3])
     @pytest.mark.parametrize("size", [64 << 10, 4 << 10, 8191, 12_345, 300, 100])
-    def test_interleaved(self, tmp_path: Path, layout: str, size: int) -> None:
+    def test_interleaved_blocks_of_two_ranks_are_refused(self, tmp_path: Path, layout: str, size: int) -> None:
         one, two = self.content(0, layout), self.content(1, layout)
         pieces = [
             text[place : place + size] for place in range(0, max(len(one), len(two)), size) for text in (one, two)
@@ -132,26 +132,26 @@ class TestB010SeveralWriters:
 
     @pytest.mark.parametrize("size", [64 << 10, 4 << 10, 8191, 50_021])
     @pytest.mark.parametrize("after", [False, True])
-    def test_written_over_each_other(self, tmp_path: Path, size: int, after: bool) -> None:
+    def test_two_ranks_written_over_each_other_are_refused(self, tmp_path: Path, size: int, after: bool) -> None:
         texts = [self.content(rank, "native", after) for rank in (0, 1)]
         pieces = [texts[place // size % 2][place : place + size] for place in range(0, max(map(len, texts)), size)]
         with pytest.raises(ReadError, match="at once"):
             read(write(tmp_path / "x.json", b"".join(pieces)))
 
     @pytest.mark.parametrize("between", [b"", b"\n", b",\n"])
-    def test_one_after_the_other(self, tmp_path: Path, between: bytes) -> None:
+    def test_two_traces_in_sequence_are_refused(self, tmp_path: Path, between: bytes) -> None:
         one, two = self.content(0, "native"), self.content(1, "compact")
         for content in (one + between + two, two + between + one):
             with pytest.raises(ReadError, match="two traces were written into one file"):
                 read(write(tmp_path / "x.json.gz", content))
 
-    def test_longer_one_under_a_shorter(self, tmp_path: Path) -> None:
+    def test_the_rest_of_a_longer_trace_under_a_shorter_one_is_refused(self, tmp_path: Path) -> None:
         one, two = self.content(0, "native"), self.content(1, "compact")
         assert len(two) < len(one)
         with pytest.raises(ReadError, match="at once"):
             read(write(tmp_path / "x.json", two + one[len(two) :]))
 
-    def test_one_inside_the_other_s_events(self, tmp_path: Path) -> None:
+    def test_a_trace_inside_the_events_of_another_is_refused(self, tmp_path: Path) -> None:
         inner = self.content(1, "compact")
         for place in (0, 1, 2):
             events: list[Event | bytes] = [kernel(1), kernel(2)]
@@ -159,12 +159,12 @@ class TestB010SeveralWriters:
             with pytest.raises(ReadError, match="at once"):
                 read(write(tmp_path / "x.json", events, "compact"))
 
-    def test_two_event_arrays(self, tmp_path: Path) -> None:
+    def test_two_event_arrays_are_refused(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.json", [kernel(1)], after=b'"traceEvents": [' + b"]")
         with pytest.raises(ReadError, match="a second traceEvents array"):
             read(path)
 
-    def test_two_ranks_in_the_header(self, tmp_path: Path) -> None:
+    def test_two_ranks_in_the_header_are_refused(self, tmp_path: Path) -> None:
         infos = [{**HEADER, "distributedInfo": {"backend": "nccl", "rank": rank}} for rank in (0, 1)]
         with pytest.raises(ReadError, match="rank 0 and 1"):
             read(write(tmp_path / "x.json", [kernel(1)], header=infos[0], after=infos[1]))

@@ -50,7 +50,7 @@ class TestExitCodes:
         content = document([*launched(2), window_end()]).replace(b"]}", b",\n]}")
         assert ingest(write(tmp_path / "x.json", content), db=tmp_path / "db", flags=["--strict"]).exit_code == 0
 
-    def test_cut_file(self, tmp_path: Path) -> None:
+    def test_a_cut_file_is_a_warning_and_under_strict_an_error(self, tmp_path: Path) -> None:
         content = document(launched(3))
         path = write(tmp_path / "x.json", content[: len(content) - 200])
         done = ingest(path, db=tmp_path / "db")
@@ -58,7 +58,7 @@ class TestExitCodes:
         assert f"warning: {path}: file_cut" in done.stderr
         assert ingest(path, db=tmp_path / "db2", flags=["--strict"]).exit_code == 1
 
-    def test_refused_file(self, tmp_path: Path) -> None:
+    def test_a_refused_file_is_one_error_and_leaves_no_database(self, tmp_path: Path) -> None:
         one, two = document(launched(3)), document(launched(4))
         path = write(tmp_path / "x.json", one + two)
         done = ingest(path, db=tmp_path / "db", new=True)
@@ -68,7 +68,7 @@ class TestExitCodes:
         assert last.startswith("tracedb: error: 1 of 1 file could not be loaded")
         assert not (tmp_path / "db").exists()
 
-    def test_b018_b054_no_kernels_are_said_and_never_shown_as_zeros(self, tmp_path: Path) -> None:
+    def test_a_trace_without_kernels_is_reported_and_never_shown_as_zeros(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.json", [call(1, 5, 9, "cudaGraphLaunch"), call(8, 5, 10, "cudaGraphLaunch")])
         done = ingest(path, db=tmp_path / "db")
         assert done.exit_code == 0
@@ -102,7 +102,7 @@ class TestRanks:
         ("3.json", None),
     )
 
-    def test_b065_b067_by_name_and_folder(self, tmp_path: Path) -> None:
+    def test_the_rank_comes_from_the_name_or_folder(self, tmp_path: Path) -> None:
         for place, (name, _) in enumerate(self.NAMES):
             write(tmp_path / "in" / name, [kernel(place)], header={"schemaVersion": 1})
         done = ingest(tmp_path / "in", db=tmp_path / "db")
@@ -113,14 +113,14 @@ class TestRanks:
         }
         assert found == dict(self.NAMES)
 
-    def test_b067_steps_of_a_rank_are_captures_of_their_own(self, tmp_path: Path) -> None:
+    def test_each_step_of_a_rank_is_its_own_capture(self, tmp_path: Path) -> None:
         for step in (10, 20):
             write(tmp_path / "in" / f"dp0_tp3.rank[3].step{step}.json", [kernel(step)])
         ingest(tmp_path / "in", db=tmp_path / "db")
         query = "SELECT rank, labels['iteration'] FROM capture ORDER BY capture_id"
         assert ask(tmp_path / "db", query) == [(3, "10"), (3, "20")]
 
-    def test_what_the_trace_says_wins(self, tmp_path: Path) -> None:
+    def test_the_rank_in_the_trace_goes_before_the_path(self, tmp_path: Path) -> None:
         header = {**HEADER, "distributedInfo": {"rank": 2, "world_size": 8}}
         ingest(write(tmp_path / "rank7.json", [kernel(1)], header=header), db=tmp_path / "db")
         assert ask(tmp_path / "db", "SELECT rank, world_size FROM capture") == [(2, 8)]
@@ -129,7 +129,7 @@ class TestRanks:
             ("rank_conflict", "the trace says rank 2, the path 7; the trace's is kept")
         ]
 
-    def test_a_merged_file_has_no_rank_by_its_name(self, tmp_path: Path) -> None:
+    def test_a_file_of_several_processes_takes_no_rank_from_its_name(self, tmp_path: Path) -> None:
         events = [*launched(3, pid=1, device=0), *launched(3, pid=2, device=1)]
         ingest(write(tmp_path / "rank0.json", events), db=tmp_path / "db")
         assert ask(tmp_path / "db", "SELECT pid, rank, part FROM capture ORDER BY pid") == [(1, None, 0), (2, None, 1)]
@@ -156,7 +156,7 @@ class TestRanks:
 
 
 class TestMetadata:
-    def test_b069_without_steps_all_kernels_are_kept(self, tmp_path: Path) -> None:
+    def test_a_trace_without_steps_keeps_all_its_kernels(self, tmp_path: Path) -> None:
         ingest(write(tmp_path / "x.json", [annotation(0, 99, "forward"), *launched(3)]), db=tmp_path / "db")
         assert ask(tmp_path / "db", "SELECT name, step FROM v1.kernels ORDER BY name") == [
             ("k0", None),
@@ -164,7 +164,7 @@ class TestMetadata:
             ("k2", None),
         ]
 
-    def test_steps(self, tmp_path: Path) -> None:
+    def test_kernels_get_the_number_of_their_profiler_step(self, tmp_path: Path) -> None:
         steps = [annotation(100 * i, 90, f"ProfilerStep#{i + 5}") for i in range(3)]
         ingest(write(tmp_path / "x.json", [*steps, *launched(3)]), db=tmp_path / "db")
         assert ask(tmp_path / "db", "SELECT name, step FROM v1.kernels ORDER BY name") == [
@@ -173,7 +173,7 @@ class TestMetadata:
             ("k2", 7),
         ]
 
-    def test_b071_empty_devices_and_nested_groups(self, tmp_path: Path) -> None:
+    def test_empty_device_properties_and_nested_process_groups_are_read(self, tmp_path: Path) -> None:
         groups = [
             {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": 2, "ranks": [0, 1]}
         ]
@@ -198,18 +198,18 @@ class TestMetadata:
         "devices",
         [None, {}, "x", [None], [5], [{"id": "0"}], [{"id": 0, "name": 5, "numSms": "x", "totalGlobalMem": 1.5}]],
     )
-    def test_devices_of_any_shape(self, tmp_path: Path, devices: Any) -> None:
+    def test_device_properties_of_any_shape(self, tmp_path: Path, devices: Any) -> None:
         found = read(write(tmp_path / "x.json", [kernel(1)], header={"schemaVersion": 1, "deviceProperties": devices}))
         assert [row["device_id"] for row in found.tables["device"]] == [0]
         assert found.status == "complete"
 
-    def test_nothing_private_is_kept(self, tmp_path: Path) -> None:
+    def test_environment_user_and_command_line_are_not_stored(self, tmp_path: Path) -> None:
         secret = "s3cr3t"
         header = {**HEADER, "metadata": {"HOME": secret}, "username": secret, "cmdline": secret, "traceName": secret}
         found = read(write(tmp_path / "x.json", [kernel(1)], header=header, after={"env": [secret], "tw_job": secret}))
         assert secret not in str(found.tables)
 
-    def test_text_that_is_no_text(self, tmp_path: Path) -> None:
+    def test_invalid_text_in_the_header_is_replaced(self, tmp_path: Path) -> None:
         header = {
             **HEADER,
             "host_name": Raw(r'"h\ud800\u0001"'),
@@ -221,7 +221,7 @@ class TestMetadata:
         assert "CUPTI \ufffd" in found.capture["tool_version"]
 
 
-class TestB073Sniffing:
+class TestRecognition:
     OTHERS: ClassVar = {
         "hparams.json": b'{"lr": 0.1, "steps": [1, 2]}',
         "results.json": b'[{"loss": 1.5}, {"loss": 1.2}]',
@@ -236,7 +236,7 @@ class TestB073Sniffing:
         "data.json.zst": b"\x28\xb5\x2f\xfdgarbage",
     }
 
-    def test_content_counts_and_not_names(self, tmp_path: Path) -> None:
+    def test_traces_are_recognised_by_content_and_not_by_name(self, tmp_path: Path) -> None:
         folder = tmp_path / "in"
         names = [
             "fit-training_step_and_backward.1625863814669.pt.trace.json",
@@ -258,7 +258,7 @@ class TestB073Sniffing:
             reason = "no ingester recognises its content" if content else "0 bytes"
             assert f"left aside: {folder / name} ({reason})" in done.stderr
 
-    def test_nothing_to_load_is_an_error(self, tmp_path: Path) -> None:
+    def test_a_folder_without_traces_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "hparams.json").write_bytes(b"{}")
         for paths in ([tmp_path / "in"], [tmp_path / "in" / "hparams.json"]):
@@ -269,8 +269,8 @@ class TestB073Sniffing:
         assert not (tmp_path / "db").exists()
 
 
-class TestB022ManySmallFiles:
-    def test_known_files_are_skipped(self, tmp_path: Path) -> None:
+class TestManySmallFiles:
+    def test_files_loaded_before_are_skipped(self, tmp_path: Path) -> None:
         for rank in range(12):
             write(tmp_path / "in" / f"rank{rank}.json.gz", [kernel(rank), kernel(rank + 5)])
         done = ingest(tmp_path / "in", db=tmp_path / "db")

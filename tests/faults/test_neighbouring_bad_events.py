@@ -38,7 +38,7 @@ SECONDS: dict[str, Change] = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("second", SECONDS.values(), ids=list(SECONDS))
 @pytest.mark.parametrize("first", FIRSTS.values(), ids=list(FIRSTS))
-def test_both_are_counted(first: Change, second: Change, layout: str) -> None:
+def test_two_bad_events_side_by_side_are_both_counted(first: Change, second: Change, layout: str) -> None:
     """Of five launches a call is malformed and so is its kernel; nothing else is touched."""
     texts = [event_text(event, layout) for event in EVENTS]
     for place, (old, new) in ((FIRST, first), (FIRST + 1, second)):
@@ -54,7 +54,7 @@ def test_both_are_counted(first: Change, second: Change, layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_arguments_of_the_second_are_not_taken_for_those_of_the_first(layout: str) -> None:
+def test_a_bad_event_does_not_take_the_arguments_of_the_next(layout: str) -> None:
     """The first call has no correlation id of its own; the second one has."""
     texts = [event_text(event, layout) for event in EVENTS]
     texts[FIRST] = re.sub(rb'"cbid": ?211.*?\}', b'"grid": ["a" b",1]}', texts[FIRST], flags=re.DOTALL)
@@ -75,7 +75,7 @@ def test_objects_in_lists_do_not_end_a_malformed_event(layout: str) -> None:
         assert {code: issue["count"] for code, issue in found["issues"].items()} == {"event_repaired": 1}
 
 
-def test_bracket_in_a_malformed_event_does_not_end_the_array() -> None:
+def test_a_bracket_in_a_malformed_event_does_not_end_the_array() -> None:
     """Whether or not a block ends behind it."""
     texts = [event_text(event, "compact") for event in EVENTS]
     texts[FIRST] = texts[FIRST].replace(b'"dur":', b'"dur"')[:-1] + b"]}"

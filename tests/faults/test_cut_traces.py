@@ -37,7 +37,7 @@ def whole_events(content: bytes) -> int:
 
 class TestCutFiles:
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_plain_file_cut_anywhere(self, tmp_path: Path, layout: str) -> None:
+    def test_a_trace_cut_anywhere_keeps_the_events_before_the_cut(self, tmp_path: Path, layout: str) -> None:
         events = [kernel(i, 1, f'k "{i}" \\ {{}},{{', args={"x": [{"a": 1}, {"b": [2]}]}) for i in range(4)]
         content = document(events, layout, after={"traceName": "x"})
         first, last = content.index(b"traceEvents"), content.rindex(b"]")
@@ -53,21 +53,21 @@ class TestCutFiles:
             assert found.status == "truncated"
 
     @pytest.mark.parametrize("layout", ["native", "compact"])
-    def test_cut_after_the_events(self, tmp_path: Path, layout: str) -> None:
+    def test_a_trace_cut_after_its_events_keeps_them_all(self, tmp_path: Path, layout: str) -> None:
         content = document([kernel(1), kernel(2)], layout, after={"distributedInfo": {"rank": 3}, "traceName": "x"})
         for cut in range(content.rindex(b"]") + 1, len(content), 7):
             found = read(write(tmp_path / "x.json", content[:cut]))
             assert len(found.kernels()) == 2
             assert found.status == "repaired"
 
-    def test_long_file_cut(self, tmp_path: Path) -> None:
+    def test_a_long_trace_cut_in_the_middle_keeps_its_first_events(self, tmp_path: Path) -> None:
         content = document([kernel(i, 1, args={"x": "y" * 1_000}) for i in range(3_000)], "native")
         for cut in (MIB, 2 * MIB, 2 * MIB + 1, len(content) - 7):
             found = read(write(tmp_path / "x.json", content[:cut]))
             assert len(found.kernels()) == whole_events(content[:cut])
             assert found.status == "truncated"
 
-    def test_gzip_cut_anywhere(self, tmp_path: Path) -> None:
+    def test_a_gzip_file_cut_anywhere_keeps_the_events_before_the_cut(self, tmp_path: Path) -> None:
         content = gzip.compress(document(launched(400), "native"), 6, mtime=0)
         for cut in [
             *range(400, len(content) - 9, len(content) // 14),
@@ -87,7 +87,7 @@ class TestCutFiles:
             assert found.status == "truncated"
             assert found.issues["stream_damaged"] == 1
 
-    def test_zstd_cut_anywhere(self, tmp_path: Path) -> None:
+    def test_a_zstd_file_cut_anywhere_keeps_the_events_before_the_cut(self, tmp_path: Path) -> None:
         content = zstandard.compress(document(launched(4_000), "native"), 1)
         path = tmp_path / "x.json.zst"
         counts = []
@@ -104,7 +104,7 @@ class TestCutFiles:
         assert 0 < counts[-1] < 4_000
 
     @pytest.mark.parametrize("ending", [".json", ".json.gz", ".json.zst"])
-    def test_nothing_left(self, tmp_path: Path, ending: str) -> None:
+    def test_a_trace_cut_before_its_first_event_is_refused(self, tmp_path: Path, ending: str) -> None:
         head = document([], "native")
         for content in (
             head[: head.index(b"[\n")],
@@ -115,7 +115,7 @@ class TestCutFiles:
                 read(write(tmp_path / f"x{ending}", content))
 
     @pytest.mark.parametrize("damage", ["flipped", "zeros", "overwritten"])
-    def test_gzip_damaged_inside(self, tmp_path: Path, damage: str) -> None:
+    def test_a_gzip_file_damaged_inside_is_never_read_as_complete(self, tmp_path: Path, damage: str) -> None:
         content = bytearray(gzip.compress(document(launched(2_000), "native"), 6, mtime=0))
         middle = len(content) // 2
         length = {"flipped": 1, "zeros": 512, "overwritten": 4096}[damage]
@@ -158,10 +158,10 @@ class TestCutFiles:
         assert "damaged" in stream.fault
 
 
-class TestPacking:
+class TestCompressedFiles:
     EVENTS = (*launched(300), window_end())
 
-    def test_gzip_of_several_members(self, tmp_path: Path) -> None:
+    def test_a_gzip_file_of_several_members_is_read_whole(self, tmp_path: Path) -> None:
         content = document(list(self.EVENTS), "native")
         path = tmp_path / "x.json.gz"
         for size in (1_000, len(content) // 2, len(content) - 1):
@@ -171,7 +171,7 @@ class TestPacking:
                 found = read(path)
                 assert (len(found.kernels()), found.status) == (300, "complete")
 
-    def test_zstd_of_several_frames(self, tmp_path: Path) -> None:
+    def test_a_zstd_file_of_several_frames_is_read_whole(self, tmp_path: Path) -> None:
         content = document(list(self.EVENTS), "native")
         path = tmp_path / "x.json.zst"
         path.write_bytes(zstandard.compress(content[:9_000]) + zstandard.compress(content[9_000:]))
@@ -180,7 +180,7 @@ class TestPacking:
 
     @pytest.mark.parametrize("junk", [b"garbage", b"\x1f", b"\x1f\x8b", b"{}", b"\0\0garbage"])
     @pytest.mark.parametrize("ending", [".gz", ".zst"])
-    def test_garbage_behind(self, tmp_path: Path, ending: str, junk: bytes) -> None:
+    def test_garbage_after_the_compressed_data_loses_no_event(self, tmp_path: Path, ending: str, junk: bytes) -> None:
         path = tmp_path / f"x.json{ending}"
         path.write_bytes(packed(document(list(self.EVENTS), "native"), ending) + junk)
         found = read(path)
@@ -189,7 +189,7 @@ class TestPacking:
         assert found.faults == {"stream_damaged": 1}
 
     @pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.json.zst", "x"])
-    def test_the_name_does_not_matter(self, tmp_path: Path, name: str) -> None:
+    def test_compression_is_detected_by_content_and_not_by_name(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
         for packing in ("", ".gz", ".zst"):
             path.write_bytes(packed(document(launched(3), "compact"), packing))

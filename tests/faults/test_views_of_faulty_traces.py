@@ -53,7 +53,7 @@ CLASSES = [
 ]
 
 
-class TestThroughTheViews:
+class TestAnswers:
     """Faults of which the right answer is a report's."""
 
     @pytest.fixture(scope="class")
@@ -88,27 +88,27 @@ class TestThroughTheViews:
             WHERE c.path LIKE '%/{case}/x.json' ORDER BY t.device_id""",
         )
 
-    def test_b028_b029_empty_kernels_add_nothing(self, db: Path) -> None:
+    def test_kernels_of_no_duration_add_no_time(self, db: Path) -> None:
         assert self.timeline(db, "b028") == [(20_000, 10_000, 30_000, 10_000, 40_000)]
 
-    def test_b032_projections_add_nothing(self, db: Path) -> None:
+    def test_gpu_annotations_add_no_time(self, db: Path) -> None:
         assert self.timeline(db, "b032") == [(25_000, 0, 25_000, 10_000, 35_000)]
 
-    def test_b025_overlap_counts_once(self, db: Path) -> None:
+    def test_overlapping_kernels_count_once(self, db: Path) -> None:
         assert self.timeline(db, "b025") == [(4_000, 0, 4_000, 0, 4_000)]
 
-    def test_b035_span_is_not_of_years(self, db: Path) -> None:
+    def test_events_clamped_to_zero_do_not_stretch_the_timeline(self, db: Path) -> None:
         assert self.timeline(db, "b035") == [(9_000, 0, 9_000, 0, 9_000)]
 
-    def test_b048_devices_apart(self, db: Path) -> None:
+    def test_equal_stream_numbers_on_different_devices_are_timed_apart(self, db: Path) -> None:
         assert self.timeline(db, "b048") == [(172_000, 0, 172_000, 14_000, 186_000)] * 3
 
-    def test_b027_both_durations(self, db: Path) -> None:
+    def test_recorded_and_clipped_durations_are_both_given(self, db: Path) -> None:
         query = """SELECT sum(k.duration_ns)::BIGINT, sum(k.clipped_duration_ns)::BIGINT, any_value(k.vendor)
             FROM v1.kernels AS k INNER JOIN capture AS c ON k.capture_id = c.capture_id WHERE c.path LIKE '%/b027/%'"""
         assert ask(db, query) == [(1_600_000_000 + 79 * 50_000, 100_000 + 79 * 50_000, "AMD")]
 
-    def test_classes(self, db: Path) -> None:
+    def test_every_kernel_has_its_class(self, db: Path) -> None:
         query = """SELECT k.name, k.class FROM v1.kernels AS k INNER JOIN capture AS c ON k.capture_id = c.capture_id
             WHERE c.path LIKE '%/classes/%' ORDER BY k.start_ns"""
         assert ask(db, query) == [*CLASSES, ("generic_comm_kernel", "collective")]
@@ -117,7 +117,7 @@ class TestThroughTheViews:
 ROCM = {"schemaVersion": 1, "hip_runtime_version": 60443483, "deviceProperties": [{"id": 0, "name": "MI300X"}]}
 
 
-class TestB060:
+class TestCopiesRecordedAsKernels:
     """Copies that ROCm up to 7.1 recorded as kernels, beside captures of later releases."""
 
     @staticmethod
@@ -129,7 +129,7 @@ class TestB060:
         assert ingest(folder, db=db).exit_code == 0
         return run("report", "top-kernels", *options, "--db", db).stderr
 
-    def test_both_in_one_report_are_said(self, tmp_path: Path) -> None:
+    def test_copies_recorded_both_ways_are_noted(self, tmp_path: Path) -> None:
         self.captured(tmp_path / "in" / "rank0.json", kernel(1000, 50, "__amd_rocclr_copyBuffer", correlation=1))
         self.captured(tmp_path / "in" / "rank1.json", memcpy(1000, 50))
         self.captured(tmp_path / "in" / "rank2.json", memcpy(1000, 60))
@@ -137,7 +137,7 @@ class TestB060:
         assert "recorded as kernels in 1 of the captures (ROCm up to 7.1) and as copies in 2" in said
         assert "recorded as kernels" not in self.notes(tmp_path / "in", "--rank", "1", "--rank", "2")
 
-    def test_one_way_in_all_is_not(self, tmp_path: Path) -> None:
+    def test_copies_recorded_one_way_are_not_noted(self, tmp_path: Path) -> None:
         for rank in range(2):
             name = tmp_path / "in" / f"rank{rank}.json"
             self.captured(name, kernel(1000, 50, "__amd_rocclr_fillBufferAligned", correlation=1))
@@ -145,7 +145,7 @@ class TestB060:
         assert "recorded as kernels" not in self.notes(tmp_path / "in")
 
 
-class TestB064:
+class TestFusedAttention:
     """Fused attention is a class of its own, and is counted as matrix products where that is asked for."""
 
     def shares(self, db: Path, *options: str) -> dict[str, list[str]]:
@@ -154,7 +154,7 @@ class TestB064:
         head, *lines = [line.split(",") for line in done.stdout.splitlines()]
         return {dict(zip(head, line, strict=True))["class"]: line for line in lines}
 
-    def test_attention_as_matmul(self, tmp_path: Path) -> None:
+    def test_fused_attention_counts_as_matmul_where_asked_for(self, tmp_path: Path) -> None:
         names = ("nvjet_tst_128x64_TNT", "void flash_fwd_kernel<Flash_fwd_kernel_traits<64> >(Flash_fwd_params)", "add")
         ingest(
             write(tmp_path / "a.json", [kernel(100 * at, 10, name) for at, name in enumerate(names)]),
@@ -168,7 +168,7 @@ class TestB064:
         shown = run("report", "matmul-fraction", "--attention-as-matmul", "--db", tmp_path / "db", "--show-sql").stdout
         assert "WHEN 'attention' THEN 'matmul'" in shown
 
-    def test_reports_without_a_use_for_it_say_so(self, tmp_path: Path) -> None:
+    def test_other_reports_refuse_attention_as_matmul(self, tmp_path: Path) -> None:
         ingest(write(tmp_path / "a.json", [kernel(100, 10, "add")]), db=tmp_path / "db")
         done = run("report", "top-kernels", "--attention-as-matmul", "--db", tmp_path / "db")
         assert done.exit_code == 2

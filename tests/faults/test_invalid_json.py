@@ -15,7 +15,7 @@ from support.traces import HEADER, LAYOUTS, Event, Raw, annotation, bare_list, d
 MANY = 2_500  # kernels of a file that is read in several blocks
 
 
-class TestB001Backslashes:
+class TestUnescapedBackslashes:
     NAMES = (
         r"torch\cuda\__init__.py(219): _lazy_init",
         r"C:\Users\someone\site-packages\torch\nn\modules\module.py(1501): _call_impl",
@@ -36,26 +36,26 @@ class TestB001Backslashes:
         assert found.rows("annotation", "start_ns")[:2] == [200_000, 201_000]
         assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
 
-    def test_so_do_names_whose_escapes_are_legal(self, tmp_path: Path) -> None:
+    def test_names_whose_escapes_happen_to_be_legal_keep_their_backslashes(self, tmp_path: Path) -> None:
         names = [r"torch\nn\functional.py(2): f", r"C:\new\table\run.py(2): f", r"\bin\r\f.py"]
         found = read_around(tmp_path, *frames(names))
         assert found.kernels() == KERNELS
         assert found.rows("annotation", "name") == names
 
-    def test_whatever_bears_it(self, tmp_path: Path) -> None:
+    def test_any_event_may_hold_an_unescaped_backslash(self, tmp_path: Path) -> None:
         bad = [kernel(25, 2), op(25, 2), annotation(25, 2, "")]
         found = read_around(tmp_path, *({**event, "name": quoted(r"a\_b\cuda")} for event in bad))
         for table in ("kernel_event", "op", "annotation"):
             assert r"a\_b\cuda" in found.rows(table, "name")
         assert found.faults == {"event_repaired": 3}
 
-    def test_without_python_stacks_nothing_is_left_of_them(self, tmp_path: Path) -> None:
+    def test_skipped_python_stacks_leave_no_repaired_events(self, tmp_path: Path) -> None:
         found = read(write(tmp_path / "x.json", around(frames(self.NAMES))))
         assert found.kernels() == KERNELS
         assert found.issues["python_functions"] == found.issues["event_repaired"] == len(self.NAMES)
 
 
-class TestB002Quotes:
+class TestUnescapedQuotes:
     NAMES = (
         '{"device": "cpu", "dtype": "float32"}(12): run',
         'a"b',
@@ -70,26 +70,26 @@ class TestB002Quotes:
     )
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_events_are_mended(self, tmp_path: Path, layout: str) -> None:
+    def test_events_with_unescaped_quotes_are_repaired(self, tmp_path: Path, layout: str) -> None:
         found = read_around(tmp_path, *frames(self.NAMES), layout=layout, end=layout != "compact")
         assert found.kernels() == KERNELS
         assert found.rows("annotation", "name") == list(self.NAMES)
         assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
 
-    def test_report_says_where(self, tmp_path: Path) -> None:
+    def test_the_issue_gives_the_byte_offset(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.json", [kernel(1), *frames(['a"b']), kernel(2)])
         (issue,) = [row for row in read(path).tables["ingest_issue"] if row["code"] == "event_repaired"]
         offset = path.read_bytes().index(b'  {\n    "ph": "X", "cat": "python_function"') + 2
         assert f"first at byte {offset}" in issue["detail"]
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_hopeless_events_are_lost_alone(self, tmp_path: Path, layout: str) -> None:
+    def test_an_event_beyond_repair_is_lost_alone(self, tmp_path: Path, layout: str) -> None:
         bad = (b'{"ph": "X", "cat": "kernel", "name: 5, ts" 7}', b"garbage", b'{"ph": 1 2}', b"}}")
         found = read_around(tmp_path, *bad, layout=layout)
         assert found.kernels() == KERNELS
         assert (found.status, found.faults) == ("repaired", {"event_unreadable": 4})
 
-    def test_one_in_a_hundred_thousand(self, tmp_path: Path) -> None:
+    def test_one_bad_event_in_a_hundred_thousand_is_found(self, tmp_path: Path) -> None:
         events: list[Event | bytes] = [kernel(i, 1, cat="overhead" if i % 20 else "kernel") for i in range(100_000)]
         events[50_001] = frames(self.NAMES)[0]
         found = read(write(tmp_path / "x.json.gz", events, "compact"), python_stacks=True)
@@ -99,7 +99,7 @@ class TestB002Quotes:
         assert found.capture["events_read"] == 100_000
 
 
-class TestB004Characters:
+class TestControlCharactersAndInvalidText:
     NAMES = (
         (b"a\x01b", "ab"),
         (b"a\x00b", "ab"),
@@ -126,28 +126,28 @@ class TestB004Characters:
         assert found.kernels("name")[3:] == [name for _, name in self.NAMES]
         assert found.faults == {"event_repaired": 8}
 
-    def test_in_what_is_said_of_a_collective(self, tmp_path: Path) -> None:
+    def test_invalid_text_in_the_arguments_of_a_collective(self, tmp_path: Path) -> None:
         said = {"External id": 5, "Collective name": "allreduce", "dtype": "TYPE", "In msg nelems": "TYPE"}
         bad = event_text(op(25, 2, "nccl:all_reduce", args=said), "native").replace(b'"TYPE"', b'"\x80f"')
         for other in (b"", b'{"ph": "X",, "cat": "cpu_op"}'):  # a sound block, and one that is read event by event
             found = read_around(tmp_path, bad, *filter(None, [other]))
             assert len(found.rows("op", "name")) == len(read_around(tmp_path).rows("op", "name")) + 1
 
-    def test_in_the_arguments(self, tmp_path: Path) -> None:
+    def test_invalid_text_in_arguments(self, tmp_path: Path) -> None:
         bad = event_text(op(25, 2, args={"Input Dims": ["A", [1]], "Concrete Inputs": ["A"]}), "native")
         found = read_around(tmp_path, bad.replace(b'"A"', b'"a\x00\x8fb"'))
         assert found.rows("op", "input_dims", "concrete_inputs") == [
             ('["a\\u0000\ufffdb", [1]]', '["a\\u0000\ufffdb"]')
         ]
 
-    def test_in_a_category_that_is_left_aside(self, tmp_path: Path) -> None:
+    def test_invalid_text_in_an_event_that_is_not_stored(self, tmp_path: Path) -> None:
         bad = event_text(kernel(25, 2, "A", cat="overhead"), "native").replace(b"A", b"\x8f\x01")
         found = read_around(tmp_path, bad)
         assert found.kernels() == KERNELS
         assert found.issues["overhead_events"] == 1
 
     @pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"\n \t", b"\xef\xbb\xbf\r\n"])
-    def test_byte_order_mark_and_blanks(self, tmp_path: Path, before: bytes) -> None:
+    def test_byte_order_mark_and_blanks_before_the_trace(self, tmp_path: Path, before: bytes) -> None:
         for content in (document(around([kernel(99)])), bare_list(around([kernel(99)]))):
             found = read(write(tmp_path / "x.json", before + content))
             assert len(found.kernels()) == 4
@@ -159,17 +159,17 @@ class TestB004Characters:
         assert (len(found.kernels()), found.status) == (MANY, "complete")
 
 
-class TestB006LogsBesideTheEvents:
+class TestInvalidLogsBesideTheEvents:
     LOG = b'"INFO": ["started "event_id": 64, "x": [1]", "a"],\n"WARNING": ["b"]'
 
-    def test_after(self, tmp_path: Path) -> None:
+    def test_an_invalid_log_after_the_events(self, tmp_path: Path) -> None:
         after = self.LOG + b', "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}'
         found = read(write(tmp_path / "x.json", around([kernel(99)]), after=after))
         assert len(found.kernels()) == 4
         assert (found.status, found.faults) == ("repaired", {"header_unreadable": 1})
         assert (found.capture["rank"], found.capture["world_size"]) == (3, 8)
 
-    def test_before(self, tmp_path: Path) -> None:
+    def test_an_invalid_log_before_the_events(self, tmp_path: Path) -> None:
         header = self.LOG + b', "schemaVersion": 1, "baseTimeNanoseconds": 1759000000000000001'
         found = read(write(tmp_path / "x.json", around([kernel(99)]), header=header))
         assert len(found.kernels()) == 4
@@ -177,20 +177,20 @@ class TestB006LogsBesideTheEvents:
         assert found.capture["clock_zero_unix_ns"] == 1759000000000000001
 
     @pytest.mark.parametrize("junk", [b"garbage", b"\0" * 5000, b" \n\n", b'{"x": [1, {"y": 2}]}', b"]]}}"])
-    def test_tail_of_garbage(self, tmp_path: Path, junk: bytes) -> None:
+    def test_garbage_after_the_trace(self, tmp_path: Path, junk: bytes) -> None:
         layout = LAYOUTS[len(junk) % 4]
         found = read(write(tmp_path / "x.json", document([kernel(99)], layout) + junk))
         assert len(found.kernels()) == 1
         assert found.faults == ({} if junk.isspace() else {"header_unreadable": 1})
 
-    def test_log_that_quotes_a_trace(self, tmp_path: Path) -> None:
+    def test_a_log_that_quotes_a_trace_adds_no_events(self, tmp_path: Path) -> None:
         log = {"INFO": ['wrote {"traceEvents": [{"ph": "X", "cat": "kernel"}], "distributedInfo": {"rank": 5}}']}
         for where in ({"header": {**HEADER, **log}}, {"after": log}):
             found = read(write(tmp_path / "x.json", around([kernel(99)]), **where))
             assert (len(found.kernels()), found.status, found.capture["rank"]) == (4, "complete", None)
 
 
-class TestB007CollectiveArguments:
+class TestArgumentsOfCollectives:
     NAMES = (
         ("allreduce", "allreduce"),
         ('""allreduce""', "allreduce"),
@@ -201,7 +201,7 @@ class TestB007CollectiveArguments:
     RANKS = ('"[0, 1]"', "[0, 1]", "[0,1]", '""[0, 1]""')
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_spellings(self, tmp_path: Path, layout: str) -> None:
+    def test_unquoted_and_doubly_quoted_arguments_are_read(self, tmp_path: Path, layout: str) -> None:
         cases = list(product(self.NAMES, self.RANKS, ("BFloat16", '"BFloat16"', '""BFloat16""'), ("0", '"0"', '""0""')))
         events = [
             kernel(
@@ -226,7 +226,7 @@ class TestB007CollectiveArguments:
         assert found.kernels(*names) == [(name, 1024, 2048, 2, "BFloat16", "0") for (_, name), *_ in cases]
         assert [json.loads(ranks) for ranks in found.kernels("group_ranks")] == [[0, 1]] * len(cases)
 
-    def test_numbers_that_json_has_no_word_for(self, tmp_path: Path) -> None:
+    def test_nan_and_infinity_in_arguments(self, tmp_path: Path) -> None:
         values = ("inf", "-inf", "nan", "-nan", "NaN", "Infinity", "-Infinity")
         bad = [
             kernel(200 + i, 1, args={"blocks per SM": Raw(value), "est. achieved occupancy %": 50})
@@ -268,9 +268,9 @@ class TestB007CollectiveArguments:
         assert found.kernels("group_ranks")[9] == "[0, 1, ..., 7]"
 
 
-class TestB009Commas:
+class TestTrailingCommas:
     @pytest.mark.parametrize("comma", [b",]", b", ]", b",\n]", b",,]", b"\n,\n\n]"])
-    def test_trailing_comma_is_silent(self, tmp_path: Path, comma: bytes) -> None:
+    def test_a_trailing_comma_is_accepted_silently(self, tmp_path: Path, comma: bytes) -> None:
         layout = LAYOUTS[len(comma) % 4]
         for content in (document([kernel(1), kernel(2)], layout), bare_list([kernel(1), kernel(2)], layout)):
             head, _, tail = content.rpartition(b"]")
@@ -278,13 +278,13 @@ class TestB009Commas:
             assert len(found.kernels()) == 2
             assert (found.status, found.faults) == ("complete", {})
 
-    def test_in_a_long_file(self, tmp_path: Path) -> None:
+    def test_a_trailing_comma_after_many_blocks(self, tmp_path: Path) -> None:
         events = [kernel(i, 1, args={"x": "y" * 2_000}) for i in range(MANY)]
         head, _, tail = document(events, after={"traceName": "x"}).rpartition(b"]")
         found = read(write(tmp_path / "x.json", head + b",\n]" + tail))
         assert (len(found.kernels()), found.status) == (MANY, "complete")
 
-    def test_inside_an_event(self, tmp_path: Path) -> None:
+    def test_a_trailing_comma_inside_an_event(self, tmp_path: Path) -> None:
         found = read_around(tmp_path, event_text(kernel(25, 2, "k"), "compact").replace(b"}}", b",},}"))
         assert found.kernels()[2] == ("k", 25_000, 2_000)
         assert found.faults == {"event_repaired": 1}
