@@ -1,4 +1,4 @@
-"""Exports of nsys, changed: SQLite by pages, the Arrow driver and the standard library; Parquet; staged or straight."""
+"""Exports of nsys, changed: SQLite by pages and by the Arrow driver; Parquet; staged or straight."""
 
 from __future__ import annotations
 
@@ -34,17 +34,15 @@ COUNTED = {
 }
 USUAL = Way("compiled pages")
 STRAIGHT = ((direct_kernels, "SMALLEST_ROWS", 1), (direct_kernels, "ROW_GROUP", 3))
-FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "BATCH_ROWS_PLAIN", 2), (sqlite, "PIECE_BATCHES", 1))
-WITHOUT_DRIVER = ((sqlite, "has_sqlite_driver", lambda: False),)
+FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "PIECE_BATCHES", 1))
 OTHERS = (
     Way("ADBC", is_python=True),
-    Way("sqlite3", WITHOUT_DRIVER, is_python=True),
     Way("pieces of few rows", FEW_ROWS),
-    Way("pieces of few rows by sqlite3", (*FEW_ROWS, *WITHOUT_DRIVER), is_python=True),
+    Way("pieces of few rows by ADBC", FEW_ROWS, is_python=True),
 )
 STRAIGHT_WAYS = (
     Way("straight", (*STRAIGHT, *FEW_ROWS), cores=2),
-    Way("straight by sqlite3", (*STRAIGHT, *WITHOUT_DRIVER), cores=2, is_python=True),
+    Way("straight by ADBC", STRAIGHT, cores=2, is_python=True),
 )
 PARQUET = (Way("parquet", ((parquet, "BATCH_ROWS", 3),)), Way("parquet, straight", STRAIGHT, cores=2))
 TYPES = (

@@ -43,14 +43,7 @@ STRAIGHT = Way(
     "straight", ((chunks, "BLOCK_BYTES", 700), (direct_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
 )
 JSON_WAYS = tuple(Way(f"chunks of {size}", ((stream, "CHUNK", size),)) for size in (1, 7, 64, 300))
-DATABASE_WAYS = (
-    Way("sqlite3", ((sqlite, "has_sqlite_driver", lambda: False),)),
-    Way("batches of two rows", ((sqlite, "BATCH_ROWS", 2),)),
-    Way(
-        "sqlite3, batches of two rows",
-        ((sqlite, "has_sqlite_driver", lambda: False), (sqlite, "BATCH_ROWS", 2)),
-    ),
-)
+DATABASE_WAYS = (Way("batches of two rows", ((sqlite, "BATCH_ROWS", 2),)),)
 Counts = Callable[[], dict[str, int] | None]
 ODD_FIELDS = [item for item in CELLS if isinstance(item, int | float | str)] + list(NAMES)
 CHROME_ARGS = {

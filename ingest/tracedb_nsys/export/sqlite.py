@@ -1,4 +1,4 @@
-"""Exports in SQLite, read only and without locks: by the Arrow driver, else by the standard library."""
+"""Exports in SQLite, read only and without locks: whole numbers by pages, all else by the Arrow driver."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb.ingester.native_library import has_sqlite_driver
-from tracedb_nsys.export import pages, plain, sqlite_check, values
+from tracedb.ingester import sqlite_driver
+from tracedb_nsys.export import pages, sqlite_check, values
 from tracedb_nsys.export.protocol import STRINGS, TEXT, Unsound, decoded, is_export, schema
 from tracedb_nsys.export.queries import check_order, joined, numbered, quoted, select
 from tracedb_nsys.export.read_ahead import in_turn
 
 BATCH_ROWS = 30_720
-BATCH_ROWS_PLAIN = 16_384
 SNIFF = 1 << 20
 PIECE_BATCHES = 4  # a row group of DuckDB
 IMMUTABLE = "&immutable=1"
@@ -208,10 +207,7 @@ class SqliteExport:
             texts = [name for name in columns if name in TEXT]
             found = list(self._run(table, select(table, texts, "rowid", where), texts))
             return list(joined(table, read, found, columns))
-        if not has_sqlite_driver() and len(whole) == len(columns):
-            found = list(self._numbers(table, columns, rows))
-        else:
-            found = list(self._run(table, select(table, columns, "rowid", where), columns))
+        found = list(self._run(table, select(table, columns, "rowid", where), columns))
         check_order(table, found)
         return found
 
@@ -242,17 +238,8 @@ class SqliteExport:
         once = f"(SELECT DISTINCT +rowid, {names} FROM {quoted(table)} NOT INDEXED)"
         return select(once, columns, "0", "", is_query=True)
 
-    def _numbers(self, table: str, columns: Sequence[str], rows: range) -> Iterator[pa.RecordBatch]:
-        whole = [values.whole_sql(quoted(name)) for name in columns]
-        try:
-            found = plain.numbers(_connect(self._path), quoted(table), whole, rows, BATCH_ROWS_PLAIN)
-            for batch in found:
-                yield values.within(batch.rename_columns(schema(columns).names), partial(self._count_odd, table))
-        except (*sqlite_check.ERRORS, pa.ArrowException) as error:
-            raise sqlite_check.damaged(error) from error
-
     def _run(self, table: str, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        rows = _plain(self._path, query, columns) if not has_sqlite_driver() else _arrow(self._path, query)
+        rows = sqlite_driver.batches(_address(self._path), query, BATCH_ROWS, sqlite_check.damaged)
         wanted = schema(columns)
         is_first = not TEXT.isdisjoint(columns)
         for batch in rows:
@@ -275,22 +262,3 @@ class SqliteExport:
                 return connection.execute(query).fetchall()
         except sqlite_check.ERRORS as error:
             raise sqlite_check.damaged(error) from error
-
-
-def _arrow(path: Path, query: str) -> Iterator[pa.RecordBatch]:
-    import adbc_driver_sqlite.dbapi as driver
-
-    try:
-        with driver.connect(_address(path)) as connection, connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
-            cursor.execute(query)
-            yield from cursor.fetch_record_batch()
-    except (driver.Error, pa.ArrowException, OSError) as error:
-        raise sqlite_check.damaged(error) from error
-
-
-def _plain(path: Path, query: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from plain.values(_connect(path), query, columns, BATCH_ROWS_PLAIN)
-    except sqlite_check.ERRORS as error:
-        raise sqlite_check.damaged(error) from error

@@ -1,4 +1,4 @@
-"""SQLite files, read only and without locks: by the Arrow driver, else by the standard library."""
+"""SQLite files, read only and without locks: small tables by the standard library, large ones by the Arrow driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
-from tracedb.ingester.native_library import has_sqlite_driver
+from tracedb.ingester import sqlite_driver
 from tracedb_rocprof.csv.row_groups import BAD, NONE
 
 BATCH_ROWS = 32_768
@@ -88,14 +88,14 @@ class SqliteFile:
     def batches(self, query: Query) -> Iterator[dict[str, pa.Array]]:
         """Yield columns of pinned types, a batch of rows at a time.
 
-        Both readers take a column's type from what comes first, so a row of the right types is put before the others.
+        The driver takes a column's type from what comes first, so a row of the right types is put before the others.
         """
         source, columns = query
         first = ", ".join(FIRST[kind] for _, _, kind in columns)
         casts = ", ".join(READ[kind].format(text) for _, text, kind in columns)
         statement = f"SELECT {first} UNION ALL SELECT {casts} FROM {source}"
         is_first = True
-        for batch in self._arrow(statement) if has_sqlite_driver() else self._plain(statement, columns):
+        for batch in sqlite_driver.batches(_address(self._path), statement, BATCH_ROWS, _damaged):
             if is_first:
                 batch, is_first = batch.slice(1), False
             arrays = zip(columns, batch.columns, strict=True)
@@ -103,29 +103,6 @@ class SqliteFile:
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(_address(self._path), uri=True)
-
-    def _arrow(self, statement: str) -> Iterator[pa.RecordBatch]:
-        import adbc_driver_sqlite.dbapi as driver
-
-        try:
-            with driver.connect(_address(self._path)) as connection, connection.cursor() as cursor:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
-                cursor.execute(statement)
-                yield from cursor.fetch_record_batch()
-        except (driver.Error, pa.ArrowException, OSError) as error:
-            raise _damaged(error) from error
-
-    def _plain(self, statement: str, columns: Sequence[tuple[str, str, str]]) -> Iterator[pa.RecordBatch]:
-        kinds = [KINDS[kind] for _, _, kind in columns]
-        try:
-            with closing(self._connect()) as connection:
-                cursor = connection.execute(statement)
-                while rows := cursor.fetchmany(BATCH_ROWS):
-                    values = zip(zip(*rows, strict=True), kinds, strict=True)
-                    arrays = [pa.array(column, kind) for column, kind in values]
-                    yield pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in columns])
-        except ERRORS as error:
-            raise _damaged(error) from error
 
 
 def quoted(name: str) -> str:

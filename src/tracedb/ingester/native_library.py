@@ -49,13 +49,3 @@ def _load(path: Path, interface: tuple[str, int], functions: tuple[Function, ...
     except (OSError, AttributeError):  # built for another machine, or something else of this name
         return None
     return found
-
-
-@cache
-def has_sqlite_driver() -> bool:
-    """Whether the Arrow project's driver of SQLite can be imported: a wheel of another platform may lie there."""
-    try:
-        import adbc_driver_sqlite.dbapi
-    except ImportError:
-        return False
-    return bool(adbc_driver_sqlite.dbapi)

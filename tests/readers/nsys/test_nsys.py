@@ -96,9 +96,7 @@ class TestEras:
         compiled = Loaded(path, db=tmp_path / "a.duckdb")
         monkeypatch.setenv("TRACEDB_READER", "python")
         driver = Loaded(path, db=tmp_path / "b.duckdb")
-        monkeypatch.setattr("tracedb_nsys.export.sqlite.has_sqlite_driver", lambda: False)
-        library = Loaded(path, db=tmp_path / "c.duckdb")
-        assert tables(compiled) == tables(driver) == tables(library)
+        assert tables(compiled) == tables(driver)
 
 
 def test_rows_in_any_order_give_the_same(tmp_path: Path) -> None:

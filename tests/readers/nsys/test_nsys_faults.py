@@ -122,15 +122,12 @@ class TestInvalidTimes:
         assert found.one("capture", "status", "events_read", "events_skipped") == ("repaired", 4, 1)
 
 
-@pytest.fixture(params=["compiled", "driver", "standard library"])
+@pytest.fixture(params=["compiled", "driver"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every way to read SQLite, in small batches."""
     monkeypatch.setattr(sqlite, "BATCH_ROWS", 64)
-    monkeypatch.setattr(sqlite, "BATCH_ROWS_PLAIN", 64)
     if request.param != "compiled":
         monkeypatch.setenv("TRACEDB_READER", "python")
-    if request.param == "standard library":
-        monkeypatch.setattr(sqlite, "has_sqlite_driver", lambda: False)
 
 
 @pytest.mark.usefixtures("reader")

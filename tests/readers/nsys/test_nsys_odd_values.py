@@ -98,12 +98,9 @@ def test_every_column_and_every_way(
 ) -> None:
     path = spoilt(tmp_path, ODD[kind])
     monkeypatch.setattr(sqlite, "BATCH_ROWS", 4)
-    monkeypatch.setattr(sqlite, "BATCH_ROWS_PLAIN", 4)
     first = rows(Loaded(path, db=tmp_path / "a.duckdb"))
     monkeypatch.setenv("TRACEDB_READER", "python")
     assert rows(Loaded(path, db=tmp_path / "b.duckdb")) == first
-    monkeypatch.setattr(sqlite, "has_sqlite_driver", lambda: False)
-    assert rows(Loaded(path, db=tmp_path / "c.duckdb")) == first
     monkeypatch.undo()
     request.getfixturevalue("from_the_start")
     assert rows(Loaded(path, db=tmp_path / "d.duckdb")) == first

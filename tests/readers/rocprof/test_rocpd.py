@@ -30,12 +30,11 @@ def counters(reading: Any) -> list[tuple[int, str, float]]:
 
 class TestDatabase:
     @pytest.mark.parametrize(("suffix", "views"), [(True, True), (True, False), (False, False)])
-    @pytest.mark.parametrize("driver", ["arrow", "standard library"])
+    @pytest.mark.parametrize("batch_rows", [1, 32_768])
     def test_everything_of_a_process(
-        self, driver: str, suffix: bool, views: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, batch_rows: int, suffix: bool, views: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if driver == "standard library":
-            monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.has_sqlite_driver", lambda: False)
+        monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.BATCH_ROWS", batch_rows)
         reading = read(save(tmp_path / "17_results.db", small(), suffix=suffix, views=views))
         assert reading.kernels("kind", "name", "start_ns", "duration_ns", "device_id", "launch_id", "bytes") == [
             ("kernel", KERNELS[0], 1_000, 500, 0, 1, None),

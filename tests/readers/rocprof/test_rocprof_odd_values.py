@@ -221,14 +221,14 @@ EVENT_TABLES = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_region", "r
 
 @pytest.mark.parametrize("part", range(4))
 def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each column of each table, read through the Arrow driver and through the standard library."""
+    """Each column of each table, read in batches of one row and in large ones."""
     source = rocpd_database(tmp_path / "source.db")
     plain = read(source).capture["events_read"]
     for table, column in sqlite_cells(source)[part::4]:
         path = spoilt(source, tmp_path / "a.db", table, column)
         found = []
-        for has_driver in (True, False):
-            monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.has_sqlite_driver", lambda there=has_driver: there)
+        for batch_rows in (1, 32_768):
+            monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.BATCH_ROWS", batch_rows)
             found.append(outcome(path))
         first, second = found
         assert isinstance(first, Reading), (table, column, first)
@@ -276,9 +276,7 @@ def test_json_symbol_with_impossible_sizes(tmp_path: Path) -> None:
         assert found.kernels("registers_per_thread")[0] is None
 
 
-@pytest.mark.parametrize("has_driver", [True, False])
-def test_rocpd_number_that_stands_for_none(has_driver: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.has_sqlite_driver", lambda: has_driver)
+def test_rocpd_number_that_stands_for_none(tmp_path: Path) -> None:
     source = rocpd_database(tmp_path / "source.db")
     assert read(source).faults == {}
     for table, column, code in (
