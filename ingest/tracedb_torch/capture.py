@@ -25,7 +25,8 @@ from tracedb_torch.link.link_sql import Linker
 from tracedb_torch.link.rows_arrays import HeldLinker
 from tracedb_torch.link.rules import Rules, Seen, rules_of
 from tracedb_torch.split.prefetch import Reading
-from tracedb_torch.staging import HELD, STARTED, Stage, drop_rows
+from tracedb_torch.staging import HELD, Stage, drop_rows
+from tracedb_torch.staging_columns import NUMBERED
 from tracedb_torch.trace_kinds import Claim
 from tracedb_torch.trace_reader import Reader
 
@@ -191,7 +192,7 @@ def _closing(
     ``written``: how many rows it gave; None where they must be counted.
     """
     if written is None:
-        counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in STARTED)
+        counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in NUMBERED)
         ((written,),) = scratch.execute(f"SELECT {counts}").fetchall()
     for other in capture.duplicates:
         account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")

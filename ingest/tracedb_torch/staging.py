@@ -11,33 +11,12 @@ import duckdb
 import pyarrow as pa
 
 from tracedb_torch.int_columns import joined, narrowed
+from tracedb_torch.staging_columns import COLUMNS, DDL, NUMBERED, SCANNED
 
-TABLES = {
-    "gpu": """event_id BIGINT, pid BIGINT, tid BIGINT, kind VARCHAR, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        external_id BIGINT, device_id BIGINT, context_id BIGINT, stream_id BIGINT, correlation_id BIGINT,
-        registers BIGINT, shared_bytes BIGINT, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT, block_x BIGINT,
-        block_y BIGINT, block_z BIGINT, occupancy DOUBLE, bytes BIGINT, graph_id BIGINT, graph_node_id BIGINT""",
-    "launch": """launch_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        external_id BIGINT, correlation_id BIGINT""",
-    "op": """op_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
-        external_id BIGINT, sequence_number BIGINT, forward_thread_id BIGINT, input_dims BIGINT, input_types BIGINT,
-        input_strides BIGINT, concrete_inputs BIGINT""",
-    "annotation": """annotation_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, style VARCHAR, start_ns BIGINT,
-        duration_ns BIGINT, device_id BIGINT, stream_id BIGINT""",
-    "message": """event_id BIGINT, collective VARCHAR, message_in BIGINT, message_out BIGINT, in_splits VARCHAR,
-        dtype VARCHAR,
-        group_name VARCHAR, group_size BIGINT, group_ranks VARCHAR, sequence BIGINT""",
-    "memory": """memory_event_id BIGINT, pid BIGINT, tid BIGINT, start_ns BIGINT, device_type BIGINT,
-        device_id BIGINT, address BIGINT, bytes BIGINT, allocated BIGINT, reserved BIGINT""",
-    "text": "id BIGINT, value VARCHAR",
-    "process": "pid BIGINT, name VARCHAR",
-}
 FLUSH_ROWS = 60_000
-HELD = ("gpu", "launch", "op", "annotation")
+HELD = SCANNED
 """Tables that are queried in Arrow's memory while all rows take no more than ``HELD_BYTES``."""
 NARROWED = (*HELD, "text", "message")
-STARTED = (*HELD, "memory")
-"""Tables whose rows have a start and a process."""
 HELD_BYTES = 64 << 20  # of some 550 MB of JSON
 
 
@@ -83,8 +62,8 @@ class Stage:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
-        self.met = {name: Met() for name in STARTED}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in COLUMNS}
+        self.met = {name: Met() for name in NUMBERED}
         self._rows = 0
         self._bytes = 0
         self._is_held = True
@@ -107,7 +86,7 @@ class Stage:
         """Take a batch whose columns stand in the order of the table."""
         if not batch.num_rows:
             return
-        if table in STARTED:
+        if table in NUMBERED:
             self.met[table].add(batch)
         if table in NARROWED and self._is_held:
             batch = narrowed(batch)
@@ -117,9 +96,9 @@ class Stage:
         self._bytes += batch.nbytes
         if self._is_held and self._bytes > HELD_BYTES:
             self._is_held = False
-            self._create(TABLES)
+            self._create(COLUMNS)
         if not self._is_held and self._rows >= FLUSH_ROWS:
-            self._flush(TABLES)
+            self._flush(COLUMNS)
 
     @property
     def has_messages(self) -> bool:
@@ -129,7 +108,7 @@ class Stage:
     def finish(self) -> None:
         """Take no more."""
         if not self._is_held:
-            self._flush(TABLES)
+            self._flush(COLUMNS)
             self._settle()
 
     @property
@@ -142,7 +121,7 @@ class Stage:
         if not self._is_held or self._is_shown:
             return
         self._is_shown = True
-        self._create([name for name in TABLES if name not in HELD or not self._waiting[name]])
+        self._create([name for name in COLUMNS if name not in HELD or not self._waiting[name]])
         for name, batches in self._waiting.items():
             if batches and name in HELD:
                 self._show(name, batches)
@@ -151,13 +130,12 @@ class Stage:
 
     def _create(self, names: Iterable[str]) -> None:
         for name in names:
-            self._connection.execute(f"CREATE TEMP TABLE staged_{name} ({TABLES[name]})")
+            self._connection.execute(f"CREATE TEMP TABLE staged_{name} ({DDL[name]})")
 
     def _show(self, name: str, batches: list[pa.RecordBatch]) -> None:
         """Let queries read batches where they lie."""
         self._connection.register(f"held_{name}", joined(batches))
-        columns = [column.split() for column in TABLES[name].split(",")]
-        chosen = ", ".join(f"{column}::{kind} AS {column}" for column, kind in columns)
+        chosen = ", ".join(f"{column}::{kind} AS {column}" for column, kind in COLUMNS[name].items())
         self._connection.execute(f"CREATE TEMP VIEW staged_{name} AS SELECT {chosen} FROM held_{name}")
 
     def _flush(self, names: Iterable[str]) -> None:

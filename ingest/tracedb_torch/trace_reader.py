@@ -18,8 +18,10 @@ from tracedb_torch.scan import scanned_batches
 from tracedb_torch.split.blocks import Trace, blocks
 from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
 from tracedb_torch.staging import Stage
+from tracedb_torch.staging_columns import COLUMNS, NUMBERED
 
-IDS = ("event_id", "launch_id", "op_id", "annotation_id", "memory_event_id")
+IDS = frozenset(next(iter(COLUMNS[table])) for table in NUMBERED)
+"""Columns that number the events of a block from 0."""
 
 
 class Reader:
@@ -57,7 +59,7 @@ class Reader:
         numbers = list(self._processes.values())
         names = [key if isinstance(key, str) else None for key in self._processes]
         batch = pa.RecordBatch.from_arrays(
-            [pa.array(numbers, pa.int64()), pa.array(names, pa.string())], names=["pid", "name"]
+            [pa.array(numbers, pa.int64()), pa.array(names, pa.string())], names=list(COLUMNS["process"])
         )
         self._stage.add("process", batch)
         self._stage.finish()

@@ -29,6 +29,7 @@ from tracedb_torch.decode.values import (
     text_of,
 )
 from tracedb_torch.int_columns import UNUSABLE, word
+from tracedb_torch.staging_columns import COLUMNS
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
@@ -73,7 +74,7 @@ class Batches:
         if self._texts.new:
             numbers, values = zip(*self._texts.new, strict=True)
             self._texts.new = []
-            ready.append(("text", _batch(id=integers(numbers), value=pa.array(values, pa.string()))))
+            ready.append(("text", _batch("text", id=integers(numbers), value=pa.array(values, pa.string()))))
         return ready
 
     def leaves_frames(self, shape: ev.Shape) -> bool:
@@ -233,6 +234,7 @@ class Batches:
 
     def _gpu(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = _batch(
+            "gpu",
             event_id=pa.array(ordinals),
             pid=common["pid"],
             tid=common["tid"],
@@ -259,6 +261,7 @@ class Batches:
 
     def _launch(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = _batch(
+            "launch",
             launch_id=pa.array(ordinals),
             **common,
             external_id=_external([a.external_id for a in args], [a.external_id_2021 for a in args]),
@@ -276,6 +279,7 @@ class Batches:
     ) -> None:
         dims = [a.input_dims if a.input_dims is not ev.NOTHING else a.input_dims_2020 for a in args]
         batch = _batch(
+            "op",
             op_id=pa.array(ordinals),
             **common,
             external_id=_external([a.external_id for a in args], None),
@@ -306,6 +310,7 @@ class Batches:
             is_open = np.array([dur is None for dur in durs])
             duration = pa.array(duration.to_numpy(), mask=is_open)
         batch = _batch(
+            "annotation",
             annotation_id=pa.array(ordinals),
             pid=common["pid"],
             tid=common["tid"],
@@ -320,6 +325,7 @@ class Batches:
 
     def _memory(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = _batch(
+            "memory",
             memory_event_id=pa.array(ordinals),
             pid=common["pid"],
             tid=common["tid"],
@@ -340,6 +346,7 @@ class Batches:
             return
         args = [args[place] for place in places]
         batch = _batch(
+            "message",
             event_id=pa.array(ordinals[places]),
             collective=pa.array([text_of(a.collective) for a in args], pa.string()),
             message_in=self._whole("In msg nelems", [number_of(a.message_in) for a in args]),
@@ -360,8 +367,11 @@ def _splits(value: Any) -> str | None:
     return None if text is None or text.strip() in ("", "[]") else text
 
 
-def _batch(**columns: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+def _batch(table: str, **columns: pa.Array) -> pa.RecordBatch:
+    """Return rows of a staging table, whose columns must all be given."""
+    names = list(COLUMNS[table])
+    assert len(columns) == len(names), (table, set(columns) ^ set(names))
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
 
 
 def _external(newer: Sequence[int | None], older: Sequence[int | None] | None) -> pa.Array:
@@ -387,6 +397,7 @@ def _annotation_of_ops(batch: pa.RecordBatch) -> pa.RecordBatch:
     rows = batch.num_rows
     nothing = pa.nulls(rows, pa.int64())
     return _batch(
+        "annotation",
         annotation_id=batch["op_id"],
         pid=batch["pid"],
         tid=batch["tid"],

@@ -27,7 +27,6 @@ from tracedb_torch.link.rules import (
 )
 
 GROUPS = 2  # row groups of kernels that are handed on at once
-TABLES = ("gpu", "launch", "op", "annotation", "memory")
 EARLIEST = f"l.start_ns::HUGEINT * {1 << 63} + l.launch_id"
 """The start, then the place in the file, as one number: a pair takes twice the time."""
 

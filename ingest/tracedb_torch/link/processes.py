@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from tracedb.ingester.issues import Account
-from tracedb_torch.link.link_sql import TABLES
+from tracedb_torch.staging_columns import NUMBERED
 
 
 def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
@@ -33,7 +33,7 @@ def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
 
 def use_all(connection: duckdb.DuckDBPyConnection) -> None:
     """Make every staged row the current process's."""
-    for table in TABLES:
+    for table in NUMBERED:
         connection.execute(f"CREATE OR REPLACE TEMP VIEW part_{table} AS FROM staged_{table}")
 
 
@@ -164,7 +164,7 @@ GROUP BY a.annotation_id
 def use(connection: duckdb.DuckDBPyConnection, pid: int, is_first: bool) -> None:
     """Make the rows of process ``pid`` current; rows of no known process go with the first."""
     known = "pid IN (SELECT DISTINCT pid FROM staged_part)"
-    for table in TABLES:
+    for table in NUMBERED:
         mine = f"pid = {pid}" + (f" OR NOT ({known})" if is_first else "")
         if table == "gpu":
             mine = f"event_id IN (SELECT event_id FROM staged_part WHERE pid = {pid})"

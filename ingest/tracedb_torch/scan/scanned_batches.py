@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,19 +13,7 @@ from tracedb_torch.int_columns import WORDS
 from tracedb_torch.recover.repair import clean
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.scan.native_scanner import Scan, Scanner, Table, Text
-
-GPU = (
-    *("event_id", "pid", "tid", "kind", "name", "start_ns", "duration_ns", "external_id", "device_id", "context_id"),
-    *("stream_id", "correlation_id", "registers", "shared_bytes", "grid_x", "grid_y", "grid_z", "block_x", "block_y"),
-    *("block_z", "occupancy", "bytes", "graph_id", "graph_node_id"),
-)
-LAUNCH = ("launch_id", "pid", "tid", "name", "start_ns", "duration_ns", "external_id", "correlation_id")
-OP = (
-    *("op_id", "pid", "tid", "name", "start_ns", "duration_ns", "external_id", "sequence_number"),
-    *("forward_thread_id", "input_dims", "input_types", "input_strides", "concrete_inputs"),
-)
-ANNOTATION = (*("annotation_id", "pid", "tid", "name", "style", "start_ns", "duration_ns", "device_id", "stream_id"),)
-TABLES = (("gpu", GPU), ("launch", LAUNCH), ("op", OP), ("annotation", ANNOTATION))
+from tracedb_torch.staging_columns import COLUMNS, SCANNED
 
 COUNTED = (
     *("flow_events", "profiler_spans", "overhead_events", "synchronization_events"),
@@ -52,8 +40,8 @@ def block_of(found: Scan) -> Block:
     return Block(
         found,
         [
-            (name, pa.RecordBatch.from_arrays(_arrays(names, table), names=names))
-            for (name, names), table in zip(TABLES, found.tables, strict=False)
+            (name, pa.RecordBatch.from_arrays(_arrays(COLUMNS[name], table), names=list(COLUMNS[name])))
+            for name, table in zip(SCANNED, found.tables, strict=False)
             if table.rows
         ],
     )
@@ -63,18 +51,18 @@ def texts(new: Sequence[Text]) -> pa.RecordBatch:
     """Return the batch of new texts; raw JSON in one spelling, whatever the file's white space."""
     values = [clean(one_spelling(text.source)) if text.is_raw else text.source.decode() for text in new]
     numbers = pa.array([text.number for text in new], pa.int64())
-    return pa.RecordBatch.from_arrays([numbers, pa.array(values, pa.string())], names=["id", "value"])
+    return pa.RecordBatch.from_arrays([numbers, pa.array(values, pa.string())], names=list(COLUMNS["text"]))
 
 
-def _arrays(names: Sequence[str], table: Table) -> list[pa.Array]:
+def _arrays(columns: Mapping[str, str], table: Table) -> list[pa.Array]:
     """Return the columns where the library put them, without a copy."""
     assert table.memory is not None
     memory = pa.foreign_buffer(table.memory.address, table.memory.size, table.memory)
     bits = (table.rows + 7) // 8
     arrays = []
-    for name, (width, values, valid) in zip(names, table.columns, strict=True):
-        kind = pa.float64() if name == "occupancy" else pa.int64() if width == 8 else pa.int32()
+    for (name, kind), (width, values, valid) in zip(columns.items(), table.columns, strict=True):
+        stored = pa.float64() if kind == "DOUBLE" else pa.int64() if width == 8 else pa.int32()
         there = None if valid is None else memory.slice(valid, bits)
-        array = pa.Array.from_buffers(kind, table.rows, [there, memory.slice(values, table.rows * width)])
+        array = pa.Array.from_buffers(stored, table.rows, [there, memory.slice(values, table.rows * width)])
         arrays.append(pa.DictionaryArray.from_arrays(array, WORDS[name]) if name in WORDS else array)
     return arrays

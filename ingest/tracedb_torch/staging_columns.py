@@ -1,0 +1,35 @@
+"""The staging tables and their columns: narrow rows as a file has them, before anything is linked.
+
+This is the one declaration: of the tables in SQL, of the batches of both readers (of the compiled one in the order of
+its ``rows.h``), and of what is held in memory. Names and other texts are numbers into ``text``.
+"""
+
+from __future__ import annotations
+
+DDL = {
+    "gpu": """event_id BIGINT, pid BIGINT, tid BIGINT, kind VARCHAR, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, device_id BIGINT, context_id BIGINT, stream_id BIGINT, correlation_id BIGINT,
+        registers BIGINT, shared_bytes BIGINT, grid_x BIGINT, grid_y BIGINT, grid_z BIGINT, block_x BIGINT,
+        block_y BIGINT, block_z BIGINT, occupancy DOUBLE, bytes BIGINT, graph_id BIGINT, graph_node_id BIGINT""",
+    "launch": """launch_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, correlation_id BIGINT""",
+    "op": """op_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        external_id BIGINT, sequence_number BIGINT, forward_thread_id BIGINT, input_dims BIGINT, input_types BIGINT,
+        input_strides BIGINT, concrete_inputs BIGINT""",
+    "annotation": """annotation_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, style VARCHAR, start_ns BIGINT,
+        duration_ns BIGINT, device_id BIGINT, stream_id BIGINT""",
+    "message": """event_id BIGINT, collective VARCHAR, message_in BIGINT, message_out BIGINT, in_splits VARCHAR,
+        dtype VARCHAR,
+        group_name VARCHAR, group_size BIGINT, group_ranks VARCHAR, sequence BIGINT""",
+    "memory": """memory_event_id BIGINT, pid BIGINT, tid BIGINT, start_ns BIGINT, device_type BIGINT,
+        device_id BIGINT, address BIGINT, bytes BIGINT, allocated BIGINT, reserved BIGINT""",
+    "text": "id BIGINT, value VARCHAR",
+    "process": "pid BIGINT, name VARCHAR",
+}
+"""Columns by table, as CREATE TABLE takes them."""
+COLUMNS = {table: dict(column.split() for column in columns.split(",")) for table, columns in DDL.items()}
+"""Types in SQL by table and column, in the order of the table."""
+SCANNED = ("gpu", "launch", "op", "annotation")
+"""Tables that the compiled reader fills, in its order."""
+NUMBERED = (*SCANNED, "memory")
+"""Tables of one row an event, with its start and process; the first column numbers the events."""
