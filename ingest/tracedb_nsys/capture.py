@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 from tracedb_nsys import direct_kernels, link, nccl_payloads, ranges, value_issues
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
@@ -154,7 +155,8 @@ def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, header: Header, copies: int)
     what = ", ".join(f"{count:,} {noun}" for count, noun in had if count)
     ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch
-        WHERE name IN (SELECT id FROM link_call_name WHERE value ILIKE '%GraphLaunch%')"""
+        WHERE name IN (SELECT id FROM link_call_name WHERE contains(value, ?))""",
+        [GRAPH_LAUNCH],
     ).fetchall()
     hint = RECORD_AGAIN
     if graphs:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, issue_rows
 from tracedb_torch import trace_kinds
 from tracedb_torch.decode.block_decoder import DEVICE_EVENTS
@@ -247,7 +248,8 @@ def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, account: Account) -> str:
         return f"events skipped as unreadable: {lost:,}; kernels may be among them"
     ((graphs,),) = scratch.execute(
         """SELECT count(*) FROM part_launch AS l INNER JOIN staged_text AS t ON l.name = t.id
-        WHERE regexp_matches(t.value, '(?i)graphlaunch')"""
+        WHERE contains(t.value, ?)""",
+        [GRAPH_LAUNCH],
     ).fetchall()
     if graphs:
         return f"{graphs} graph launches but no kernels; record again with graph nodes traced"

@@ -1,5 +1,5 @@
 -- What tells whether a capture can hold times that cannot be true: one pass over the two large tables.
--- In:  {capture}: the capture. Out: rows (of, events, first_ns, last_ns, longest_ns, graph_launches).
+-- In:  {capture}: the capture; {graph_launch}: what is in the names of calls that launch a graph. Out: rows (of, events, first_ns, last_ns, longest_ns, graph_launches).
 SELECT
     'event' AS of,
     count(*) AS events,
@@ -16,6 +16,6 @@ SELECT
     min(l.start_ns) AS first_ns,
     max(l.start_ns) AS last_ns,
     max(l.duration_ns) AS longest_ns,
-    count(*) FILTER (contains(l.name, 'GraphLaunch')) AS graph_launches
+    count(*) FILTER (contains(l.name, '{graph_launch}')) AS graph_launches
 FROM main.launch AS l
 WHERE l.capture_id = {capture};

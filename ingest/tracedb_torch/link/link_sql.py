@@ -9,21 +9,19 @@ import pyarrow as pa
 
 from tracedb.ingester import Rows
 from tracedb.ingester.issues import Account
+from tracedb.ingester.name_patterns import COLLECTIVES, LAUNCHES, pattern
 from tracedb.storage.schema import ROW_GROUP
 from tracedb_torch.int_columns import UNUSABLE
 from tracedb_torch.link import enclosing
 from tracedb_torch.link.rules import (
     BY_WORK_ITEMS,
-    COLLECTIVES,
     COPY_KIND,
-    LAUNCHES,
     LONG_NAME,
     MOST_THREADS,
     Rules,
     Seen,
     note_grids,
     note_ids,
-    pattern,
 )
 
 GROUPS = 2  # row groups of kernels that are handed on at once

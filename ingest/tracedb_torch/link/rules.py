@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from tracedb.ingester import name_patterns
 from tracedb.ingester.issues import Account
 from tracedb_torch.header import Header
 
 MICROSECOND_SLACK_NS = 2000  # whole microseconds: start and end are each cut down by up to one
-LAUNCHES = ("launch", "memcpy", "memset", "memfill")
-COLLECTIVES = ("nccl", "rccl", "msccl")
 COPY_KIND = "(?i)([hdp])to([hdp])"
 BY_WORK_ITEMS = "hipExtModuleLaunchKernel"
 """The call that takes the global size in work-items; every other takes the number of workgroups."""
@@ -26,12 +24,12 @@ names come last, in row groups of their own.
 
 def is_launch(call: str) -> bool:
     """Tell by the name of a call whether it gives the GPU work."""
-    return _has_any(call, LAUNCHES)
+    return name_patterns.has_any(call, name_patterns.LAUNCHES)
 
 
 def is_collective(kernel: str) -> bool:
     """Tell by the name of a kernel whether it is a collective."""
-    return _has_any(kernel, COLLECTIVES)
+    return name_patterns.has_any(kernel, name_patterns.COLLECTIVES)
 
 
 def is_long(kernel: str) -> bool:
@@ -43,16 +41,6 @@ def copy_kind(copy: str) -> str:
     """Return the direction of a copy as its name spells it; nothing where it does not."""
     found = re.search(COPY_KIND, copy)
     return found[0] if found else ""
-
-
-def pattern(words: Sequence[str]) -> str:
-    """Return a pattern for what has any of the words in it."""
-    return "(?i)" + "|".join(words)
-
-
-def _has_any(text: str, words: Sequence[str]) -> bool:
-    small = text.lower()  # names are long, and a pattern takes a hundred times as long for one
-    return any(word in small for word in words)
 
 
 class Rules(NamedTuple):

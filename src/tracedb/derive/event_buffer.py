@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from tracedb.derive.arrow_rows import are_integers, column
 from tracedb.derive.time_extent import Extent, extent
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 
 MOST = 5_000
 """So many rows are held: to ask the database for more takes less time than to look at each."""
 EVENT = ("event_id", "launch_id", "start_ns", "duration_ns")
-GRAPH_LAUNCH = "GraphLaunch"
-"""In the names of calls that launch a CUDA or HIP graph."""
 LAUNCH = ("launch_id", "start_ns", "duration_ns", "thread_id")
 Calls = dict[str, npt.NDArray[Any]]
 

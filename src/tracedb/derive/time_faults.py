@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.derive.time_extent import Extent
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def bounds(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[Extent, Extent, int]:
     """Return the extents of GPU events and of calls, and the number of graph launches."""
-    text = resources.text("sql", "derive", "time_extent.sql").replace("{capture}", str(int(capture_id)))
+    text = _text("time_extent", capture_id)
     found = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
     return Extent(*found["event"][:4]), Extent(*found["call"][:4]), int(found["call"][4])
 
@@ -140,7 +141,7 @@ def _is_early(
     if events is not None and events.extents() is not None:
         least = events.least_latency()
         return least is not None and least < -limits["before_launch"]
-    text = resources.text("sql", "derive", "time_early.sql").replace("{capture}", str(int(capture_id)))
+    text = _text("time_early", capture_id)
     ((is_early,),) = connection.execute(text).fetchall()
     return bool(is_early)
 
@@ -153,8 +154,11 @@ def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Rang
     return [(code, "warning", int(count), detail) for code, count, detail in rows]
 
 
-def _text(name: str, capture_id: int, ranges: _Ranges) -> str:
-    places = {"{capture}": str(int(capture_id)), "{ranges}": ranges.table, "{of_capture}": ranges.condition}
+def _text(name: str, capture_id: int, ranges: _Ranges | None = None) -> str:
+    """Return a query of ``sql/derive`` for a capture; ``ranges`` for those that read ranges."""
+    places = {"{capture}": str(int(capture_id)), "{graph_launch}": GRAPH_LAUNCH}
+    if ranges is not None:
+        places |= {"{ranges}": ranges.table, "{of_capture}": ranges.condition}
     text = resources.text("sql", "derive", f"{name}.sql")
     for place, sql in places.items():
         text = text.replace(place, sql)
@@ -163,7 +167,7 @@ def _text(name: str, capture_id: int, ranges: _Ranges) -> str:
 
 def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Issue]:
     """Return the issue that graph launches have no recorded kernels, where they should have."""
-    text = resources.text("sql", "derive", "graph_launches.sql").replace("{capture}", str(int(capture_id)))
+    text = _text("graph_launches", capture_id)
     ((launches, missing, inside),) = connection.execute(text).fetchall()
     if not inside and (missing <= FEW_AT_THE_END or 4 * missing <= launches):
         return []

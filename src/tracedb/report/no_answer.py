@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.report import time_caveats
 from tracedb.report.capture_counts import SELECTED, count, number, row, unread
 from tracedb.report.definition import Report
@@ -243,7 +244,7 @@ def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
         return f"no GPU activity that tracedb reads: {number(scope.captures, 'capture')} with {found}"
     graph_launches, launches = row(
         connection,
-        f"SELECT count(*) FILTER (e.name ILIKE '%GraphLaunch%'), count(*) FROM main.launch AS e {SELECTED}",
+        f"SELECT count(*) FILTER (contains(e.name, '{GRAPH_LAUNCH}')), count(*) FROM main.launch AS e {SELECTED}",
     )
     if graph_launches:
         return (
