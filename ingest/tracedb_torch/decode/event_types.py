@@ -150,16 +150,8 @@ class OtherArgs(msgspec.Struct, gc=False):
     stream: Raw = NOTHING
 
 
-GPU, LAUNCH, OP, USER, PROJECTION, PYTHON, MEMORY, LEFT = (
-    "gpu",
-    "launch",
-    "op",
-    "user",
-    "projection",
-    "python",
-    "memory",
-    "left",
-)
+GPU, LAUNCH, OP, USER, PROJECTION = "gpu", "launch", "op", "user", "projection"
+PYTHON, MEMORY, LEFT = "python", "memory", "left"
 
 CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"), GPU),
