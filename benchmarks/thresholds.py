@@ -1,0 +1,127 @@
+"""What the sizes at which ingest takes another way are worth: the same input on both sides of each.
+
+    python benchmarks/thresholds.py [--runs N] [--only WORD]
+
+Prints the rows of the table in docs/development.md: CPU and wall seconds of the whole command, the least of the runs,
+with the way taken above the size and with the one below it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import ingest
+import large_export
+import large_trace
+import measure
+import rocprof
+
+NEVER = 1 << 60
+COMMAND = """
+import sys, importlib
+for name, value in {values}:
+    module, _, constant = name.partition(":")
+    setattr(importlib.import_module(module), constant, value)
+from tracedb.cli.main import main
+sys.argv = ["tracedb", "ingest", {source!r}, "--db", {database!r}, "--jobs", "1", "-q"]
+main()
+"""
+
+
+class Threshold(NamedTuple):
+    """A constant by its module, the input that shows it, and values that make all input small, and all large."""
+
+    constant: str
+    source: str
+    small: int
+    large: int
+    besides: tuple[tuple[str, int], ...] = ()
+    """Other constants to set on both sides."""
+
+
+THRESHOLDS = (
+    Threshold("tracedb.pipeline.early_read:EARLY_FROM", "trace", NEVER, 0),
+    Threshold("tracedb.pipeline.batch:SMALL_BYTES", "small traces", NEVER, 0),
+    Threshold("tracedb.pipeline.capture_load:HASHED_AFTER", "trace", NEVER, 0),
+    Threshold("tracedb.pipeline.writer:MANY_ROWS", "dispatches", NEVER, 0),
+    Threshold("tracedb.derive.annotation_buffer:MOST_HELD", "small traces", NEVER, -1),
+    Threshold("tracedb.derive.event_buffer:MOST", "small traces", NEVER, -1),
+    Threshold("tracedb.derive.event_buffer:MOST", "trace", NEVER, -1),
+    Threshold("tracedb_torch.staging:HELD_BYTES", "trace", NEVER, 0),
+    Threshold("tracedb_torch.link.enclosing:MOST", "trace", NEVER, 0, (("tracedb_torch.staging:HELD_BYTES", 0),)),
+    Threshold("tracedb_nsys.direct_kernels:SMALLEST_ROWS", "export", NEVER, 0),
+    Threshold("tracedb_rocprof.direct_kernels:SMALLEST_BYTES", "dispatches", NEVER, 0),
+)
+
+
+def _small_traces(target: Path) -> None:
+    target.mkdir()
+    assert ingest.SAMPLE is not None
+    for number in range(24):
+        with gzip.open(ingest.SAMPLE) as packed, (target / f"rank{number}.json").open("wb") as out:
+            shutil.copyfileobj(packed, out)
+            out.write(b"\n" * number)  # bytes of its own
+
+
+def _trace(target: Path) -> None:
+    assert ingest.SAMPLE is not None
+    large_trace.make(ingest.SAMPLE, target, 60_000_000)
+
+
+SOURCES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "small traces": ("in", _small_traces),
+    "trace": ("trace.json", _trace),
+    "export": ("export.sqlite", lambda target: large_export.make(target, 600_000)),
+    "dispatches": ("1_kernel_trace.csv", lambda target: rocprof.make(target, 300_000, True)),
+}
+"""Name → name of the file or folder, and what makes it."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="", metavar="WORD")
+    chosen = parser.parse_args()
+    print("| constant | input | small: CPU s, wall s, MB | large: CPU s, wall s, MB |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="tracedb-bench-") as name:
+        for threshold in THRESHOLDS:
+            if chosen.only in f"{threshold.constant} {threshold.source}":
+                print(_line(threshold, Path(name), chosen.runs), flush=True)
+
+
+def _line(threshold: Threshold, folder: Path, runs: int) -> str:
+    file, make = SOURCES[threshold.source]
+    source = folder / file
+    if not source.exists():
+        make(source)
+    found: dict[int, list[measure.Measured]] = {threshold.small: [], threshold.large: []}
+    for _ in range(runs):
+        for value, measured in found.items():
+            measured.append(_run(source, folder / "x.duckdb", (*threshold.besides, (threshold.constant, value))))
+    sides = [
+        f"{min(m.cpu_seconds for m in measured):.2f}, {min(m.wall_seconds for m in measured):.2f}, "
+        f"{max(m.peak_bytes for m in measured) / 1e6:.0f}"
+        for measured in found.values()
+    ]
+    return f"| `{threshold.constant}` | {threshold.source} | {' | '.join(sides)} |"
+
+
+def _run(source: Path, database: Path, values: tuple[tuple[str, int], ...]) -> measure.Measured:
+    database.unlink(missing_ok=True)
+    code = COMMAND.format(values=values, source=str(source), database=str(database))
+    measured = measure.run([sys.executable, "-c", code])
+    if measured.exit_code:
+        raise SystemExit(measured.stderr)
+    return measured
+
+
+if __name__ == "__main__":
+    main()
