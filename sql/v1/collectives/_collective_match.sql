@@ -16,11 +16,7 @@
 -- than two ranks. duplicate rank: a rank is twice in the configuration, so nothing is matched there.
 CREATE VIEW v1._collective_match AS
 WITH events AS (
-    SELECT
-        e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.members, e.is_by_rank,
-        e.has_duplicate, e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
-        e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.is_grouped, e.group_key, e.size_key,
-        e.step, e.step_index, e.marked_step, e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
+    SELECT e.*
     FROM v1._collective_event AS e
 ),
 numbered AS (
@@ -81,16 +77,14 @@ judged AS (
         k.set_id, k.group_key, k.collective, k.size_key, k.members_here, k.most_calls, k.agrees, k.fullest,
         bool_and(s.agrees) AND bool_or(s.step IS NOT NULL) AS is_by_step
     FROM kinds AS k
-    INNER JOIN step_kinds AS s
-        ON s.set_id = k.set_id AND s.group_key = k.group_key AND s.collective = k.collective AND s.size_key = k.size_key
+    INNER JOIN step_kinds AS s USING (set_id, group_key, collective, size_key)
     GROUP BY ALL
 ),
 others AS (
     SELECT
         c.set_id, c.group_key, c.collective, c.size_key, c.member, j.fullest, c.calls, j.most_calls - c.calls AS missing
     FROM calls AS c
-    INNER JOIN judged AS j
-        ON j.set_id = c.set_id AND j.group_key = c.group_key AND j.collective = c.collective AND j.size_key = c.size_key
+    INNER JOIN judged AS j USING (set_id, group_key, collective, size_key)
     WHERE c.member <> j.fullest AND NOT j.is_by_step
 ),
 fits AS (
@@ -150,9 +144,7 @@ placed AS (
             WHEN h.missing = 0 AND coalesce(s.first_spread_ns, 0) <= 200000 THEN 0
         END AS shift
     FROM fits AS h
-    LEFT JOIN found AS s
-        ON s.set_id = h.set_id AND s.group_key = h.group_key AND s.collective = h.collective
-        AND s.size_key = h.size_key AND s.member = h.member
+    LEFT JOIN found AS s USING (set_id, group_key, collective, size_key, member)
 ),
 ruled AS (
     SELECT
@@ -174,11 +166,8 @@ ruled AS (
             WHEN rule IN ('order', 'order alone') THEN n.place + coalesce(h.shift, 0)
         END AS place
     FROM numbered AS n
-    INNER JOIN judged AS j
-        ON j.set_id = n.set_id AND j.group_key = n.group_key AND j.collective = n.collective AND j.size_key = n.size_key
-    LEFT JOIN placed AS h
-        ON h.set_id = n.set_id AND h.group_key = n.group_key AND h.collective = n.collective
-        AND h.size_key = n.size_key AND h.member = n.member
+    INNER JOIN judged AS j USING (set_id, group_key, collective, size_key)
+    LEFT JOIN placed AS h USING (set_id, group_key, collective, size_key, member)
 ),
 counted AS (
     SELECT
@@ -209,9 +198,6 @@ matches AS (
 )
 SELECT
     m.collective_id, m.match_rule,
-    e.capture_id, e.event_id, e.device_id, e.set_id, e.source, e.labels, e.rank, e.member, e.is_by_rank,
-    e.collective, e.recorded_as, e.name, e.dtype, e.message_bytes, e.message_elements, e.sent_bytes, e.is_even,
-    e.group_name, e.group_size, e.group_ranks, e.sequence, e.ranks_expected, e.step, e.step_index,
-    e.start_ns, e.end_ns, e.duration_ns, e.clock_zero_unix_ns
+    e.* EXCLUDE (members, has_duplicate, is_grouped, group_key, size_key, place_in_group, marked_step)
 FROM matches AS m
 INNER JOIN events AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id;

@@ -1,0 +1,102 @@
+-- Which collective each collective kernel is, which member of its configuration ran it, and what its group is called.
+-- Grain: kernel of class collective. The collective is the one recorded with it; else, for kernels whose name does not
+-- tell (RCCL's generic ones, and send/receive, which an all-to-all is made of), that of the operator around the launch
+-- or of the one around that; else the name's. Words are judged once each, not once for every kernel.
+-- Member: the rank where every capture of the set knows it and used one device; else the device, where devices differ;
+-- else a number. common_name is the group's name; where the ranks of a list have no name in common, but as many of them
+-- (each counts its own groups), it is the place of the name among those that the rank has for the list. Lists that were
+-- cut short (...) tell too little for that.
+-- Why one view and not two: each would read all events into memory once more, which takes a tenth longer.
+CREATE VIEW v1._grouped_collective AS
+WITH events AS (
+    SELECT e.*
+    FROM v1._collective_kernel AS e
+),
+words AS (
+    SELECT recorded_as AS word FROM events
+    UNION
+    SELECT op_name AS word FROM events
+    UNION
+    SELECT outer_op_name AS word FROM events
+    UNION
+    SELECT plain_name AS word FROM events
+),
+spellings AS (
+    SELECT w.word, replace(replace(lower(w.word), '_', ''), ' ', '') AS bare
+    FROM words AS w
+    WHERE w.word IS NOT NULL
+),
+meanings AS (
+    SELECT word, v1._collective_spelt(bare) AS collective
+    FROM spellings
+),
+participants AS (
+    SELECT DISTINCT set_id, capture_id, device_id, rank
+    FROM events
+),
+sets AS (
+    SELECT
+        set_id,
+        count(*) AS members,
+        bool_and(rank IS NOT NULL) AND count(DISTINCT capture_id) = count(*) AS is_by_rank,
+        count(DISTINCT device_id) = count(*) AS is_by_device,
+        is_by_rank AND count(DISTINCT rank) < count(*) AS has_duplicate
+    FROM participants
+    GROUP BY set_id
+),
+members AS (
+    SELECT
+        p.set_id, p.capture_id, p.device_id, z.members, z.is_by_rank, z.has_duplicate,
+        CASE
+            WHEN z.is_by_rank THEN p.rank
+            WHEN z.is_by_device THEN p.device_id
+            ELSE row_number() OVER (PARTITION BY p.set_id ORDER BY p.capture_id, p.device_id) - 1
+        END::INTEGER AS member
+    FROM participants AS p
+    INNER JOIN sets AS z ON z.set_id = p.set_id
+),
+group_names AS (
+    SELECT
+        m.set_id, m.member, e.group_ranks, e.group_name,
+        row_number() OVER (
+            PARTITION BY m.set_id, m.member, e.group_ranks
+            ORDER BY TRY_CAST(e.group_name AS BIGINT) NULLS LAST, min(e.start_ns), e.group_name
+        ) AS place,
+        count(*) OVER (PARTITION BY m.set_id, e.group_ranks, e.group_name) AS members_with_it,
+        count(*) OVER (PARTITION BY m.set_id, m.member, e.group_ranks) AS names
+    FROM events AS e
+    INNER JOIN members AS m
+        ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
+    WHERE e.group_name IS NOT NULL AND e.group_ranks NOT LIKE '%...%'
+    GROUP BY m.set_id, m.member, e.group_ranks, e.group_name
+),
+group_lists AS (
+    SELECT
+        set_id, group_ranks,
+        max(members_with_it) < count(DISTINCT member) AND min(names) = max(names) AS is_by_place
+    FROM group_names
+    GROUP BY set_id, group_ranks
+)
+SELECT
+    e.* EXCLUDE (op_name, outer_op_name),
+    CASE
+        WHEN a.collective IS NOT NULL THEN a.collective
+        WHEN n.collective IS NULL OR n.collective = 'sendrecv' THEN coalesce(o.collective, p.collective, n.collective)
+        ELSE n.collective
+    END AS known_collective,
+    coalesce(known_collective, 'other') AS collective,
+    coalesce(e.group_size, m.members) AS ranks_expected,
+    v1._element_bytes(lower(regexp_replace(e.dtype, '^(c10::|nccl)', ''))) AS element_bytes,
+    m.member, m.members, m.is_by_rank, m.has_duplicate,
+    CASE WHEN g.is_by_place THEN '#' || w.place ELSE e.group_name END AS common_name
+FROM events AS e
+INNER JOIN members AS m
+    ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
+LEFT JOIN group_lists AS g ON g.set_id = e.set_id AND g.group_ranks = e.group_ranks
+LEFT JOIN group_names AS w
+    ON w.set_id = e.set_id AND w.member = m.member AND w.group_ranks = e.group_ranks
+    AND w.group_name = e.group_name
+LEFT JOIN meanings AS a ON a.word = e.recorded_as
+LEFT JOIN meanings AS o ON o.word = e.op_name
+LEFT JOIN meanings AS p ON p.word = e.outer_op_name
+LEFT JOIN meanings AS n ON n.word = e.plain_name;
