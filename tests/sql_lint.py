@@ -74,7 +74,7 @@ def parsed(text: str) -> list[Any]:
 
 
 def _plain(path: Path) -> str:
-    """Return the text of a file with words for the places that ``tracedb compare`` fills."""
+    """Return the text of a file with words for the places that ``tracedb compare`` and ``tracedb plot`` fill."""
     return re.sub(r"\{(\w+)\}", r"\1", path.read_text(encoding="utf-8"))
 
 
@@ -85,7 +85,8 @@ def faults(root: Path = SQL) -> list[str]:
     for path in sorted((root.parent / "schemas").glob("*.sql")):
         tables |= _tables(path)
         found += [f"schemas/{path.name}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))]
-    for path in sorted(path for room in ("derive", "compare", "export") for path in (root / room).glob("*.sql")):
+    rooms = ("compare", "derive", "export", "plot")
+    for path in sorted(path for room in rooms for path in (root / room).glob("*.sql")):
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)
     for view in files:

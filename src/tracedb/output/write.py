@@ -84,6 +84,12 @@ def write_text(text: str, out: Path) -> None:
         target.write(text)
 
 
+def write_bytes(content: bytes, out: Path) -> None:
+    """Write a binary file, which appears only when it is whole. Raises ``TracedbError`` where that fails."""
+    with _told(out), replacing(out) as aside, aside.open("ab") as target:
+        target.write(content)
+
+
 @contextmanager
 def writing(out: Path) -> Iterator[Path]:
     """Yield where to write a file, which appears only when it is whole (see ``destination.replacing``).

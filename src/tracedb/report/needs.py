@@ -17,6 +17,8 @@ class Needs(StrEnum):
     LAUNCHES = "launches"
     """Kernels with the calls that launched them."""
     GEMMS = "gemms"
+    SPREADS = "spreads"
+    """GEMMs called twice or more by captures that differ in a label or the rank."""
     COLLECTIVES = "collectives"
     MATCHES = "matches"
     """Collectives matched over two ranks or more."""

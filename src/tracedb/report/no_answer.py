@@ -171,6 +171,20 @@ def _no_gemms(search: _Search) -> str:
     return f"no GEMMs were captured{search.filters}: none of the {search.kernels} is of class matmul"
 
 
+def _no_spreads(search: _Search) -> str:
+    (gemms,) = row(
+        search.connection,
+        f"""SELECT count(*) FROM {search.scope.version}._gpu_event AS e {SELECTED}
+            WHERE e.kind = 'kernel' AND e.class = 'matmul'""",
+    )
+    if not gemms:
+        return _no_gemms(search)
+    return (
+        f"no GEMM was called twice{search.filters} by captures that differ in a label or the rank: ingest several "
+        "runs, or several ranks, labelled by their folders or with --label"
+    )
+
+
 def _no_matches(search: _Search) -> str:
     return f"no collective spans two ranks or more{search.filters}, so there is no waiting to report"
 
@@ -221,6 +235,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.LAUNCHES}), _no_launches),
     (frozenset({Needs.COLLECTIVES}), _no_collectives),
     (frozenset({Needs.GEMMS}), _no_gemms),
+    (frozenset({Needs.SPREADS}), _no_spreads),
     (frozenset({Needs.MATCHES}), _no_matches),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.ATTENTION}), _no_attention),

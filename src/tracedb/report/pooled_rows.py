@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracedb.report import captures, view_template
 from tracedb.report.definition import Report
 from tracedb.report.filters import BY_BUILT_IN, Scope, label
+from tracedb.report.needs import Needs
 from tracedb.storage import views
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what each row pools, and the option that keeps it apart. ``columns``: those of the answer."""
+    if report.needs is Needs.SPREADS:  # its rows pool all runs of a setting: that is the question
+        return []
     said = []
     if not {"capture_id", "labels"} & set(columns):  # with labels, a row is of one configuration
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)

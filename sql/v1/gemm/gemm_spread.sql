@@ -1,0 +1,147 @@
+-- Does a setting of the run change how much the times of GEMMs spread?
+-- Grain: factor × level: a label that has several values, or the rank, and each of its values. What is looked at is the
+-- spread (longest less shortest call) of each GEMM (kernel and input shapes) on each GPU; GEMMs called once have none.
+-- Whiskers are Tukey's: the furthest values within 1.5 times the box from it.
+-- The test is Kruskal and Wallis's, corrected for ties. Rows of one run are no independent trials: what disturbs a run
+-- disturbs all its GEMMs. So one value a run counts, the median over its GEMMs (of a rank: over those of the rank), and
+-- there is no p-value where a level has under 3. The tail of chi-squared is the closed form for whole degrees of
+-- freedom.
+CREATE VIEW v1.gemm_spread AS
+WITH boxes AS (
+    SELECT
+        g.factor,
+        g.level,
+        g.level_place,
+        count(*) AS gemms,
+        count(DISTINCT g.set_id) AS runs,
+        min(g.spread_ns) AS min_ns,
+        max(g.spread_ns) AS max_ns,
+        sum(g.spread_ns) / count(*) AS mean_ns,
+        quantile_cont(g.spread_ns, [0.25, 0.5, 0.75]) AS quartiles
+    FROM v1._gemm_spread AS g /* inline */
+    GROUP BY g.factor, g.level, g.level_place
+),
+whiskers AS (
+    SELECT
+        b.factor,
+        b.level,
+        min(g.spread_ns) FILTER (g.spread_ns >= b.quartiles[1] - 1.5 * (b.quartiles[3] - b.quartiles[1])) AS low_ns,
+        max(g.spread_ns) FILTER (g.spread_ns <= b.quartiles[3] + 1.5 * (b.quartiles[3] - b.quartiles[1])) AS high_ns
+    FROM boxes AS b
+    INNER JOIN v1._gemm_spread AS g /* inline */ ON g.factor = b.factor AND g.level = b.level
+    GROUP BY b.factor, b.level
+),
+outside AS (
+    SELECT w.factor, w.level, list(g.spread_ns ORDER BY g.spread_ns) AS outliers
+    FROM whiskers AS w
+    INNER JOIN v1._gemm_spread AS g /* inline */ ON g.factor = w.factor AND g.level = w.level
+    WHERE g.spread_ns < w.low_ns OR g.spread_ns > w.high_ns
+    GROUP BY w.factor, w.level
+),
+trials AS (
+    SELECT g.factor, g.level, g.set_id, median(g.spread_ns) AS trial_ns
+    FROM v1._gemm_spread AS g /* inline */
+    GROUP BY g.factor, g.level, g.set_id
+),
+ranked AS (
+    SELECT
+        factor,
+        level,
+        rank() OVER (PARTITION BY factor ORDER BY trial_ns) + (count(*) OVER (PARTITION BY factor, trial_ns) - 1) / 2.0
+            AS place,
+        count(*) OVER (PARTITION BY factor, trial_ns) AS ties
+    FROM trials
+),
+level_sums AS (
+    SELECT factor, level, count(*) AS trials, sum(place) AS places, sum(ties::HUGEINT * ties - 1) AS tie_cubes
+    FROM ranked
+    GROUP BY factor, level
+),
+tests AS (
+    SELECT
+        factor,
+        count(*) AS levels,
+        sum(trials) AS trials,
+        min(trials) AS fewest_trials,
+        (12 / (sum(trials) * (sum(trials) + 1.0)) * sum(places ** 2 / trials ORDER BY level) - 3 * (sum(trials) + 1))
+            / nullif(1 - sum(tie_cubes) / nullif(sum(trials)::DOUBLE ** 3 - sum(trials), 0), 0) AS statistic
+    FROM level_sums
+    GROUP BY factor
+),
+tails AS (
+    SELECT
+        factor,
+        levels,
+        trials,
+        fewest_trials,
+        greatest(statistic, 0) / 2 AS half,
+        sqrt(half) AS x
+    FROM tests
+),
+terms AS (
+    SELECT factor, levels, half, unnest(range(0, (levels - 1) // 2)) AS i
+    FROM tails
+),
+term_sums AS (
+    SELECT
+        factor,
+        sum(CASE
+            WHEN half = 0 THEN CASE WHEN levels % 2 = 1 AND i = 0 THEN 1 ELSE 0 END
+            WHEN levels % 2 = 1 THEN exp(i * ln(half) - lgamma(i + 1) - half)
+            ELSE exp((i + 0.5) * ln(half) - lgamma(i + 1.5) - half)
+        END ORDER BY i) AS total
+    FROM terms
+    GROUP BY factor
+),
+answers AS (
+    SELECT
+        a.factor,
+        a.trials,
+        a.fewest_trials,
+        CASE WHEN a.fewest_trials >= 3 THEN
+            least(1.0, coalesce(m.total, 0) + CASE WHEN a.levels % 2 = 0 THEN v1._erfc(a.x) ELSE 0 END)
+        END AS p_value
+    FROM tails AS a
+    LEFT JOIN term_sums AS m ON m.factor = a.factor
+)
+SELECT
+    b.factor,
+    b.level,
+    b.level_place,
+    b.gemms,
+    b.runs,
+    b.min_ns,
+    w.low_ns,
+    b.quartiles[1] AS p25_ns,
+    b.quartiles[2] AS median_ns,
+    b.quartiles[3] AS p75_ns,
+    w.high_ns,
+    b.max_ns,
+    b.mean_ns,
+    coalesce(o.outliers, []) AS outliers,
+    a.trials::BIGINT AS trials,
+    a.fewest_trials,
+    a.p_value
+FROM boxes AS b
+INNER JOIN whiskers AS w ON w.factor = b.factor AND w.level = b.level
+INNER JOIN answers AS a ON a.factor = b.factor
+LEFT JOIN outside AS o ON o.factor = b.factor AND o.level = b.level;
+
+COMMENT ON VIEW v1.gemm_spread IS 'How the spread of GEMM times lies at each setting of the runs, and whether settings differ. Grain: factor (label with several values, or rank) × level.';
+COMMENT ON COLUMN v1.gemm_spread.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON COLUMN v1.gemm_spread.level IS 'Its value.';
+COMMENT ON COLUMN v1.gemm_spread.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
+COMMENT ON COLUMN v1.gemm_spread.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
+COMMENT ON COLUMN v1.gemm_spread.runs IS 'Number of runs that they are of. [count]';
+COMMENT ON COLUMN v1.gemm_spread.min_ns IS 'Smallest spread. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.low_ns IS 'Smallest spread that is at most 1.5 times the box below it. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.p25_ns IS 'Lower quartile of spreads, interpolated. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.median_ns IS 'Median of spreads. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.p75_ns IS 'Upper quartile of spreads, interpolated. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.high_ns IS 'Largest spread that is at most 1.5 times the box above it. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.max_ns IS 'Largest spread. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.mean_ns IS 'Mean of spreads. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.outliers IS 'Spreads beyond low_ns and high_ns, in order. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.trials IS 'Number of values that the test compares over all levels: one a run, of the factor rank one a run and rank. [count]';
+COMMENT ON COLUMN v1.gemm_spread.fewest_trials IS 'How many of these the level with fewest has. [count]';
+COMMENT ON COLUMN v1.gemm_spread.p_value IS 'P-value of the Kruskal-Wallis test that all levels are alike, the same in all rows of a factor; NULL where a level has under 3 trials. [probability]';

@@ -1,0 +1,69 @@
+-- What shape has the distribution of the spreads of GEMM times at each setting of the runs?
+-- Grain: factor × level × point. Spreads run over decades and down to 0, so the density is per unit of
+-- ln(1 + spread / 1 µs), linear below 1 µs and logarithmic above. Kernel: Gaussian, its width by Silverman's rule,
+-- at least 0.05. The 80 points are equally far apart on that scale, from 0 to the largest spread of the factor; those
+-- that are further than three widths from the level's own spreads have no row.
+CREATE VIEW v1.gemm_spread_density AS
+WITH places AS (
+    SELECT g.factor, g.level, g.level_place, ln(1 + g.spread_ns / 1000) AS u
+    FROM v1._gemm_spread AS g /* inline */
+),
+widths AS (
+    SELECT
+        factor,
+        level,
+        level_place,
+        count(*) AS gemms,
+        min(u) AS least_u,
+        max(u) AS most_u,
+        (quantile_cont(u, 0.75) - quantile_cont(u, 0.25)) / 1.34 AS box,
+        coalesce(stddev_samp(u ORDER BY u), 0) AS deviation,
+        greatest(0.9 * CASE WHEN box > 0 THEN least(box, deviation) ELSE deviation END * count(*) ** -0.2, 0.05) AS width
+    FROM places
+    GROUP BY factor, level, level_place
+),
+scales AS (
+    SELECT factor, max(most_u) AS most_u
+    FROM widths
+    GROUP BY factor
+),
+points AS (
+    SELECT factor, most_u, unnest(range(0, 80)) AS point
+    FROM scales
+),
+densities AS (
+    SELECT
+        w.factor,
+        w.level,
+        any_value(w.level_place) AS level_place,
+        any_value(w.gemms) AS gemms,
+        p.point + 1 AS point,
+        any_value(1000 * (exp(p.most_u * p.point / 79) - 1)) AS spread,
+        sum(exp(-0.5 * ((p.most_u * p.point / 79 - u.u) / w.width) ** 2) ORDER BY u.u)
+            / any_value(w.gemms * w.width * sqrt(2 * pi())) AS density
+    FROM widths AS w
+    INNER JOIN points AS p ON p.factor = w.factor
+        AND p.most_u * p.point / 79 BETWEEN w.least_u - 3 * w.width AND w.most_u + 3 * w.width
+    INNER JOIN places AS u ON u.factor = w.factor AND u.level = w.level
+    GROUP BY w.factor, w.level, p.point
+)
+SELECT
+    factor,
+    level,
+    level_place,
+    gemms,
+    point,
+    round(spread)::BIGINT AS spread_ns,
+    density,
+    density / max(density) OVER (PARTITION BY factor) AS relative_density
+FROM densities;
+
+COMMENT ON VIEW v1.gemm_spread_density IS 'Density of the spread of GEMM times at each setting of the runs. Grain: factor (label with several values, or rank) × level × point.';
+COMMENT ON COLUMN v1.gemm_spread_density.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON COLUMN v1.gemm_spread_density.level IS 'Its value.';
+COMMENT ON COLUMN v1.gemm_spread_density.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
+COMMENT ON COLUMN v1.gemm_spread_density.point IS 'Place of the point, from 1 for no spread. [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.spread_ns IS 'Spread (longest less shortest call of a GEMM) at the point. [ns]';
+COMMENT ON COLUMN v1.gemm_spread_density.density IS 'Density there, per unit of ln(1 + spread / 1 µs). [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.relative_density IS 'That over the greatest density of the factor, from 0 to 1. [ratio]';

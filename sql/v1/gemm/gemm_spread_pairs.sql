@@ -1,0 +1,33 @@
+-- Does the effect of one setting on the spread of GEMM times depend on another one?
+-- Grain: factor × level × other factor × its level, for each pair of factors in both orders (see v1.gemm_spread).
+CREATE VIEW v1.gemm_spread_pairs AS
+SELECT
+    a.factor,
+    a.level,
+    a.level_place,
+    b.factor AS other_factor,
+    b.level AS other_level,
+    b.level_place AS other_place,
+    count(*) AS gemms,
+    count(DISTINCT a.set_id) AS runs,
+    sum(a.spread_ns) / count(*) AS mean_ns,
+    median(a.spread_ns) AS median_ns,
+    stddev_samp(a.spread_ns ORDER BY a.spread_ns) / sqrt(count(*)) AS error_mean_ns
+FROM v1._gemm_spread AS a /* inline */
+INNER JOIN v1._gemm_spread AS b /* inline */
+    ON b.clock_id = a.clock_id AND b.gpu_id IS NOT DISTINCT FROM a.gpu_id AND b.name = a.name
+    AND b.input_dims IS NOT DISTINCT FROM a.input_dims AND b.factor <> a.factor
+GROUP BY a.factor, a.level, a.level_place, b.factor, b.level, b.level_place;
+
+COMMENT ON VIEW v1.gemm_spread_pairs IS 'The spread of GEMM times at each pair of settings of the runs. Grain: factor × level × other factor × its level.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.level IS 'Its value.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.other_factor IS 'Key of another such label, or rank.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.other_level IS 'Its value.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.other_place IS 'Place of that value among those of the other factor. [-]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.runs IS 'Number of runs that they are of. [count]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.mean_ns IS 'Mean of spreads (longest less shortest call). [ns]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.median_ns IS 'Median of spreads. [ns]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.error_mean_ns IS 'Standard error of the mean over GEMMs, as if they were independent; NULL for one. [ns]';

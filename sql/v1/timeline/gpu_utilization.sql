@@ -1,0 +1,141 @@
+-- How busy is each GPU over time?
+-- Grain: capture × device × window; a device's time from its first event's start to its last one's end is cut into up to
+-- 120 windows of as many whole ns each, the last of which may be shorter. In each, time
+-- is divided as in gpu_timeline: computation first, then collectives, then copies, each without what those before it
+-- cover. How: an event adds to each of the three unions the interval past the furthest end so far (see v1._gpu_time),
+-- and the intervals are cut at the borders of the windows.
+CREATE VIEW v1.gpu_utilization AS
+WITH events AS (
+    SELECT
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        e.start_ns,
+        e.end_ns,
+        CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
+    FROM v1._gpu_event AS e /* join e */
+    WHERE true /* filter e */
+),
+spans AS (
+    SELECT
+        clock_id,
+        gpu_id,
+        min(start_ns) AS first_ns,
+        max(end_ns) AS last_ns,
+        greatest((max(end_ns) - min(start_ns) + 119) // 120, 1) AS window_ns
+    FROM events
+    GROUP BY clock_id, gpu_id
+),
+reaches AS (
+    SELECT
+        clock_id,
+        gpu_id,
+        start_ns,
+        end_ns,
+        layer,
+        coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
+        coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
+        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns
+    FROM events
+    WINDOW earlier AS (
+        PARTITION BY clock_id, gpu_id ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+-- What an event adds to the union of the layers up to one: from the furthest end so far to its own.
+additions AS (
+    SELECT clock_id, gpu_id, 1 AS union_no, greatest(start_ns, reach_1_ns) AS start_ns, end_ns
+    FROM reaches
+    WHERE layer = 1 AND end_ns > reach_1_ns
+    UNION ALL
+    SELECT clock_id, gpu_id, 2 AS union_no, greatest(start_ns, reach_2_ns) AS start_ns, end_ns
+    FROM reaches
+    WHERE layer <= 2 AND end_ns > reach_2_ns
+    UNION ALL
+    SELECT clock_id, gpu_id, 3 AS union_no, greatest(start_ns, reach_3_ns) AS start_ns, end_ns
+    FROM reaches
+    WHERE end_ns > reach_3_ns
+),
+placed AS (
+    SELECT
+        a.clock_id,
+        a.gpu_id,
+        a.union_no,
+        a.start_ns - s.first_ns AS since_ns,
+        a.end_ns - s.first_ns AS until_ns,
+        s.window_ns,
+        unnest(range((a.start_ns - s.first_ns) // s.window_ns, (a.end_ns - s.first_ns - 1) // s.window_ns + 1)) AS place
+    FROM additions AS a
+    INNER JOIN spans AS s ON s.clock_id = a.clock_id AND s.gpu_id IS NOT DISTINCT FROM a.gpu_id
+),
+unions AS (
+    SELECT
+        clock_id,
+        gpu_id,
+        place,
+        union_no,
+        sum(least(until_ns, (place + 1) * window_ns) - greatest(since_ns, place * window_ns)) AS covered_ns
+    FROM placed
+    GROUP BY clock_id, gpu_id, place, union_no
+),
+windows AS (
+    SELECT
+        clock_id,
+        gpu_id,
+        first_ns,
+        last_ns,
+        window_ns,
+        unnest(range(0, greatest((last_ns - first_ns + window_ns - 1) // window_ns, 1))) AS place
+    FROM spans
+),
+parts AS (
+    SELECT
+        w.clock_id,
+        w.gpu_id,
+        w.place,
+        any_value(w.first_ns + w.place * w.window_ns) AS start_ns,
+        any_value(w.place * w.window_ns) AS since_ns,
+        any_value(least(w.window_ns, w.last_ns - w.first_ns - w.place * w.window_ns)) AS window_ns,
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 1), 0) AS union_1_ns,
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 2), 0) AS union_2_ns,
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 3), 0) AS union_3_ns
+    FROM windows AS w
+    LEFT JOIN unions AS u
+        ON u.clock_id = w.clock_id AND u.gpu_id IS NOT DISTINCT FROM w.gpu_id AND u.place = w.place
+    GROUP BY w.clock_id, w.gpu_id, w.place
+)
+SELECT
+    p.clock_id AS capture_id,
+    c.rank,
+    c.labels,
+    p.gpu_id AS device_id,
+    p.place + 1 AS window_index,
+    p.start_ns,
+    p.since_ns,
+    p.window_ns,
+    p.union_1_ns::BIGINT AS computation_ns,
+    100.0 * p.union_1_ns / nullif(p.window_ns, 0) AS computation_percent,
+    (p.union_2_ns - p.union_1_ns)::BIGINT AS exposed_collective_ns,
+    100.0 * (p.union_2_ns - p.union_1_ns) / nullif(p.window_ns, 0) AS exposed_collective_percent,
+    (p.union_3_ns - p.union_2_ns)::BIGINT AS exposed_copy_ns,
+    100.0 * (p.union_3_ns - p.union_2_ns) / nullif(p.window_ns, 0) AS exposed_copy_percent,
+    p.union_3_ns::BIGINT AS busy_ns,
+    100.0 * p.union_3_ns / nullif(p.window_ns, 0) AS busy_percent
+FROM parts AS p
+LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id;
+
+COMMENT ON VIEW v1.gpu_utilization IS 'How busy each GPU is over time, in up to 120 windows: computation, exposed collectives and copies. Grain: capture × device × window.';
+COMMENT ON COLUMN v1.gpu_utilization.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN v1.gpu_utilization.rank IS 'Rank of the capture; NULL if unknown. [-]';
+COMMENT ON COLUMN v1.gpu_utilization.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.gpu_utilization.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN v1.gpu_utilization.window_index IS 'Place of the window on its device, from 1. [-]';
+COMMENT ON COLUMN v1.gpu_utilization.start_ns IS 'Start of the window, on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.since_ns IS 'Start of the window less the start of the device''s first event. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.window_ns IS 'Length of the window. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.computation_ns IS 'Time in which a kernel that is no collective, or a graph replay, runs. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.computation_percent IS 'Share of the window. [percent]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_collective_ns IS 'Time in which a collective runs and no computation. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_collective_percent IS 'Share of the window. [percent]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_ns IS 'Time in which a copy or memset runs and neither computation nor a collective. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_percent IS 'Share of the window. [percent]';
+COMMENT ON COLUMN v1.gpu_utilization.busy_ns IS 'Time in which anything runs. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.busy_percent IS 'Share of the window. [percent]';

@@ -1,0 +1,129 @@
+"""Latency and bandwidth of collectives against the size of their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from tracedb.output.shorten import visible
+from tracedb.plot.definition import Drawing, Table
+from tracedb.plot.theme import SERIES, size_expression, time_channel
+from tracedb.plot.words import in_order, left_out, many
+
+_SIZE = (760, 380)
+_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right"]
+
+
+def latency(table: Table) -> Drawing:
+    """Draw the median latency of each size, with its range."""
+    ends = [*table.column("latency_min_ns"), *table.column("latency_max_ns")]
+    channel = time_channel(ends, "latency: shortest duration over ranks", "log")
+    return _drawn(
+        table,
+        "latency_median_ns",
+        channel,
+        "Latency of collectives by message size",
+        "Points: median over calls; bars: shortest to longest.",
+    )
+
+
+def bandwidth(table: Table) -> Drawing:
+    """Draw the bus bandwidth of each size."""
+    channel = {"scale": {"zero": True}, "axis": {"title": "bus bandwidth, GB/s"}}
+    return _drawn(
+        table,
+        "bus_gbps",
+        channel,
+        "Bus bandwidth of collectives by message size",
+        "Points: all bytes over all latency, times nccl-tests' factor of the collective.",
+    )
+
+
+def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: str) -> Drawing:
+    rows = [(place, row) for place, row in zip(table.places, table.rows, strict=True) if row[field] is not None]
+    places = in_order([place for place, _ in rows])
+    kinds = in_order([visible(str(row["collective"])) for _, row in rows])
+    by_place = len(places) > 1
+    data = alt.Data(
+        values=[
+            {
+                "place": place,
+                "collective": visible(str(row["collective"])),
+                "message_bytes": row["message_bytes"],
+                "value": row[field],
+                "low": row["latency_min_ns"],
+                "high": row["latency_max_ns"],
+                "calls": row["calls"],
+                "series": f"{place} {row['collective']} {row['dtype']} {row['group_size']}",
+            }
+            for place, row in rows
+        ]
+    )
+    x = alt.X(
+        "message_bytes",
+        type="quantitative",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=20),
+        axis=alt.Axis(labelExpr=size_expression(), title="message size", labelOverlap=True, tickCount=10),
+    )
+    y = alt.Y("value", type="quantitative", **channel)
+    domain = places if by_place else kinds
+    colours = [SERIES[at % len(SERIES)] for at in range(len(domain))]
+    colour = alt.Color(
+        "place" if by_place else "collective",
+        type="nominal",
+        sort=domain,
+        title=table.place_header if by_place else "collective",
+        scale=alt.Scale(domain=domain, range=colours),
+        legend=alt.Legend(symbolLimit=60, symbolOpacity=1),
+    )
+    shape = alt.Shape(
+        "collective",
+        type="nominal",
+        sort=kinds,
+        title="collective",
+        scale=alt.Scale(domain=kinds, range=[_SHAPES[at % len(_SHAPES)] for at in range(len(kinds))]),
+    )
+    base = alt.Chart(data)
+    layers = [
+        base.mark_line(strokeWidth=1, opacity=0.5).encode(
+            x=x, y=y, color=colour, detail=alt.Detail("series", type="nominal")
+        )
+    ]
+    if field == "latency_median_ns":
+        layers.append(
+            base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(
+                x=x, y=alt.Y("low", type="quantitative", **channel), y2="high", color=colour
+            )
+        )
+    layers.append(
+        base.mark_point(filled=True, size=60, opacity=0.9).encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=shape,
+            tooltip=[
+                alt.Tooltip("place", type="nominal"),
+                alt.Tooltip("collective", type="nominal"),
+                *(
+                    alt.Tooltip(name, type="quantitative", format=",.3~f")
+                    for name in ("message_bytes", "value", "calls")
+                ),
+            ],
+        )
+    )
+    first = table.first
+    missing = left_out(int(first["left_out"]), "size", "2,000 points are drawn; --where chooses")
+    if first["unsized_calls"]:
+        missing.append(f"{many(int(first['unsized_calls']), 'call')} without a recorded size or latency not drawn.")
+    if first["unmatched"]:
+        missing.append(
+            f"{many(int(first['unmatched']), 'call')} of one rank alone not drawn: waiting and transfer cannot "
+            "be told apart."
+        )
+    return Drawing(
+        alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1]),
+        title,
+        [f"{said} n = {many(int(first['all_calls']), 'call')}."],
+        missing,
+    )

@@ -1,0 +1,52 @@
+"""From the rows of a picture to what is drawn: its chart, with title, filters and warnings in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tracedb.output import Answer
+from tracedb.output.shorten import visible
+from tracedb.plot.definition import Drawing, Picture, Table
+from tracedb.plot.render import specification
+
+
+@dataclass
+class Drawn:
+    """A picture ready to be rendered."""
+
+    specification: dict[str, Any]
+    """In Vega-Lite."""
+    title: str
+    left_out: list[str]
+
+
+def draw(picture: Picture, table: Table, answer: Answer, database: Path) -> Drawn:
+    """Draw the rows of a picture. ``answer``: that of its report, for what was filtered and warned of."""
+    module, _, function = picture.draws.partition(":")
+    drawing: Drawing = getattr(import_module(f"tracedb.plot.{module}"), function)(table)
+    filters = dict(answer.filters or {})
+    if table.choice.step is not None:
+        filters.pop("by", None)
+    chosen = " ".join(_said(filters, table))
+    said = [" · ".join(part for part in (visible(database.name), table.common, chosen) if part)]
+    drawing.lines += [f"Note: {text}." for text in answer.warnings]
+    return Drawn(specification(drawing, said), drawing.title, drawing.left_out)
+
+
+def _said(filters: dict[str, object], table: Table) -> list[str]:
+    """Return the filters as they were typed."""
+    said = []
+    for key, value in filters.items():
+        option = f"--{key.replace('_', '-')}"
+        if isinstance(value, dict):
+            said += [f"{option} {label}={one}" for label, values in value.items() for one in values]
+        elif isinstance(value, list):
+            said += [f"{option} {one}" for one in value]
+        else:
+            said.append(option if value is True else f"{option} {value}")
+    if table.choice.window is not None:
+        said.append("--window {}ns:{}ns".format(*table.choice.window))
+    return said

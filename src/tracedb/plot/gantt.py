@@ -1,0 +1,96 @@
+"""What runs when on each stream."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from tracedb.output.shorten import shorten, visible
+from tracedb.plot.definition import Drawing, Table
+from tracedb.plot.theme import CLASSES, time_axis
+from tracedb.plot.words import gpus, in_order, left_out, many
+
+_WIDTH = 1000
+_LANE = 18
+_CLOCKS = {
+    "recorded": "Clocks of the ranks are compared as recorded: no alignment is known.",
+    "incomparable": "Clocks of the ranks cannot be compared: each begins at its own first event.",
+}
+
+
+def bars(table: Table) -> Drawing:
+    """Draw a bar for each event on the line of its stream."""
+    first = table.first
+    lanes = [
+        " · ".join(part for part in (gpu, row["lane"] or "stream not recorded") if part)
+        for gpu, row in zip(gpus(table), table.rows, strict=True)
+    ]
+    names = dict(zip(table.column("name"), shorten([visible(name) for name in table.column("name")], 120), strict=True))
+    start, end = table.choice.window or (0, max(table.column("until_ns")))
+    unit, expression = time_axis([end])
+    data = alt.Data(
+        values=[
+            {
+                "lane": lane,
+                "since_ns": row["since_ns"],
+                "until_ns": row["until_ns"],
+                "duration_ns": row["duration_ns"],
+                "class": row["class"],
+                "name": names[row["name"]],
+            }
+            for lane, row in zip(lanes, table.rows, strict=True)
+        ]
+    )
+    known = [name for name in CLASSES if name in set(table.column("class"))]
+    others = sorted(set(table.column("class")) - set(known))  # classes of the user's own rules
+    colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
+    scale = alt.Scale(domain=[*known, *map(visible, others)], range=colours)
+    legend = alt.Legend(orient="top", columns=10)
+    order = in_order(lanes)
+    chart = (
+        alt.Chart(data)
+        .mark_rect(clip=True, strokeWidth=0.4, height=_LANE - 4)
+        .encode(
+            x=alt.X(
+                "since_ns",
+                type="quantitative",
+                scale=alt.Scale(domain=[start, end], nice=False, zero=False),
+                axis=alt.Axis(labelExpr=expression, title=f"time since the first event shown, {unit}", grid=True),
+            ),
+            x2="until_ns",
+            y=alt.Y(
+                "lane",
+                type="nominal",
+                sort=order,
+                title=None,
+                axis=alt.Axis(grid=True, tickBand="extent", ticks=False, domain=False),
+            ),
+            color=alt.Color("class", type="nominal", title=None, scale=scale, legend=legend),
+            stroke=alt.Stroke("class", type="nominal", title=None, scale=scale, legend=legend),
+            tooltip=[
+                alt.Tooltip("name", type="nominal"),
+                alt.Tooltip("class", type="nominal"),
+                alt.Tooltip("since_ns", type="quantitative", format=",.0f"),
+                alt.Tooltip("duration_ns", type="quantitative", format=",.0f"),
+            ],
+        )
+        .properties(width=_WIDTH, height=alt.Step(_LANE))
+    )
+    shown = len(table.rows)
+    missing = left_out(
+        first["other_lanes"],
+        "stream",
+        f"with {many(first['events_of_other_lanes'], 'event')}; filters such as --rank choose others",
+    )
+    if first["shorter_events"]:
+        missing.append(
+            f"the {many(first['shorter_events'], 'shortest event')} on these streams are left out, "
+            f"{first['shorter_percent']:.2g} % of the summed time; --step or --window looks closer"
+        )
+    clocks = [_CLOCKS[clock] for clock in in_order(table.column("clock")) if clock in _CLOCKS]
+    step = "" if table.choice.step is None else f" in step {table.choice.step}"
+    return Drawing(
+        chart,
+        f"GPU activity by stream{step}",
+        [f"n = {shown:,} of {many(first['all_events'], 'event')}.", *clocks],
+        missing,
+    )

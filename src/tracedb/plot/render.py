@@ -1,0 +1,115 @@
+"""A drawing as a file: PNG, SVG, or a page that holds everything it needs."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from tracedb.errors import TracedbError, UsageError
+from tracedb.output.shorten import visible
+from tracedb.plot.definition import Drawing
+from tracedb.plot.theme import CONFIG
+
+FORMS = ("png", "svg", "html")
+SCALE = 2
+"""Pixels of a PNG for each of the picture's own: sharp on today's screens and in print."""
+_WIDE = 120
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+
+
+def form_of(out: Path) -> str:
+    """Return the form that the ending of a file says. Raises ``UsageError``."""
+    form = {".htm": "html"}.get(out.suffix.lower(), out.suffix.lower().removeprefix("."))
+    if form not in FORMS:
+        raise UsageError(f"{out}: the ending says no form of a picture; there are .png, .svg and .html")
+    return form
+
+
+def require() -> None:
+    """Raise ``TracedbError`` where the extra is not installed."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise TracedbError(
+            f"plot needs the package {error.name}, which is not installed: pip install 'tracedb-gpu[plot]'"
+        ) from error
+    altair.data_transformers.disable_max_rows()
+
+
+def specification(drawing: Drawing, said: Sequence[str]) -> dict[str, Any]:
+    """Return the Vega-Lite specification of a drawing with its title and what is said below it."""
+    lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), _WIDE)]
+    titled = drawing.chart.properties(title={"text": drawing.title, "subtitle": lines})
+    made: dict[str, Any] = titled.configure(**CONFIG).to_dict()
+    clean: dict[str, Any] = _clean(made)
+    return clean
+
+
+def _clean(held: Any) -> Any:
+    """Take characters that XML cannot hold out of texts."""
+    if isinstance(held, str):
+        return _NO_XML.sub("\ufffd", held)
+    if isinstance(held, dict):
+        return {key: _clean(value) for key, value in held.items()}
+    return [_clean(value) for value in held] if isinstance(held, list) else held
+
+
+def as_bytes(specification: dict[str, Any], form: str, title: str, sql: str) -> bytes:
+    """Return a picture as the content of a file. Nothing is fetched: all data is in the specification."""
+    import vl_convert
+
+    if form == "png":
+        return bytes(vl_convert.vegalite_to_png(specification, scale=SCALE, allowed_base_urls=[]))
+    if form == "svg":
+        return str(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])).encode()
+    return _page(specification, title, sql).encode()
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval';
+ style-src 'unsafe-inline'; img-src data: blob:">
+<title>{title}</title>
+<style>
+body {{ margin: 1em; font: 14px sans-serif; color: #222; background: #fff; }}
+#picture {{ overflow-x: auto; }}
+pre {{ overflow-x: auto; background: #f5f5f5; padding: 1em; }}
+</style>
+</head>
+<body>
+<div id="picture" role="img" aria-label="{title}"></div>
+<details><summary>SQL of this picture</summary><pre>{sql}</pre></details>
+<script>{bundle}</script>
+<script type="application/json" id="specification">{specification}</script>
+<script>
+vegaEmbed("#picture", JSON.parse(document.getElementById("specification").textContent), {{
+  renderer: "svg", actions: {{ export: true, source: false, compiled: false, editor: false }}
+}}).catch(console.error);
+</script>
+</body>
+</html>
+"""
+
+
+def _page(specification: dict[str, Any], title: str, sql: str) -> str:
+    import vl_convert
+
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
+    data = json.dumps(specification).replace("<", "\\u003c")  # no name in it can end the script
+    return _PAGE.format(
+        title=html.escape(title), sql=html.escape(visible_lines(sql)), bundle=bundle, specification=data
+    )
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of several lines without characters that turn the writing direction."""
+    return "\n".join(visible(line) for line in text.splitlines())

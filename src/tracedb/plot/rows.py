@@ -1,0 +1,208 @@
+"""The rows of a picture: those of its report, filtered, then chosen and bounded by the SELECT of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracedb.errors import NotCaptured, UsageError
+from tracedb.output import Answer, Show, from_sql
+from tracedb.output.display import MISSING, strips
+from tracedb.output.shorten import shorten, visible
+from tracedb.plot.definition import Choice, Picture, Table
+from tracedb.report import query as queries
+from tracedb.report import registry as reports
+from tracedb.report import run as engine
+from tracedb.report import selection
+from tracedb.report.definition import CONFIGURATION, PLACE
+from tracedb.report.filters import Filters, natural
+from tracedb.storage import resources
+from tracedb.storage.connection import identifier, quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+_ANY = "1 = 1"
+"""An order that puts nothing before anything else; a mere constant is refused."""
+
+
+def check(picture: Picture, filters: Filters, choice: Choice) -> None:
+    """Raise ``UsageError`` where a picture has no use for an option."""
+    given = {"kernel": choice.kernel, "step": choice.step, "window": choice.window}
+    for option, value in given.items():
+        if value is not None and option not in picture.takes:
+            raise UsageError(f"picture {picture.name} has no use for --{option}")
+    if filters.by and not picture.by:
+        raise UsageError(f"picture {picture.name} cannot be grouped by {filters.by[0]}")
+    if picture.most_by and len(filters.by) > picture.most_by:
+        raise UsageError(f"picture {picture.name} takes --by {picture.most_by} times at most")
+
+
+def plan(
+    connection: duckdb.DuckDBPyConnection, picture: Picture, filters: Filters, choice: Choice, version: str
+) -> tuple[queries.Query, str]:
+    """Return the query of the picture's report, and the SELECT over its rows, which it calls ``answer``.
+
+    Raises ``UsageError`` or ``NotCaptured`` where the filters do not fit the picture or the database.
+    """
+    check(picture, filters, choice)
+    factors = filters.by if picture.by == "factors" else picture.factors
+    if picture.by == "factors":
+        filters = replace(filters, by=())
+    if choice.step is not None:
+        filters = replace(filters, by=("step",))
+    query = queries.plan(connection, reports.find(picture.report), filters, version)
+    if picture.by == "factors":
+        _check_factors(connection, factors)
+    window = choice.window or (None, None)
+    places = {
+        "kernel": "NULL" if choice.kernel is None else quoted(choice.kernel),
+        "in_step": "true" if choice.step is None else f"a.step = {choice.step}",
+        "from_ns": _number(window[0]),
+        "to_ns": _number(window[1]),
+        "factors": f"([{', '.join(map(quoted, factors))}]::VARCHAR[])",
+        "place": _place(query, ("rank",)),
+        "configuration": _place(query, ()),
+        "groups": ", ".join(map(identifier, _groups(query))) or _grain(query),
+    }
+    text = resources.text("sql", "plot", f"{picture.select}.sql")
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    for place, sql in places.items():
+        text = text.replace("{" + place + "}", sql)
+    return query, text
+
+
+def _number(value: int | None) -> str:
+    return "NULL::BIGINT" if value is None else str(value)
+
+
+def _check_factors(connection: duckdb.DuckDBPyConnection, factors: Sequence[str]) -> None:
+    keys = [*selection.label_keys(connection), "rank"]
+    for factor in factors:
+        if factor not in keys:
+            raise UsageError(f"no capture has a label {factor!r}; settings here: {', '.join(keys)}")
+
+
+def _place(query: queries.Query, others: Sequence[str]) -> str:
+    """Return the order of the rows' captures or configurations: --by columns, labels that vary, other columns."""
+    order = [item for name in _groups(query) for item in natural(identifier(name)).split(", ")]
+    if "labels" in query.columns:
+        order += [item for key in query.scope.varying for item in natural(f"labels[{quoted(key)}]").split(", ")]
+    return ", ".join(order + [f"{name} NULLS LAST" for name in others if name in query.columns]) or _ANY
+
+
+def _groups(query: queries.Query) -> list[str]:
+    """Return the --by columns; not the step of rows that are chosen by step."""
+    return [] if query.report.is_by_row else query.by
+
+
+def _grain(query: queries.Query) -> str:
+    return ", ".join(name for name in ("labels", "source", "cycle") if name in query.columns) or _ANY
+
+
+def statement(query: queries.Query, select: str) -> str:
+    """Return the whole statement, runnable on the file, in which the rows of the report are called ``answer``."""
+    where = f" WHERE {query.where}" if query.where else ""
+    steps = query.text(0).removesuffix(query.select(query.source, query.where, 0))
+    rows = f"WITH answer AS (SELECT * FROM {query.source}{where})"
+    return steps + (f"{rows},\n{select[5:]}" if select.startswith("WITH ") else f"{rows}\n{select}")
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    picture: Picture,
+    query: queries.Query,
+    select: str,
+    choice: Choice,
+    filters: Filters,
+) -> tuple[Table, engine.Found]:
+    """Run the report and the SELECT over its rows. Raises ``NotCaptured``, with the reason, where nothing is drawn."""
+    found = engine.run(connection, path, query, 0)
+    if query.report.is_by_row:
+        select = statement(query, select)
+    answer = from_sql(connection, select)
+    names = [column.name for column in answer.columns]
+    rows = [tuple(row) for row in answer.rows]
+    if not rows:
+        raise NotCaptured(_nothing(connection, picture, query, choice, filters))
+    header, places, common = _places(answer, rows, _shows(picture, query, answer, rows))
+    factors = filters.by if picture.by == "factors" else picture.factors
+    held = [dict(zip(names, row, strict=True)) for row in rows]
+    return Table(held, places, header, common, _groups(query), factors, choice), found
+
+
+def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequence[Sequence[object]]) -> list[Show]:
+    """Return what says where a row comes from: --by columns, or labels that vary and rank, recording and capture."""
+    groups = _groups(query)
+    if groups:
+        return [Show((name,), name, "text") for name in groups]
+    shows = [
+        replace(CONFIGURATION if picture.is_by_run else show, keys=query.scope.varying)
+        for show in query.report.shows
+        if show in (PLACE, CONFIGURATION) and query.scope.captures > 1
+    ]
+    names = [column.name for column in answer.columns]
+    if "source" in names and len({row[names.index("source")] for row in rows}) > 1:
+        shows.append(Show(("source",), "profiler", "text"))
+    if "cycle" in query.columns:
+        shows.append(Show(("cycle",), "cycle", "raw"))
+    if shows and query.scope.names and "capture_id" in query.columns:
+        words = {str(number): f"capture {number} {name}".rstrip() for number, name in query.scope.names.items()}
+        shows.append(Show(("capture_id",), "capture", "text", words=words))
+    return shows
+
+
+def _places(answer: Answer, rows: Sequence[Sequence[object]], kept: Sequence[Show]) -> tuple[str, list[str], str]:
+    """Return where each row comes from, as a table for eyes says it, below one header, and what all rows share.
+
+    That is labels that vary, rank, capture and --by columns; a label with one value in all rows is said once.
+    """
+    common: dict[str, str] = {}
+    names = [column.name for column in answer.columns]
+    if "labels" in names:
+        labels = [row[names.index("labels")] for row in rows]
+        held = [item if isinstance(item, dict) else {} for item in labels]
+        keys = [key for show in kept for key in show.keys]
+        common = {
+            key: str(held[0][key]) for key in keys if {item.get(key) for item in held} == {held[0].get(key)} - {None}
+        }
+    kept = [replace(show, keys=tuple(key for key in show.keys if key not in common)) for show in kept]
+    made = strips(replace(answer, shows=[show for show in kept if show.keys or show.columns != ("labels",)]), rows)
+    made = [strip for strip in made if set(strip.cells) != {MISSING}]
+    header = " / ".join(strip.header.replace("/ ", " / ") for strip in made)
+    texts = [" · ".join(parts) for parts in zip(*(strip.cells for strip in made), strict=True)]
+    said = " ".join(f"{visible(key)}={visible(value)}" for key, value in common.items())
+    return header, [visible(text) for text in texts] or [""] * len(rows), said
+
+
+def _nothing(
+    connection: duckdb.DuckDBPyConnection, picture: Picture, query: queries.Query, choice: Choice, filters: Filters
+) -> str:
+    """Return in words why a picture has no rows though its report has."""
+    if choice.kernel is not None:
+        where = f" WHERE {query.where}" if query.where else ""
+        rows = "temp.answer" if not query.report.is_by_row else f"(SELECT * FROM {query.source}{where})"
+        length = "total_ns" if picture.report == "kernel-histogram" else "duration_ns"
+        there = connection.execute(
+            f"SELECT name FROM {rows} GROUP BY name ORDER BY sum({length}) DESC, name LIMIT 3"
+        ).fetchall()
+        names = ", ".join(shorten([str(name) for (name,) in there], 60))
+        return f"no kernel is, contains or matches {choice.kernel!r}; those with most time: {names}"
+    if choice.step is not None:
+        return f"no GPU activity in step {choice.step}{' in that window' if choice.window else ''}"
+    if choice.window is not None:
+        return "no GPU activity in that window, which counts from the first event of each run"
+    if picture.select == "collectives":
+        return (
+            "no collective has both a known message size and a latency: sizes are recorded by torch.profiler with "
+            "record_shapes and by nsys with --trace=nccl, and a latency needs all ranks of a call"
+        )
+    wanted = filters.by or picture.factors or ("threads", "channels")
+    return (
+        f"captures here do not differ in {' and '.join(wanted)}: ingest several runs, labelled by their folders or "
+        "with --label"
+    )

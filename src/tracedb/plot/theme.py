@@ -1,0 +1,121 @@
+"""How pictures look: colours that the colour-blind tell apart, fonts, axes for times and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+from tracedb.output.display import time_unit
+
+INK = "#222222"
+FAINT = "#6b6b6b"
+BLUE, SKY, GREEN, YELLOW = "#0072B2", "#56B4E9", "#009E73", "#F0E442"
+ORANGE, RED, PINK, GREY = "#E69F00", "#D55E00", "#CC79A7", "#BBBBBB"
+
+SERIES = [BLUE, ORANGE, GREEN, PINK, SKY, RED, "#332288", "#999933", "#44AA99", "#882255", "#661100", "#777777"]
+"""Okabe and Ito's colours, then some of Paul Tol's muted ones."""
+
+CLASSES = {
+    "matmul": BLUE,
+    "attention": SKY,
+    "collective": RED,
+    "copy": ORANGE,
+    "elementwise": GREEN,
+    "normalization": "#44AA99",
+    "softmax": PINK,
+    "optimizer": "#332288",
+    "reduction": "#882255",
+    "embedding_index": "#999933",
+    "convolution": "#117733",
+    "random": "#AA4499",
+    "graph": "#661100",
+    "other": "#999999",
+}
+
+PARTS = {
+    "computation": BLUE,
+    "exposed collective": RED,
+    "exposed copy": ORANGE,
+    "idle": "#DDDDDD",
+}
+
+_WIDE = 30
+
+CONFIG: dict[str, Any] = {
+    "background": "white",
+    "font": "Liberation Sans, Helvetica, Arial, sans-serif",
+    "padding": 14,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "gridColor": "#E6E6E6",
+        "domainColor": "#999999",
+        "tickColor": "#999999",
+        "labelLimit": 420,
+        "titlePadding": 8,
+    },
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelLimit": 320,
+        "symbolStrokeWidth": 2,
+    },
+    "header": {"labelFontSize": 12, "titleFontSize": 12, "labelColor": INK, "labelLimit": 420},
+    "title": {
+        "anchor": "start",
+        "fontSize": 16,
+        "subtitleFontSize": 12,
+        "color": INK,
+        "subtitleColor": FAINT,
+        "offset": 14,
+        "subtitlePadding": 6,
+        "subtitleLineHeight": 16,
+        "frame": "group",
+    },
+}
+
+
+def time_axis(values: Sequence[object]) -> tuple[str, str]:
+    """Return the unit for times in ns by the rule of tables, and the expression that writes a tick in it."""
+    divisor, unit = time_unit(values)
+    return unit, f"format(datum.value / {divisor:.0f}, ',~f')"
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round values (1, 2 and 5 times powers of ten) for a logarithmic axis; fewer of them over many decades."""
+    first, last = floor(log10(low)), ceil(log10(high))
+    steps = (1, 2, 5) if last - first <= 4 else (1,)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low <= tick <= high] or [low, high]
+
+
+def time_channel(values: Sequence[Any], title: str, kind: str = "linear") -> dict[str, Any]:
+    """Return scale and axis for times in ns: ``linear``, ``zero`` (linear from 0), ``log``, or ``wide``.
+
+    ``wide`` is logarithmic where the largest is 30 times the smallest, and linear elsewhere.
+    """
+    known = [value for value in values if value is not None] or [1]
+    unit, expression = time_axis(known)
+    axis: dict[str, Any] = {"labelExpr": expression, "title": f"{title}, {unit}", "labelOverlap": True}
+    is_log = min(known) > 0 and (kind == "log" or (kind == "wide" and max(known) >= _WIDE * min(known)))
+    if not is_log:
+        return {"scale": {"zero": kind == "zero", "nice": True}, "axis": axis}
+    ends = [min(known) / 1.15, max(known) * 1.15]
+    return {"scale": {"type": "log", "domain": ends, "nice": False}, "axis": {**axis, "values": log_ticks(*ends)}}
+
+
+def size_expression() -> str:
+    """Return the expression that writes a tick of bytes in KiB, MiB or GiB."""
+    return (
+        "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',~r') + ' GiB' : "
+        "datum.value >= 1048576 ? format(datum.value / 1048576, ',~r') + ' MiB' : "
+        "datum.value >= 1024 ? format(datum.value / 1024, ',~r') + ' KiB' : format(datum.value, ',~r') + ' B'"
+    )

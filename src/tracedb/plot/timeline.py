@@ -1,0 +1,75 @@
+"""How the GPU's time divides in each configuration."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from tracedb.plot.definition import Drawing, Table
+from tracedb.plot.theme import INK, PARTS, time_channel
+from tracedb.plot.words import in_order, left_out, many
+
+_LIGHT = ("idle", "exposed copy")
+
+
+def stacks(table: Table) -> Drawing:
+    """Draw a bar for each configuration, divided into the parts of its time."""
+    bars = [place or "all" for place in table.places]
+    labels = {bar: f"{bar} (n={row['ranks']})" for bar, row in zip(bars, table.rows, strict=True)}
+    data = alt.Data(
+        values=[
+            {
+                "bar": labels[bar],
+                "part": row["part"].replace("_", " "),
+                "from_ns": row["from_ns"],
+                "to_ns": row["to_ns"],
+                "middle_ns": row["middle_ns"],
+                "mean_ns": row["mean_ns"],
+                "percent": row["mean_percent"],
+                "share": ""
+                if row["mean_percent"] is None or row["mean_percent"] < 5
+                else f"{row['mean_percent']:.0f} %",
+                "ink": INK if row["part"].replace("_", " ") in _LIGHT else "white",
+            }
+            for bar, row in zip(bars, table.rows, strict=True)
+        ]
+    )
+    y = alt.Y(
+        "bar",
+        type="nominal",
+        sort=in_order([labels[bar] for bar in bars]),
+        title=None,
+        axis=alt.Axis(ticks=False, domain=False),
+    )
+    channel = time_channel(table.column("to_ns"), "mean time of a GPU from its first to its last event", "zero")
+    channel["axis"]["tickCount"] = 10
+    base = alt.Chart(data)
+    blocks = base.mark_bar().encode(
+        x=alt.X("from_ns", type="quantitative", **channel),
+        x2="to_ns",
+        y=y,
+        color=alt.Color(
+            "part",
+            type="nominal",
+            title=None,
+            scale=alt.Scale(domain=list(PARTS), range=list(PARTS.values())),
+            legend=alt.Legend(orient="top"),
+        ),
+        tooltip=[
+            alt.Tooltip("part", type="nominal"),
+            alt.Tooltip("mean_ns", type="quantitative", format=",.0f"),
+            alt.Tooltip("percent", type="quantitative", format=".1f"),
+        ],
+    )
+    shares = base.mark_text(fontSize=11).encode(
+        x=alt.X("middle_ns", type="quantitative", **channel),
+        y=y,
+        text="share:N",
+        color=alt.Color("ink", type="nominal", scale=None),
+    )
+    header = f"Bars: {table.place_header}. " if table.place_header else ""
+    return Drawing(
+        alt.layer(blocks, shares).properties(width=760, height=alt.Step(26)),
+        "GPU time by configuration",
+        [f"{header}n: GPUs that a bar is the mean of. Percent of the whole bar; parts under 5 % are not labelled."],
+        left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
+    )

@@ -1,0 +1,128 @@
+"""How busy GPUs are over time."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from tracedb.plot.definition import Drawing, Table
+from tracedb.plot.theme import PARTS, time_axis
+from tracedb.plot.words import gpus, in_order, left_out
+
+_WIDTH = 900
+_WINDOW = "Windows: a 120th of the time from the GPU's first event to its last one."
+
+
+def areas(table: Table) -> Drawing:
+    """Draw a panel for each GPU: shares of each window of time, on top of each other."""
+    places = gpus(table)
+    unit, expression = time_axis(table.column("until_ns"))
+    order = in_order(places)
+    parts = {name: colour for name, colour in PARTS.items() if name != "idle"}
+    data = alt.Data(
+        values=[
+            {
+                "gpu": place,
+                "part": row["part"],
+                "since_ns": row["since_ns"],
+                "until_ns": row["until_ns"],
+                "low": row["low_percent"],
+                "high": row["high_percent"],
+                "percent": row["percent"],
+            }
+            for place, row in zip(places, table.rows, strict=True)
+        ]
+    )
+    panel = (
+        alt.Chart(data)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "since_ns",
+                type="quantitative",
+                scale=alt.Scale(nice=False),
+                axis=alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False),
+            ),
+            x2="until_ns",
+            y=alt.Y(
+                "low",
+                type="quantitative",
+                scale=alt.Scale(domain=[0, 100]),
+                axis=alt.Axis(values=[0, 50, 100], title="%"),
+            ),
+            y2="high",
+            color=alt.Color(
+                "part",
+                type="nominal",
+                title=None,
+                scale=alt.Scale(domain=list(parts), range=list(parts.values())),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=[
+                alt.Tooltip("part", type="nominal"),
+                alt.Tooltip("percent", type="quantitative", format=".1f"),
+                alt.Tooltip("since_ns", type="quantitative", format=",.0f"),
+            ],
+        )
+        .properties(width=_WIDTH, height=70)
+    )
+    chart = panel.facet(
+        row=alt.Row(
+            "gpu",
+            type="nominal",
+            sort=order,
+            title=None,
+            header=alt.Header(labelAngle=0, labelAlign="left", labelPadding=8),
+        ),
+        spacing=12,
+    )
+    return Drawing(
+        chart,
+        "GPU utilization over time",
+        [f"Share of time that something runs. {_WINDOW} n = {len(order)} {'GPU' if len(order) == 1 else 'GPUs'}."],
+        left_out(
+            table.first["left_out"], "GPU", "12 are drawn; --rank and --where choose, utilization-map has room for 64"
+        ),
+    )
+
+
+def cells(table: Table) -> Drawing:
+    """Draw a row for each GPU: how busy it is in each window of time."""
+    places = gpus(table)
+    unit, expression = time_axis(table.column("until_ns"))
+    order = in_order(places)
+    data = alt.Data(
+        values=[
+            {"gpu": place, "since_ns": row["since_ns"], "until_ns": row["until_ns"], "busy": row["busy_percent"]}
+            for place, row in zip(places, table.rows, strict=True)
+        ]
+    )
+    chart = (
+        alt.Chart(data)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "since_ns",
+                type="quantitative",
+                scale=alt.Scale(nice=False),
+                axis=alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False),
+            ),
+            x2="until_ns",
+            y=alt.Y("gpu", type="nominal", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False)),
+            color=alt.Color(
+                "busy", type="quantitative", title="busy, %", scale=alt.Scale(scheme="viridis", domain=[0, 100])
+            ),
+            tooltip=[
+                alt.Tooltip("gpu", type="nominal"),
+                alt.Tooltip("busy", type="quantitative", format=".1f"),
+                alt.Tooltip("since_ns", type="quantitative", format=",.0f"),
+            ],
+        )
+        .properties(width=_WIDTH, height=alt.Step(16))
+    )
+    rows = f"Rows: {table.place_header}. " if table.place_header else ""
+    return Drawing(
+        chart,
+        "How busy GPUs are over time",
+        [f"{rows}{_WINDOW} n = {len(order)} {'GPU' if len(order) == 1 else 'GPUs'}."],
+        left_out(table.first["left_out"], "GPU", "64 are drawn; --rank and --where choose"),
+    )

@@ -1,0 +1,50 @@
+"""What pictures write: counts, p-values, names and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracedb.output.shorten import shorten
+from tracedb.plot.definition import Table
+
+NAME_WIDTH = 100
+
+
+def many(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def chance(p_value: float | None) -> str:
+    """Return a p-value in words."""
+    if p_value is None:
+        return "not tested"
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def one_name(name: str) -> str:
+    """Return the name of one kernel, shortened for a line of text."""
+    return shorten([name], NAME_WIDTH)[0]
+
+
+def gpus(table: Table) -> list[str]:
+    """Return for each row which GPU it is of: its place, and its device where a capture has several."""
+    devices = {(row["capture_id"], row["device_id"]) for row in table.rows}
+    has_several = len(devices) > len({capture for capture, _ in devices})
+    texts = []
+    for row, place in zip(table.rows, table.places, strict=True):
+        device = f"GPU {row['device_id']}" if has_several or not place else ""
+        texts.append(" · ".join(part for part in (place, device) if part))
+    return texts
+
+
+def in_order(texts: Sequence[str]) -> list[str]:
+    """Return each text once, in the order of first appearance."""
+    return list(dict.fromkeys(texts))
+
+
+def left_out(count: int, noun: str, hint: str) -> list[str]:
+    """Return the sentence about what is not drawn, if anything is not."""
+    if not count:
+        return []
+    return [f"{many(count, noun)} {'is' if count == 1 else 'are'} left out: {hint}"]

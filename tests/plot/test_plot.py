@@ -1,0 +1,375 @@
+"""``tracedb plot``: pictures are rendered in earnest, hold what SQL gave, and never more than they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import report, run
+from support.tiny import ADD, GEMM, NCCL, Tiny, two_ranks
+from tracedb.plot import draw, registry, rows
+from tracedb.plot.definition import Choice
+from tracedb.report.filters import Filters
+from tracedb.storage import connection as database
+
+SVG = "{http://www.w3.org/2000/svg}"
+PICTURES = [picture.name for picture in registry.PICTURES]
+HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>&amp;\u202egnol\u202c\x1b[31m'
+
+
+def sweep(path: Path, gemm: str = GEMM, label: str = "a") -> Path:
+    """Twelve runs of two ranks: threads 256 and 512, channels 4 and 8, three times each, two steps and a collective."""
+    tiny = Tiny(path)
+    for run_no, (threads, channels, _) in enumerate((t, c, n) for t in (256, 512) for c in (4, 8) for n in range(3)):
+        for rank in (0, 1):
+            labels = {"threads": str(threads), "channels": str(channels), "sweep": f"{label}{run_no % 3}"}
+            tiny.capture(rank, labels, world_size=2, clock_zero_unix_ns=10**18)
+            for step in (0, 1):
+                at = 100_000 * step
+                late = 5_000 * rank
+                events = [
+                    tiny.kernel(gemm, at + late, 2_000 + threads * step + run_no),
+                    tiny.kernel(ADD, at + late + 10_000, 800),
+                    tiny.kernel(
+                        NCCL,
+                        at + late + 12_000,
+                        14_000 - late,
+                        stream_id=9,
+                        collective="allreduce",
+                        message_in_elements=1_024 * channels,
+                        message_out_elements=1_024 * channels,
+                        dtype="Float",
+                        group_name="0",
+                        group_size=2,
+                        group_ranks="[0, 1]",
+                        sequence=step,
+                    ),
+                ]
+                tiny.range(step + 1, f"ProfilerStep#{step}", at, at + 90_000, tuple(events))
+    return tiny.save()
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sweep(tmp_path_factory.mktemp("plot") / "sweep.duckdb")
+
+
+def texts(svg: Path) -> list[str]:
+    """Return the texts of a picture, which must be well-formed XML."""
+    return ["".join(item.itertext()) for item in ET.parse(svg).iter(f"{SVG}text")]
+
+
+def marks(svg: Path, kind: str) -> int:
+    """Return how many marks of a kind (rect, symbol) a picture has, by their roles."""
+    groups = [item for item in ET.parse(svg).iter(f"{SVG}g") if f"mark-{kind} role-mark" in item.get("class", "")]
+    return sum(len(item.findall(f"{SVG}path")) for item in groups)
+
+
+def drawn(path: Path, db: Path, *arguments: str) -> Path:
+    done = run("plot", *arguments, "--db", db, "-o", path)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == ""
+    return path
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_is_a_png(db: Path, tmp_path: Path, name: str) -> None:
+    content = drawn(tmp_path / "a.png", db, name).read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert 500 < width < 3_000 and 200 < height < 6_000
+
+
+def test_the_list_names_every_picture() -> None:
+    done = run("plot", "--list")
+    assert done.exit_code == 0
+    assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in PICTURES)
+    assert run("plot").stdout == done.stdout
+
+
+def test_gantt_draws_every_event_of_a_step_at_its_time(db: Path, tmp_path: Path) -> None:
+    svg = drawn(
+        tmp_path / "a.svg",
+        db,
+        "gantt",
+        "--step",
+        "1",
+        "--where",
+        "threads=256",
+        "--where",
+        "channels=4",
+        "--where",
+        "sweep=a0",
+    )
+    assert marks(svg, "rect") == 6
+    said = texts(svg)
+    assert "GPU activity by stream in step 1" in said
+    assert [text for text in said if "stream" in text[1:]][1:] == [
+        "r0 · stream 7",
+        "r0 · stream 9",
+        "r1 · stream 7",
+        "r1 · stream 9",
+    ]
+    assert any("n = 6 of 6 events." in text for text in said)
+    assert {"matmul", "elementwise", "collective"} <= set(said)
+
+
+def test_a_window_counts_from_the_first_event_of_a_run(db: Path, tmp_path: Path) -> None:
+    svg = drawn(
+        tmp_path / "a.svg",
+        db,
+        "gantt",
+        "--rank",
+        "0",
+        "--where",
+        "threads=256",
+        "--where",
+        "channels=4",
+        "--window",
+        "9.5us:11us",
+        "--where",
+        "sweep=a0",
+    )
+    assert marks(svg, "rect") == 1  # the elementwise kernel at 10 µs
+
+
+def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "many.duckdb")
+    tiny.capture(0)
+    tiny.connection.execute(
+        f"""INSERT INTO main.kernel_event
+                (capture_id, event_id, kind, name, start_ns, duration_ns, device_id, stream_id)
+            SELECT 1, i, 'kernel', '{ADD}', 1000 * i, CASE WHEN i < 100 THEN 5 ELSE 500 END, 0, CASE WHEN i > 6000
+            THEN i - 5900 ELSE 7 END FROM range(6050) AS t(i)"""
+    )
+    done = run("plot", "gantt", "--db", tiny.save(), "-o", tmp_path / "a.svg")
+    assert done.exit_code == 0, done.stderr
+    assert marks(tmp_path / "a.svg", "rect") == 5_000
+    assert "10 streams are left out: with 10 events" in done.stderr
+    assert "the 1,040 shortest events on these streams are left out" in done.stderr
+    assert "10 streams are left out: with 10 events" in " ".join(texts(tmp_path / "a.svg"))
+
+
+def table(db: Path, name: str, filters: Filters | None = None, choice: Choice | None = None) -> list[dict[str, Any]]:
+    """Return the rows that a picture draws."""
+    picture, filters, choice = registry.find(name), filters or Filters(), choice or Choice()
+    with database.open_read_only(db) as connection:
+        query, select = rows.plan(connection, picture, filters, choice, "v1")
+        found, answer = rows.read(connection, db, picture, query, select, choice, filters)
+        draw.draw(picture, found, answer.answer, db)
+        ran = connection.execute(rows.statement(query, select)).fetchall()
+    assert [tuple(row.values()) for row in found.rows] == ran  # --show-sql gives what is drawn
+    return found.rows
+
+
+def test_boxes_have_n_and_significance(db: Path, tmp_path: Path) -> None:
+    said = texts(drawn(tmp_path / "a.svg", db, "gemm-variance-threads"))
+    (p_value,) = {row["p_value"] for row in report(db, "gemm-spread") if row["factor"] == "threads"}
+    assert p_value < 0.01
+    assert said.count("n=12") == 2
+    assert any("threads: levels differ, p < 0.001" in text and "over 12 medians" in text for text in said)
+    assert {"256", "512", "threads"} <= set(said)
+
+
+def test_by_chooses_the_settings(db: Path, tmp_path: Path) -> None:
+    drawn_rows = table(db, "gemm-variance", Filters(by=("channels", "rank")))
+    assert [row["factor"] for row in drawn_rows] == ["channels", "channels", "rank", "rank"]
+    everything = {row["factor"] for row in table(db, "gemm-variance-violin")}
+    assert everything == {"threads", "channels", "sweep", "rank"}
+    pairs = table(db, "gemm-variance-interaction", Filters(by=("sweep", "rank")))
+    assert {(row["factor"], row["other_factor"]) for row in pairs} == {("sweep", "rank")}
+
+
+def test_timeline_draws_the_parts_of_the_average(db: Path, tmp_path: Path) -> None:
+    """Four parts of each configuration, end to end, as the report has them."""
+    drawn_rows = table(db, "timeline", Filters(by=("threads", "channels")))
+    told = {
+        (row["threads"], row["channels"], row["part"]): row["mean_ns"]
+        for row in report(db, "gpu-timeline-average", "--by", "threads", "--by", "channels")
+    }
+    assert len(drawn_rows) == 16
+    for row in drawn_rows:
+        assert row["mean_ns"] == told[row["threads"], row["channels"], row["part"]]
+        assert row["to_ns"] - row["from_ns"] == pytest.approx(row["mean_ns"])
+    svg = drawn(tmp_path / "a.svg", db, "timeline", "--by", "threads", "--by", "channels")
+    assert marks(svg, "rect") == 16
+    assert [text for text in texts(svg) if text.endswith("(n=6)")] == [
+        "256 · 4 (n=6)",
+        "256 · 8 (n=6)",
+        "512 · 4 (n=6)",
+        "512 · 8 (n=6)",
+    ]
+
+
+def test_collectives_and_waiting(db: Path, tmp_path: Path) -> None:
+    points = table(db, "collective-bandwidth", Filters(by=("channels",)))
+    assert [(row["channels"], row["message_bytes"], row["calls"]) for row in points] == [
+        ("4", 16_384, 12),
+        ("8", 32_768, 12),
+    ]
+    assert {row["latency_median_ns"] for row in points} == {9_000}
+    svg = drawn(tmp_path / "a.svg", db, "collective-latency", "--by", "channels")
+    assert marks(svg, "symbol") == 2
+    cells = table(db, "waiting")
+    assert len(cells) == 12 * 2 * 2
+    assert {(row["rank"], row["wait_ns"]) for row in cells} == {(0, 5_000), (1, 0)}
+
+
+def test_histogram_and_pace_of_a_chosen_kernel(db: Path, tmp_path: Path) -> None:
+    bars = table(db, "kernel-histogram", choice=Choice(kernel="nvjet"))
+    assert {row["name"] for row in bars} == {GEMM}
+    assert sum(row["calls"] for row in bars) == 48
+    assert marks(drawn(tmp_path / "a.svg", db, "kernel-histogram", "--kernel", "nvjet*"), "rect") == len(bars)
+    points = table(db, "kernel-pace", Filters(ranks=(0,)), Choice(kernel=GEMM))
+    assert [(row["call_index"], row["interval_ns"]) for row in points] == [(1, None), (2, 100_000.0)] * 12
+    assert any("12 GPUs are left out" in text for text in texts(drawn(tmp_path / "b.svg", db, "kernel-pace")))
+
+
+def test_utilization_draws_shares_of_windows(db: Path) -> None:
+    parts = table(db, "utilization", Filters(ranks=(0,)))
+    assert {row["part"] for row in parts} == {"computation", "exposed collective"}
+    assert all(0 <= row["low_percent"] < row["high_percent"] <= 100 + 1e-9 for row in parts)
+    assert len({row["gpu"] for row in table(db, "utilization-map")}) == 24
+
+
+def test_long_runs_of_calls_are_put_together(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "many.duckdb")
+    tiny.capture(0)
+    tiny.connection.execute(
+        f"""INSERT INTO main.kernel_event
+                (capture_id, event_id, kind, name, start_ns, duration_ns, device_id, stream_id)
+            SELECT 1, i, 'kernel', '{ADD}', 1000 * i, 10 + i % 7, 0, 7 FROM range(1000) AS t(i)"""
+    )
+    points = table(tiny.save(), "kernel-pace")
+    assert [row["calls"] for row in points] == [4] * 250
+    assert {row["interval_ns"] for row in points} == {1_000.0}
+    assert points[0]["duration_ns"] == 11.5
+
+
+def test_a_page_holds_all_it_needs(db: Path, tmp_path: Path) -> None:
+    page = drawn(tmp_path / "a.html", db, "timeline").read_text()
+    own = re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)  # without Vega
+    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=|https?://(?!vega.github.io/schema/)", own)
+    assert "default-src 'none'" in page
+    (held,) = re.findall(r'<script type="application/json" id="specification">(.*?)</script>', page)
+    assert json.loads(held)["title"]["text"] == "GPU time by configuration"
+    assert "FROM v1.gpu_timeline_average" in page
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_hostile_names_stay_text(tmp_path: Path, form: str) -> None:
+    db = sweep(tmp_path / "hostile.duckdb", "ampere_sgemm_" + HOSTILE + "x" * 10_000, label=HOSTILE)
+    for name in ("gantt", "gemm-variance-violin", "kernel-histogram", "collective-latency", "waiting"):
+        content = drawn(tmp_path / f"a.{form}", db, name).read_bytes()
+        if form == "svg":
+            said = texts(tmp_path / "a.svg")
+            assert max(map(len, said)) < 2_000
+            assert not re.search("[\u202a-\u202e\x1b]", "".join(said))
+        elif form == "html":
+            assert content.count(b"<script>alert") == 0
+            assert b"<img src=x" not in content
+            assert content.decode().count("</script>") == 3
+
+
+def test_a_class_of_the_users_own_has_a_colour(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "own.duckdb")
+    tiny.capture(0)
+    tiny.add("kernel_rule", priority=1, pattern=".*vectorized.*", **{"class": "<b>mine</b>"})
+    tiny.kernel(ADD, 0, 5)
+    assert "<b>mine</b>" in texts(drawn(tmp_path / "a.svg", tiny.save(), "gantt"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["gant", "-o", "a.png"], 2, "there is no picture 'gant'; did you mean gantt?"),
+        (["gantt"], 2, "name the picture's file with -o"),
+        (["gantt", "-o", "a.gif"], 2, "there are .png, .svg and .html"),
+        (["gantt", "--kernel", "x", "-o", "a.png"], 2, "picture gantt has no use for --kernel"),
+        (["gantt", "--by", "rank", "-o", "a.png"], 2, "picture gantt cannot be grouped by rank"),
+        (["gantt", "--window", "5:7", "-o", "a.png"], 2, "is not FROM:TO with units"),
+        (["gantt", "--window", "7ms:5ms", "-o", "a.png"], 2, "ends before it begins"),
+        (["gantt", "--step", "9", "-o", "a.png"], 3, "no GPU activity in step 9"),
+        (["gantt", "--window", "5s:6s", "-o", "a.png"], 3, "no GPU activity in that window"),
+        (["gantt", "--rank", "9", "-o", "a.png"], 3, "no capture has rank 9"),
+        (["gemm-variance", "--by", "batch", "-o", "a.png"], 2, "no capture has a label 'batch'"),
+        (["timeline", "--by", "batch", "-o", "a.png"], 2, "cannot group by 'batch'"),
+        (["collective-latency", "--by", "rank", "--by", "sweep", "-o", "a.png"], 2, "takes --by 1 times at most"),
+        (
+            ["kernel-pace", "--kernel", "nothing", "-o", "a.png"],
+            3,
+            "no kernel is, contains or matches 'nothing'; those",
+        ),
+        (["kernel-histogram", "--kernel", "nothing", "-o", "a.png"], 3, "no kernel is, contains or matches 'nothing'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("plot", *arguments, "--db", db)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("a.*"))
+
+
+def test_what_was_not_captured_is_said(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "plain.duckdb")
+    tiny.capture(0)
+    tiny.kernel(ADD, 0, 5)
+    db = tiny.save()
+    for name, said in (
+        ("gemm-variance", "no GEMMs were captured"),
+        ("collective-bandwidth", "no collectives were captured"),
+        ("waiting", "no collective spans two ranks or more"),
+    ):
+        done = run("plot", name, "--db", db, "-o", tmp_path / "a.png")
+        assert done.exit_code == 3 and said in done.stderr, name
+    one = two_ranks(tmp_path / "two.duckdb")
+    done = run("plot", "gemm-variance-rank", "--rank", "0", "--db", one, "-o", tmp_path / "a.png")
+    assert "captures that differ in a label or the rank" in done.stderr
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_the_database_is_not_drawn_over(db: Path) -> None:
+    before = db.read_bytes()
+    assert "which an answer would replace" in run("plot", "timeline", "--db", db, "-o", db).stderr
+    assert db.read_bytes() == before
+
+
+def test_without_the_extra_one_line_names_it(db: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['vl_convert'] = None; sys.argv[1:] = ['plot', 'timeline', '--db', "
+        f"{str(db)!r}, '-o', {str(tmp_path / 'a.png')!r}]; from tracedb.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "tracedb: error: plot needs the package vl_convert, which is not installed: pip install 'tracedb-gpu[plot]'\n"
+    )
+
+
+def test_what_is_not_drawn_with_is_not_imported(db: Path) -> None:
+    code = (
+        f"import sys, tracedb; sys.argv[1:] = ['report', 'top-kernels', '--db', {str(db)!r}]\n"
+        "from tracedb.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: print([name for name in ('altair', 'vl_convert', 'tracedb.plot') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_show_sql_prints_what_a_picture_draws(db: Path) -> None:
+    done = run("plot", "gantt", "--step", "1", "--rank", "0", "--db", db, "--show-sql")
+    assert done.exit_code == 0, done.stderr
+    with database.open_read_only(db) as connection:
+        assert len(connection.execute(done.stdout).fetchall()) == 36
