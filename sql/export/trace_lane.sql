@@ -102,17 +102,23 @@ used AS (
 chosen AS (
     SELECT
         track, run, n, is_gpu, begins, taken,
-        taken = coalesce(lag(taken) OVER (PARTITION BY track, run ORDER BY begins), 0) AS is_new
+        CASE WHEN taken > coalesce(lag(taken) OVER (PARTITION BY track, run ORDER BY begins), 0) THEN taken END AS takes_over
     FROM used
+),
+
+-- Joined by equality alone: anything more, and DuckDB compares every row with every other.
+ended AS (
+    SELECT track, run, ends, n
+    FROM counted
+    WHERE NOT is_begin
 )
 
 SELECT
     c.n,
     -- The first lane of a thread is that of what nests.
-    CASE WHEN c.is_new THEN c.begins - c.taken - CASE WHEN c.is_gpu THEN 1 ELSE 0 END END AS lane,
-    CASE WHEN NOT c.is_new THEN e.n END AS previous
+    CASE WHEN c.takes_over IS NULL THEN c.begins - c.taken - CASE WHEN c.is_gpu THEN 1 ELSE 0 END END AS lane,
+    e.n AS previous
 FROM chosen AS c
-LEFT JOIN counted AS e
-    ON NOT c.is_new AND NOT e.is_begin AND e.track = c.track AND e.run = c.run AND e.ends = c.taken;
+LEFT JOIN ended AS e ON e.track = c.track AND e.run = c.run AND e.ends = c.takes_over;
 
 DROP TABLE temp.trace_crossing;
