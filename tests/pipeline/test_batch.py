@@ -165,7 +165,7 @@ DYING = """
 import os
 from tracedb.pipeline import worker_process as workers
 load = workers.load
-workers.load = lambda group, *others: os._exit(9) if len(group) > 1 else load(group, *others)
+workers.load = lambda group, *others, **named: os._exit(9) if len(group) > 1 else load(group, *others, **named)
 workers.main()
 """
 

@@ -13,7 +13,7 @@ import duckdb
 from tracedb import ingester
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
-from tracedb.pipeline.capture_load import Job, Progress
+from tracedb.pipeline.capture_load import Announce, Job, Progress
 from tracedb.pipeline.known_captures import Known
 from tracedb.pipeline.preparation import opened, prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request, Task
@@ -79,16 +79,17 @@ def load(
     progress: Progress = lambda done: None,
     turn: Turn = nullcontext,
     begun: Begun | None = None,
+    announce: Announce = lambda task, outcome: None,
 ) -> list[Outcome]:
     """Load captures of one source, each in one transaction; the database is locked only while rows are written.
 
     Opening and closing it takes longer than loading a small capture, so that is done once for as many as are read in
     ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: what reads the
-    first capture already. A fault of a file is in its outcome, and leaves the database as it was; so is that another
-    process held the database for too long, of all that were not loaded by then. Raises ``KeyboardInterrupt`` and errors
-    of our own.
+    first capture already. ``announce`` is called before each commit. A fault of a file is in its outcome, and leaves
+    the database as it was; so is that another process held the database for too long, of all that were not loaded by
+    then. Raises ``KeyboardInterrupt`` and errors of our own.
     """
-    jobs = [Job(task, request, progress, begun if place == 0 else None) for place, task in enumerate(tasks)]
+    jobs = [Job(task, request, progress, begun if place == 0 else None, announce) for place, task in enumerate(tasks)]
     waiting = deque(job for job in jobs if not job.is_settled(known))
     source = ingester.load(tasks[0].source)[0]
     try:

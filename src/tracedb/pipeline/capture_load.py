@@ -24,12 +24,21 @@ HASHED_AFTER = 1 << 30
 """Bytes of files that lie in the system's memory after they were read; larger ones are hashed while they are."""
 
 Progress = Callable[[int], None]
+Announce = Callable[[Task, Outcome], None]
+"""Called with what the outcome of a task will be once the transaction is committed, right before that."""
 
 
 class Job:
     """Loads a capture; a fault of it is put into the outcome, and leaves the database as it was."""
 
-    def __init__(self, task: Task, request: Request, progress: Progress, begun: Begun | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        request: Request,
+        progress: Progress,
+        begun: Begun | None = None,
+        announce: Announce = lambda task, outcome: None,
+    ) -> None:
         self.outcome = Outcome(task.path, task.size_bytes)
         self.request = request
         self.is_to_repeat = False
@@ -37,6 +46,7 @@ class Job:
         self._task = task
         self._progress = progress
         self._begun = begun
+        self._announce = announce
         self._is_second = False
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._rows: Iterator[Rows] | None = None
@@ -107,8 +117,10 @@ class Job:
         with transaction(connection):
             yield connection
             self._is_written = True
+            done = replace(self.outcome, loaded=self._written, sha256=self._hashing.result())
+            self._announce(self._task, done)
         self._is_committed = True
-        self.outcome.loaded, self.outcome.sha256 = self._written, self._hashing.result()
+        self.outcome.loaded, self.outcome.sha256 = done.loaded, done.sha256
 
     def write(self, known: Known) -> None:
         """Write everything into the prepared database, inside ``committed``; ``known``: what it holds."""

@@ -1,8 +1,8 @@
 """Loading several captures at once: worker processes read in parallel and take turns at the database.
 
 A worker is a Python that runs ``main`` of ``worker_process``. The parent sends tasks and permission to write; the
-worker sends progress, asks for its turn, and reports outcomes. Each worker writes its own captures: no rows pass
-between processes.
+worker sends progress, asks for its turn, announces what it is about to commit, and reports outcomes. Each worker writes
+its own captures: no rows pass between processes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
 from tracedb.pipeline.batch import busy_reason, together
 from tracedb.pipeline.task import Outcome, Request, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
+from tracedb.storage.connection import open_read_only
 from tracedb.storage.lock_wait import PATIENCE
 
 QUIET_START = (
@@ -42,8 +45,8 @@ def load_by_workers(
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    A worker that dies costs the file that it was reading, named in the outcome. Once another process has held the
-    database for too long, nothing more is begun.
+    A worker that dies costs the file that it was reading, named in the outcome; what it had committed is reported as
+    loaded. Once another process has held the database for too long, nothing more is begun.
     """
     groups = together(tasks, jobs)
     _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))
@@ -61,6 +64,7 @@ class _Pool:
         report: Callable[[Outcome], None],
     ) -> None:
         self._groups = list(groups)  # the longest first, so that none comes last
+        self._request = request
         self._patience = PATIENCE.get()
         self._setup = text(Setup(request, known, self._patience.seconds))
         self._progress = progress
@@ -98,6 +102,7 @@ class _Pool:
             return self._groups.pop(0) if self._groups and not self._busy and not self._is_stopped else None
 
     def _serve(self) -> None:
+        PATIENCE.set(self._patience)  # a new thread has the default
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 - raised again where the threads are waited for
@@ -134,11 +139,13 @@ class _Pool:
             self._processes.append(process)
             if self._is_stopped:
                 process.send_signal(signal.SIGINT)
-        send(process.stdin, self._setup)
+        with suppress(BrokenPipeError):  # it died already, which is noticed when it gets its first tasks
+            send(process.stdin, self._setup)
         return process
 
     def _load(self, process: subprocess.Popen[str], group: list[Task]) -> list[Outcome]:
-        """Have tasks done; hold the database for the worker while it writes. A dead worker's are tried singly."""
+        """Have tasks done; hold the database for the worker while it writes."""
+        announced: dict[int, Outcome] = {}
         holds = False
         try:
             send(process.stdin, text(group))
@@ -154,6 +161,8 @@ class _Pool:
                 elif "left" in message:
                     self._database.release()
                     holds = False
+                elif "commits" in message:
+                    announced[message["number"]] = built(message["commits"], Outcome)
                 elif "waiting" in message:
                     self._patience.say(message["waiting"])
                 else:
@@ -164,12 +173,45 @@ class _Pool:
             if holds:
                 self._database.release()
         code = process.wait()
+        with suppress(BrokenPipeError):  # what could not be sent would be tried again when it is collected
+            assert process.stdin is not None
+            process.stdin.close()
         if code in INTERRUPTED:  # maybe before this process has noticed it: nothing more is to be begun
             raise KeyboardInterrupt
+        return self._left_by_dead(group, announced, code)
+
+    def _left_by_dead(self, group: list[Task], announced: dict[int, Outcome], code: int) -> list[Outcome]:
+        """Return what is known of the tasks of a worker that died; of several, those not loaded are tried singly."""
+        settled = self._committed(announced, code)
+        others = [task for task in group if task.number not in settled]
         if len(group) > 1:
             with self._state:
-                self._groups += [[task] for task in group]
-            return []
-        return [
-            group[0].failed(f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1")
-        ]
+                self._groups += [[task] for task in others]
+            others = []
+        reason = f"the worker process reading it died (exit status {code}; out of memory?); try --jobs 1"
+        return [*settled.values(), *(task.failed(reason) for task in others)]
+
+    def _committed(self, announced: dict[int, Outcome], code: int) -> dict[int, Outcome]:
+        """Return the outcomes that a dead worker announced and whose captures are in the database, by task number.
+
+        Where the database cannot be opened to see that, all fail with the reason.
+        """
+        if not announced or not self._request.database.exists():
+            return {}
+        try:
+            with self._database, open_read_only(self._request.database) as connection:
+                held = set(connection.execute("SELECT capture_id, sha256 FROM main.capture").fetchall())
+        except EmptyDatabase:
+            return {}
+        except TracedbError as error:
+            reason = f"the worker process loading it died (exit status {code}); it may be loaded all the same: {error}"
+            is_busy = isinstance(error, DatabaseBusy)
+            return {
+                number: Outcome(outcome.path, outcome.size_bytes, error=reason, is_busy=is_busy)
+                for number, outcome in announced.items()
+            }
+        return {
+            number: outcome
+            for number, outcome in announced.items()
+            if all((item.capture_id, outcome.sha256) in held for item in outcome.loaded)
+        }

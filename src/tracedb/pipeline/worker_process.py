@@ -12,7 +12,7 @@ from typing import IO
 
 from tracedb.errors import TracedbError
 from tracedb.pipeline.batch import load
-from tracedb.pipeline.task import Task
+from tracedb.pipeline.task import Outcome, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
 from tracedb.storage import error_lines
 from tracedb.storage.lock_wait import PATIENCE, Patience
@@ -66,6 +66,9 @@ def _serve_parent() -> None:
         finally:
             say({"left": True})
 
+    def announce(task: Task, outcome: Outcome) -> None:
+        say({"commits": outcome, "number": task.number})
+
     begin = sys.stdin.readline()
     if not begin:  # interrupted before there was anything to do
         return
@@ -74,7 +77,9 @@ def _serve_parent() -> None:
     while line := sys.stdin.readline():
         group = built(json.loads(line), list[Task])
         try:
-            outcomes = load(group, setup.request, setup.known, lambda done: say({"progress": done}), turn)
+            outcomes = load(
+                group, setup.request, setup.known, lambda done: say({"progress": done}), turn, announce=announce
+            )
         except Exception as error:  # the parent goes on with other files
             if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
                 raise
