@@ -9,6 +9,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from support.rows import insert
+
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
 SAMPLE = Path(__file__).parent / "kernel_names_sample.tsv"
@@ -27,6 +29,10 @@ class Answer:
     rule_source: str
     priority: int | None
     shipped_class: str
+
+
+EVENT = "capture_id event_id kind name"
+RULE = "priority pattern class"
 
 
 @pytest.fixture
@@ -241,12 +247,8 @@ def test_a_shipped_rule_says_which_it_was(con: duckdb.DuckDBPyConnection) -> Non
 
 
 def test_user_rules_win_in_their_order_over_the_name_as_recorded(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        r"""
-        INSERT INTO main.kernel_rule VALUES
-            (200, 'wobble', 'reduction'), (100, '^void Wobble<\w+>', 'matmul'), (100, 'nvjet', 'other')
-        """
-    )
+    insert(con, "kernel_rule", RULE, (200, "wobble", "reduction"), (100, r"^void Wobble<\w+>", "matmul"),
+           (100, "nvjet", "other"))  # fmt: skip
     answers = classify(con, ["void Wobble<float>(int)", "wobble_kernel", "nvjet_tst_64x8", "ampere_sgemm_32x32_nn"])
     assert answers["void Wobble<float>(int)"] == Answer("matmul", "user", 100, "other")
     assert answers["wobble_kernel"] == Answer("reduction", "user", 200, "other")
@@ -255,13 +257,13 @@ def test_user_rules_win_in_their_order_over_the_name_as_recorded(con: duckdb.Duc
 
 
 def test_two_user_rules_of_one_priority_give_one_stable_answer(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("INSERT INTO main.kernel_rule VALUES (1, 'b', 'copy'), (1, 'a', 'random')")
+    insert(con, "kernel_rule", RULE, (1, "b", "copy"), (1, "a", "random"))
     assert classify_one(con, "ab") == Answer("random", "user", 1, "other")
 
 
 @pytest.mark.parametrize("pattern", ["(", "[z-a]", "(?=x)", "*", "x{100000}", r"\p{Nothing}"])
 def test_an_invalid_user_rule_matches_nothing(con: duckdb.DuckDBPyConnection, pattern: str) -> None:
-    con.execute("INSERT INTO main.kernel_rule VALUES (1, ?, 'copy'), (2, 'wobble', 'matmul')", [pattern])
+    insert(con, "kernel_rule", RULE, (1, pattern, "copy"), (2, "wobble", "matmul"))
     assert classify(con, ["wobble_kernel", "x"]) == {
         "wobble_kernel": Answer("matmul", "user", 2, "other"),
         "x": Answer("other", "default", None, "other"),
@@ -269,13 +271,8 @@ def test_an_invalid_user_rule_matches_nothing(con: duckdb.DuckDBPyConnection, pa
 
 
 def test_only_kernels_are_classified_and_each_name_once(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        """
-        INSERT INTO main.kernel_event VALUES
-            (0, 1, 'kernel', 'a'), (0, 2, 'kernel', 'a'), (1, 1, 'kernel', 'a'),
-            (0, 3, 'memcpy', 'Memcpy HtoD'), (0, 4, 'graph', 'graph 7')
-        """
-    )
+    insert(con, "kernel_event", EVENT, (0, 1, "kernel", "a"), (0, 2, "kernel", "a"), (1, 1, "kernel", "a"),
+           (0, 3, "memcpy", "Memcpy HtoD"), (0, 4, "graph", "graph 7"))  # fmt: skip
     assert con.execute("SELECT name FROM v1._kernel_class").fetchall() == [("a",)]
 
 

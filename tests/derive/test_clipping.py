@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.rows import insert
 from tracedb.derive import clipped_event
 from tracedb.storage import schema
 from tracedb.storage.connection import STORAGE
@@ -37,10 +38,7 @@ PLAIN = st.lists(
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as connection:
         schema.apply(connection, "test")
-        connection.execute(
-            """INSERT INTO main.device BY NAME SELECT 1 AS capture_id, unnest([0, 1, 2]) AS device_id,
-                unnest(['AMD', 'AMD', 'NVIDIA']) AS vendor"""
-        )
+        insert(connection, "device", "device_id vendor", (0, "AMD"), (1, "AMD"), (2, "NVIDIA"), capture_id=1)
         yield connection
 
 
@@ -70,13 +68,15 @@ def test_any_events(
     few: int,
 ) -> None:
     database.execute("DELETE FROM main.kernel_event; DELETE FROM main.clipped_event")
-    for number, (start, duration, device, queue, stream) in enumerate(events):
-        database.execute(
-            """INSERT INTO main.kernel_event BY NAME SELECT 1 AS capture_id, ?::BIGINT AS event_id, 'kernel' AS kind,
-                'k' AS name, ?::BIGINT AS start_ns, ?::BIGINT AS duration_ns, ?::INTEGER AS device_id,
-                ?::BIGINT AS queue_id, ?::BIGINT AS stream_id""",
-            [100 + number, start, duration, device, queue, stream],
-        )
+    insert(
+        database,
+        "kernel_event",
+        "event_id start_ns duration_ns device_id queue_id stream_id",
+        *((100 + number, *event) for number, event in enumerate(events)),
+        capture_id=1,
+        kind="kernel",
+        name="k",
+    )
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(clipped_event, "BATCH_ROWS", rows)
         monkeypatch.setattr(clipped_event, "FEW", few)
@@ -145,10 +145,7 @@ def test_many_events_of_two_devices_however_they_are_read(tmp_path: Path) -> Non
         connection.execute(f"ATTACH '{tmp_path / 'x.duckdb'}' AS trace ({STORAGE})")
         connection.execute("USE trace")
         schema.apply(connection, "test")
-        connection.execute(
-            """INSERT INTO main.device BY NAME
-            SELECT 1 AS capture_id, unnest([0, 1]) AS device_id, 'AMD' AS vendor"""
-        )
+        insert(connection, "device", "device_id", (0,), (1,), capture_id=1, vendor="AMD")
         connection.execute(
             """INSERT INTO main.kernel_event BY NAME
             SELECT 1 AS capture_id, i AS event_id, 'kernel' AS kind, 'k' AS name, i * 10 AS start_ns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from support.loading import ask, ingest
+from support.rows import insert
 from support.traces import annotation, call, kernel, launched, write
 from tracedb.derive import annotation_buffer, annotation_kernel, event_buffer
 from tracedb.intervals import compiled_nesting, nesting
@@ -307,16 +308,10 @@ class TestCompiled:
     def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self, is_held: bool) -> None:
         with duckdb.connect(":memory:") as opened:
             opened.execute(schema.ddl())
-            opened.execute(
-                """INSERT INTO main.launch BY NAME
-                SELECT 1 AS capture_id, l.* FROM (VALUES (1, NULL, 'a', 5, 1), (2, 0, 'a', 6, 1))
-                AS l(launch_id, thread_id, name, start_ns, duration_ns)"""
-            )
-            opened.execute(
-                """INSERT INTO main.kernel_event BY NAME
-                SELECT 1 AS capture_id, launch_id + 10 AS event_id, launch_id, 'k' AS name, 'kernel' AS kind,
-                    20 AS start_ns, 1 AS duration_ns FROM main.launch"""
-            )
+            given: dict[str, Any] = {"capture_id": 1, "duration_ns": 1}
+            insert(opened, "launch", "launch_id thread_id start_ns", (1, None, 5), (2, 0, 6), name="a", **given)
+            insert(opened, "kernel_event", "event_id launch_id", (11, 1), (12, 2), name="k", kind="kernel",
+                   start_ns=20, **given)  # fmt: skip
             ranges = compiled_nesting.nested(compiled_nesting.Ranges(*np.array([[0, 0, 9, 3]], np.int64).T))
             assert ranges is not None
             met = event_buffer.Events()

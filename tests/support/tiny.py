@@ -7,9 +7,9 @@ from typing import Any
 
 import duckdb
 
+from support.loading import empty_database
+from support.rows import insert
 from tracedb.report import registry
-from tracedb.storage import schema, views
-from tracedb.storage.connection import STORAGE_VERSION, quoted
 
 GEMM = "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -25,19 +25,14 @@ class Tiny:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.connection = duckdb.connect(":memory:")
-        self.connection.execute(f"ATTACH {quoted(str(path))} AS trace (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
-        self.connection.execute("USE trace")
-        schema.apply(self.connection, "test")
+        path.write_bytes(empty_database())
+        self.connection = duckdb.connect(str(path))
+        self.connection.execute("BEGIN")
         self.captures = 0
         self.events = 0
 
     def add(self, table: str, **values: Any) -> None:
-        names = ", ".join(values)
-        marks = ", ".join(
-            {"labels": "?::MAP(VARCHAR, VARCHAR)", "shape": "?::MAP(VARCHAR, BIGINT)"}.get(name, "?") for name in values
-        )
-        self.connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(values.values()))
+        insert(self.connection, table, "", (), **values)
 
     def capture(self, rank: int | None = None, labels: dict[str, str] | None = None, **values: Any) -> int:
         self.captures += 1
@@ -80,7 +75,7 @@ class Tiny:
                 )
 
     def save(self) -> Path:
-        views.install(self.connection)
+        self.connection.execute("COMMIT")
         self.connection.close()
         return self.path
 

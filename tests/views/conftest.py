@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from support import rows
 from tracedb.report.view_template import By, Edits, resolve
 from tracedb.storage import views
 from tracedb.storage.views import View
@@ -16,9 +18,6 @@ from tracedb.storage.views import View
 ROOT = Path(__file__).resolve().parents[2]
 
 Rows = list[tuple[Any, ...]]
-
-MAPS = {"labels": "?::MAP(VARCHAR, VARCHAR)", "shape": "?::MAP(VARCHAR, BIGINT)"}
-"""Columns whose values an empty dict could also mean otherwise."""
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
@@ -48,14 +47,7 @@ def db(installed: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnecti
 @pytest.fixture
 def insert(db: duckdb.DuckDBPyConnection) -> Callable[..., None]:
     """``insert(table, "column column", row, row, column=value)``: rows, and columns that all of them share."""
-
-    def put(table: str, columns: str, *rows: tuple[Any, ...], **shared: Any) -> None:
-        names = [*columns.split(), *shared]
-        marks = ", ".join(MAPS.get(name, "?") for name in names)
-        for row in rows:
-            db.execute(f"INSERT INTO main.{table} ({', '.join(names)}) VALUES ({marks})", [*row, *shared.values()])
-
-    return put
+    return partial(rows.insert, db)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import duckdb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
 COMPUTE, COLLECTIVE, COPY = (
@@ -25,15 +26,12 @@ EVENTS = st.lists(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
-def test_unions_are_those_of_sets(db: duckdb.DuckDBPyConnection, ask: Ask, events: list[tuple[str, int, int]]) -> None:
+def test_unions_are_those_of_sets(
+    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, events: list[tuple[str, int, int]]
+) -> None:
     db.execute("DELETE FROM main.kernel_event")
-    for number, (name, start, duration) in enumerate(events):
-        kind = "memset" if name == COPY else "kernel"
-        db.execute(
-            """INSERT INTO main.kernel_event (capture_id, event_id, kind, name, start_ns, duration_ns, device_id)
-            VALUES (0, ?, ?, ?, ?, ?, 0)""",
-            [number, kind, name, start, duration],
-        )
+    rows = [(number, "memset" if event[0] == COPY else "kernel", *event) for number, event in enumerate(events)]
+    insert("kernel_event", "event_id kind name start_ns duration_ns", *rows, capture_id=0, device_id=0)
     covered: dict[str, set[int]] = {COMPUTE: set(), COLLECTIVE: set(), COPY: set()}
     for name, start, duration in events:
         covered[name].update(range(start, start + duration))

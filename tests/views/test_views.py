@@ -14,6 +14,7 @@ import pytest
 
 import sql_lint
 from support import declarations
+from support.rows import insert
 from tracedb.catalog import describe
 from tracedb.storage import schema, views
 from tracedb.storage.connection import STORAGE_VERSION
@@ -225,11 +226,9 @@ def test_views_answer_under_another_name(tmp_path: Path) -> None:
         connection.execute("USE made")
         schema.apply(connection, "test")
         views.install(connection)
-        connection.execute("INSERT INTO main.capture (capture_id, source) VALUES (1, 'torch')")
-        connection.execute(
-            """INSERT INTO main.kernel_event (capture_id, event_id, kind, name, start_ns, duration_ns)
-               VALUES (1, 1, 'kernel', 'sgemm', 5, 7)"""
-        )
+        insert(connection, "capture", "capture_id source", (1, "torch"))
+        insert(connection, "kernel_event", "capture_id event_id kind name start_ns duration_ns",
+               (1, 1, "kernel", "sgemm", 5, 7))  # fmt: skip
     with duckdb.connect(":memory:") as connection:
         connection.execute("CREATE TABLE kernel_event (nothing INTEGER)")
         connection.execute(f"ATTACH '{path}' AS other (READ_ONLY)")
