@@ -29,8 +29,9 @@ for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 # Programs that come with the tests' packages, as the DuckDB shell, lie beside their Python.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
-os.environ["XDG_CACHE_HOME"] = CACHE.name
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share that of the process that started them
+    CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
+    os.environ["XDG_CACHE_HOME"] = CACHE.name
 
 
 @pytest.fixture(scope="session")

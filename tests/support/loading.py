@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import duckdb
 from click.testing import Result
 
 from support.command import run
+from support.readings import instance
 from support.traces import HEADER, document, launched, write
 from tracedb.storage import schema, views
 from tracedb.storage.connection import STORAGE_VERSION, quoted
@@ -40,14 +43,31 @@ def ingest(*paths: Path, db: Path, jobs: int = 1, flags: Sequence[str] = (), new
     return run("ingest", *paths, "--db", db, "--jobs", str(jobs), "--format", "json", *flags)
 
 
+NUMBERS = count()
+
+
+@contextmanager
+def opened(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database for reading in the engine that all tests share; starting one takes longer than most questions."""
+    name = f"asked_{next(NUMBERS)}"
+    with instance().cursor() as connection:
+        connection.execute(f"ATTACH {quoted(str(db))} AS {name} (READ_ONLY)")
+        try:
+            connection.execute(f"USE {name}")
+            yield connection
+        finally:
+            connection.execute("USE memory")
+            connection.execute(f"DETACH {name}")
+
+
 def ask(db: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(db), read_only=True) as connection:
+    with opened(db) as connection:
         return connection.execute(query).fetchall()
 
 
 def contents(db: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows of all tables, but for the time of loading."""
-    with duckdb.connect(str(db), read_only=True) as connection:
+    with opened(db) as connection:
         return {
             table: connection.execute(
                 f"SELECT * {'EXCLUDE (ingested_at)' if table == 'capture' else ''} FROM main.{table} ORDER BY ALL"

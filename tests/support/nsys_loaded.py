@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from support.loading import opened
 from support.nsys_files import Nsys, process, thread
 from tracedb.pipeline import run as pipeline
 
@@ -27,7 +28,7 @@ class Loaded:
 
     def rows(self, table: str, *columns: str, order: str = "ALL") -> list[Any]:
         """Rows of a table, of one column as bare values."""
-        with duckdb.connect(str(self.db), read_only=True) as connection:
+        with opened(self.db) as connection:
             found = connection.execute(f"SELECT {', '.join(columns)} FROM main.{table} ORDER BY {order}").fetchall()
         return [row[0] for row in found] if len(columns) == 1 else found
 
@@ -49,7 +50,7 @@ class Loaded:
 
     def held(self, rule: str = "thread") -> list[tuple[str, int]]:
         """Names of ranges with the starts of the GPU events in them, those of inner ranges included."""
-        with duckdb.connect(str(self.db), read_only=True) as connection:
+        with opened(self.db) as connection:
             return connection.execute(
                 """
                 WITH RECURSIVE held AS (
