@@ -151,7 +151,9 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     from tracedb.pipeline import labels
 
     columns = [
-        Column("capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded."),
+        Column(
+            "capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded or labelled."
+        ),
         Column("path", "VARCHAR", description="First file of the capture."),
         Column("rank", "INTEGER", description="Rank."),
         Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
@@ -166,7 +168,9 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
         path = labels.readable(outcome.path)
         if outcome.error or outcome.is_known:
             status = "failed" if outcome.error else "known"
-            rows.append((None, path, None, None, status, None, None, None, None))
+            known = outcome.known_as if outcome.known_as and outcome.known_as.given else None
+            number, has = (known.capture_id, known.labels) if known else (None, None)
+            rows.append((number, path, None, has, status, None, None, None, None))
         for item in outcome.loaded:
             row = (item.capture_id, path, item.rank, item.labels, item.status)
             rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
@@ -213,8 +217,11 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     """Say in words what happened; raise where the exit code must not be 0."""
     for outcome in outcomes:
         _tell_failures([outcome])
-        if outcome.known_as and outcome.known_as.missing:
-            known = outcome.known_as
+        known = outcome.known_as
+        if known and known.given:
+            given = ", ".join(f"{key}={value}" for key, value in known.given.items())
+            note(f"{outcome.path}: its bytes are loaded as capture {known.capture_id}, which now has {given}")
+        if known and known.missing:
             missing = ", ".join(f"{key}={value}" for key, value in known.missing.items())
             warn(
                 f"{outcome.path}: its bytes are loaded as capture {known.capture_id} ({known.path}), without {missing}"

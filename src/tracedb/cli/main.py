@@ -36,6 +36,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tracedb.cli.sample_collectives:sample_collectives",
         "Time collectives between this machine's GPUs.",
     ),
+    "label": ("tracedb.cli.label:label", "Set or remove labels of captures."),
+    "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
     "doctor": ("tracedb.cli.doctor:doctor", "Say what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""

@@ -18,7 +18,7 @@ FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "htm
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"
-WRITERS = ("ingest", "sample", "sample-collectives")
+WRITERS = ("ingest", "label", "remove", "sample", "sample-collectives")
 """Commands that write into the database."""
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from tracedb.pipeline import labels
+from tracedb.pipeline import capture_edit, labels
 from tracedb.pipeline.digest import digest_of
 from tracedb.pipeline.task import KnownAs, Outcome, Request, Task
 from tracedb.storage.connection import open_read_only
@@ -68,23 +68,31 @@ def outcomes_of(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Outc
 
 
 def look_up(request: Request, outcomes: Iterable[Outcome]) -> None:
-    """Note for what is known which capture that is, and which labels of this call it does not have.
+    """Note for what is known which capture that is, and give it the labels of this call.
 
-    Raises ``DatabaseBusy`` and ``TracedbError``.
+    Labels that only paths tell are noted as missing: the same bytes may lie at several paths. Raises ``DatabaseBusy``
+    and ``TracedbError``.
     """
     known = {outcome.sha256: outcome for outcome in outcomes if outcome.is_known and outcome.sha256}
     if not known:
         return
     with open_read_only(request.database) as connection:
         rows = connection.execute(
-            """SELECT sha256, min(capture_id), arg_min(path, capture_id), arg_min(labels, capture_id)
+            """SELECT sha256, list(capture_id ORDER BY capture_id), arg_min(path, capture_id),
+                arg_min(labels, capture_id)
             FROM main.capture WHERE list_contains(?, sha256) GROUP BY sha256""",
             [list(known)],
         ).fetchall()
-    stored = {digest: (number, path, has or {}) for digest, number, path, has in rows}
+    stored = {digest: (numbers, path, has or {}) for digest, numbers, path, has in rows}
+    to_label: set[int] = set()
     for outcome in outcomes:
         if outcome.is_known and outcome.sha256 in stored:
-            number, path, has = stored[outcome.sha256]
-            given, _ = labels.placed(outcome.path, request.labels_from, request.labels, None)
-            missing = {key: value for key, value in given.items() if has.get(key) != value}
-            outcome.known_as = KnownAs(number, path, missing)
+            numbers, path, has = stored[outcome.sha256]
+            given = {key: value for key, value in request.labels.items() if has.get(key) != value}
+            told, _ = labels.placed(outcome.path, request.labels_from, request.labels, None)
+            has = {**has, **given}
+            missing = {key: value for key, value in told.items() if has.get(key) != value}
+            outcome.known_as = KnownAs(numbers[0], path, dict(sorted(has.items())), given, missing)
+            to_label.update(numbers if given else ())
+    if to_label:
+        capture_edit.label_known(request.database, sorted(to_label), request.labels)

@@ -108,8 +108,8 @@ def _load(
         if begun is not None:
             begun.close()
     try:
-        completion.after(request, outcomes)
         copies.look_up(request, outcomes)
+        completion.after(request, outcomes)
     except TracedbError as error:
         return outcomes, error  # what was loaded stays, and is reported first
     return outcomes, None

@@ -124,12 +124,16 @@ class Loaded:
 
 @dataclass(frozen=True)
 class KnownAs:
-    """The capture that holds the bytes of a file already."""
+    """The capture that holds the bytes of a file already; the first one, where the file gave several."""
 
     capture_id: int
     path: str
+    labels: dict[str, str]
+    """Labels that it has, with those that were given to it now."""
+    given: dict[str, str]
+    """Labels of this call (``--label``) that it did not have, and has now."""
     missing: dict[str, str]
-    """Labels that this file would have been given and the capture does not have."""
+    """Labels that the path of this file tells and the capture does not have."""
 
 
 @dataclass

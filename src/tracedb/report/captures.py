@@ -52,16 +52,16 @@ def some_of(paths: Sequence[str | None], most: int = 3) -> str:
     return ", ".join(short[:most]) + (f" and {len(short) - most} more" if len(short) > most else "")
 
 
-def chosen(found: Mapping[int, str], text: str) -> list[int]:
+def chosen(found: Mapping[int, str], text: str, option: str = "--capture") -> list[int]:
     """Return the numbers of the captures that a word means: a number, a part of one path, or a pattern of paths.
 
-    Whole names of folders and files are tried first, then a pattern, then any piece of a path. Raises ``UsageError``
-    where no capture is meant, or several by other than a pattern.
+    Whole names of folders and files are tried first, then a pattern, then any piece of a path. ``option``: where
+    the word was said. Raises ``UsageError`` where no capture is meant, or several by other than a pattern.
     """
     if text.isdecimal():
         if int(text) in found:
             return [int(text)]
-        raise UsageError(f"--capture {text}: no capture has this number; there are: {_listed(found, found)}")
+        raise UsageError(f"{option} {text}: no capture has this number; there are: {_listed(found, found)}")
     matching = _of_whole_names(found, text)
     if not matching:
         matching = _of_pattern(found, text)
@@ -69,9 +69,9 @@ def chosen(found: Mapping[int, str], text: str) -> list[int]:
             return matching
     matching = matching or _of_piece(found, text)
     if not matching:
-        raise UsageError(f"--capture {text}: no capture has it in its path; there are: {_listed(found, found)}")
+        raise UsageError(f"{option} {text}: no capture has it in its path; there are: {_listed(found, found)}")
     if len(matching) > 1:
-        raise UsageError(f"--capture {text}: {len(matching)} captures match: {_listed(found, matching)}")
+        raise UsageError(f"{option} {text}: {len(matching)} captures match: {_listed(found, matching)}")
     return matching
 
 
@@ -99,12 +99,12 @@ def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
     return [number for number, path in found.items() if text and text in path]
 
 
-def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of the captures that any of the words means. Raises ``UsageError``."""
+def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = "--capture") -> tuple[int, ...]:
+    """Return the numbers of the captures that any of the words means; see ``chosen``. Raises ``UsageError``."""
     if not texts:
         return ()
     found = paths(connection)
-    return tuple(sorted({number for text in texts for number in chosen(found, text)}))
+    return tuple(sorted({number for text in texts for number in chosen(found, text, option)}))
 
 
 def statement(those: Sequence[object]) -> str:

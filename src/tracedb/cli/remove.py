@@ -1,0 +1,35 @@
+"""``tracedb remove``: captures taken out of a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import database_option, note, output_options, some
+
+
+@click.command()
+@click.argument("meant", nargs=-1, required=True, metavar="CAPTURE…")
+@database_option
+@output_options
+def remove(meant: tuple[str, ...], db: Path, format_name: str | None, out: Path | None) -> None:
+    """Remove captures and every row that belongs to them, in one transaction.
+
+    CAPTURE is its number, a part of its path that no other has, or a pattern, as --capture takes it. Files that were
+    ingested are left alone, and can be ingested again. Clocks of the captures that stay are aligned anew.
+
+    \b
+    tracedb remove 3
+    tracedb remove rank3.json 'before/*'
+    """
+    from tracedb.cli.label import account
+    from tracedb.output import choose_format, write
+    from tracedb.pipeline import capture_edit
+    from tracedb.report import captures
+
+    form = choose_format(format_name, out)
+    removed = capture_edit.remove(db, lambda connection: captures.numbers(connection, meant, "remove"))
+    rows = sum(item.rows for item in removed)
+    note(f"{some(len(removed), 'capture')} and {some(rows, 'row')} of other tables removed from {db}")
+    write(account(removed, "remove", db, with_rows=True), form, out)

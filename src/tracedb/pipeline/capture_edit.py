@@ -1,0 +1,122 @@
+"""Captures that are in a database already: their labels changed, or all their rows removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from tracedb.pipeline import completion
+from tracedb.pipeline.preparation import prepare
+from tracedb.pipeline.task import MEMORY_LIMIT
+from tracedb.storage import pending_facts
+from tracedb.storage.connection import attached, identifier, open_read_only, transaction, workbench
+
+Choose = Callable[[duckdb.DuckDBPyConnection], Sequence[int]]
+"""Gives the numbers of the captures that are meant, from a connection to the database."""
+Changes = Mapping[str, str | None]
+"""Label key → its new value; None removes the key."""
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A capture that was changed or removed."""
+
+    capture_id: int
+    path: str
+    rank: int | None
+    labels: dict[str, str]
+    """What it has now, or had before it was removed."""
+    rows: int = 0
+    """How many rows of other tables were removed with it."""
+
+
+def label(database: Path, choose: Choose, changes: Changes) -> list[Edited]:
+    """Set and remove labels of captures, and align clocks anew: labels say which captures belong together.
+
+    Raises ``TracedbError`` where there is no such database, ``DatabaseBusy`` while another process holds it, and
+    whatever ``choose`` raises; nothing is changed then.
+    """
+    with _writing(database) as connection:
+        numbers = choose(connection)
+        set_labels(connection, numbers, changes)
+        edited = _found(connection, numbers)
+    completion.complete(database)
+    return edited
+
+
+def set_labels(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int], changes: Changes) -> None:
+    """Set and remove labels of captures of the current catalog. Call inside a transaction."""
+    for item in _found(connection, numbers):
+        merged = {**item.labels, **changes}
+        kept = {key: value for key, value in sorted(merged.items()) if value is not None}
+        if kept != item.labels:
+            connection.execute(
+                "UPDATE main.capture SET labels = map(?::VARCHAR[], ?::VARCHAR[]) WHERE capture_id = ?",
+                [list(kept), list(kept.values()), item.capture_id],
+            )
+            pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [item.capture_id])
+
+
+def remove(database: Path, choose: Choose) -> list[Edited]:
+    """Remove captures with their rows in every table, in one transaction, and align clocks of the others anew.
+
+    Raises as ``label`` does.
+    """
+    with _writing(database) as connection:
+        numbers = choose(connection)
+        removed = [_removed(connection, item) for item in _found(connection, numbers)]
+        left = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
+        pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [number for (number,) in left])
+    completion.complete(database)
+    return removed
+
+
+def _removed(connection: duckdb.DuckDBPyConnection, item: Edited) -> Edited:
+    tables = connection.execute(
+        """SELECT c.schema_name, c.table_name FROM duckdb_columns() AS c
+           INNER JOIN duckdb_tables() AS t USING (table_oid, database_name, schema_name)
+           WHERE c.database_name = current_database() AND c.column_name = 'capture_id'
+             AND c.table_name <> 'capture' AND NOT t.temporary
+           ORDER BY ALL"""
+    ).fetchall()
+    rows = 0
+    for schema, table in tables:
+        named = f"{identifier(schema)}.{identifier(table)}"
+        done = connection.execute(f"DELETE FROM {named} WHERE capture_id = ?", [item.capture_id]).fetchone()
+        rows += int(done[0]) if done and schema == "main" else 0
+    connection.execute("DELETE FROM main.clock_alignment WHERE reference_capture_id = ?", [item.capture_id])
+    connection.execute("DELETE FROM main.capture WHERE capture_id = ?", [item.capture_id])
+    return Edited(item.capture_id, item.path, item.rank, item.labels, rows)
+
+
+@contextmanager
+def _writing(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an existing database in one transaction, with its tables and views up to date."""
+    with open_read_only(database):
+        pass  # said in one line where there is no such database, or it is none of ours
+    with (
+        workbench(MEMORY_LIMIT, 1, database) as connection,
+        attached(connection, database),
+        transaction(connection),
+    ):
+        prepare(connection, database)
+        yield connection
+
+
+def _found(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> list[Edited]:
+    rows = connection.execute(
+        """SELECT capture_id, coalesce(path, ''), rank, labels FROM main.capture
+           WHERE list_contains(?::INTEGER[], capture_id) ORDER BY capture_id""",
+        [list(numbers)],
+    ).fetchall()
+    return [Edited(number, path, rank, dict(labels or {})) for number, path, rank, labels in rows]
+
+
+def label_known(database: Path, numbers: Sequence[int], changes: Changes) -> None:
+    """Set labels of captures of a database; aligning clocks anew is left owed. Raises as ``label`` does."""
+    with _writing(database) as connection:
+        set_labels(connection, numbers, changes)
