@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from tracedb.ingester import Options as Options
     from tracedb.ingester import Rows as Rows
     from tracedb.pipeline.run import ingest as ingest
+    from tracedb.report.relation import report as report
     from tracedb.storage.connection import connect as connect
 
     __version__: str
 
-__all__ = ["Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest"]
+__all__ = ["Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest", "report"]
 
 _HOMES = {
     "connect": "tracedb.storage.connection",
@@ -26,6 +27,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that ``import tracedb`` costs nothing."""
     if name == "__version__":
@@ -35,6 +41,10 @@ def __getattr__(name: str) -> object:
             return version("tracedb-gpu")
         except PackageNotFoundError:
             return "0+unknown"
+    if name == "report":  # the module, which is the function, too: no import can put one in the place of the other
+        from importlib import import_module
+
+        return import_module("tracedb.report")
     if name not in _HOMES:
         raise AttributeError(f"module 'tracedb' has no attribute {name!r}")
     from importlib import import_module

@@ -67,13 +67,20 @@ def cpu_seconds(*arguments: str) -> float:
 
 
 def test_the_package_imports_nothing() -> None:
-    loaded = run("import sys, tracedb; print(*sorted(name for name in sys.modules if '.' not in name))").split()
+    code = "import sys, tracedb, tracedb.report; print(*sorted(name for name in sys.modules if '.' not in name))"
+    loaded = run(code).split()
     assert [name for name in (*HEAVY, "click", "importlib.metadata") if name in loaded] == []
 
 
 def test_public_names_come_when_asked_for() -> None:
     code = "import tracedb; print(tracedb.connect.__name__, tracedb.Rows.__name__, tracedb.__version__)"
     assert run(code).split()[:2] == ["connect", "Rows"]
+
+
+def test_the_public_names_are_listed_before_they_are_imported() -> None:
+    listed = run("import sys, tracedb; print(*dir(tracedb)); print('duckdb' in sys.modules)").split()
+    assert {"Capture", "Ingester", "Options", "Rows", "connect", "ingest", "report"} <= set(listed)
+    assert listed[-1] == "False"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -186,6 +186,8 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
     with spill_folder(path, or_elsewhere=True) as spill:
         connection = _opened(path, spill, memory_limit)
         try:
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
             yield connection
         except duckdb.Error as error:
             if not is_damage(error):
@@ -196,7 +198,12 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
 
 
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
-    """Open a tracedb file for reading; its tables and views can be asked as in the DuckDB shell."""
+    """Open a tracedb file as a plain DuckDB connection: the file read-only, with its tables and views.
+
+    All else is as with ``duckdb.connect()``: data frames in variables, ``read_csv``, ``COPY … TO``, ``ATTACH``,
+    temporary tables, settings. Nothing is fetched from a network unless an extension is installed by hand.
+    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, or it is written meanwhile.
+    """
     with ExitStack() as stack:
         spill = stack.enter_context(spill_folder(Path(path), or_elsewhere=True))
         connection = _opened(Path(path), spill)
@@ -220,8 +227,6 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
         until_free(lambda: attach(connection, path, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
         check_version(connection, path)
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
     except BaseException:
         connection.close()
         raise

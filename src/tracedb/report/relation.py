@@ -1,0 +1,177 @@
+"""``tracedb.report()``: a report for scripts and notebooks, as a DuckDB relation with its warnings beside it."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tracedb.output import Answer, from_rows
+from tracedb.report import registry
+from tracedb.report import run as engine
+from tracedb.report.filters import Filters
+from tracedb.report.query import plan
+from tracedb.storage.connection import connect, identifier, quoted
+
+SHOWN = 10
+"""Rows that the display of a report shows."""
+_ALSO = {"rank": "ranks", "device": "devices", "source": "sources", "capture": "captures", "class_": "classes"}
+"""Names of filters in the singular, as the command line has them → fields of ``Filters``."""
+
+
+@dataclass(frozen=True)
+class ReportRelation:
+    """A report's rows as a DuckDB relation; whatever a relation can do (``pl``, ``df``, ``arrow``), this can do, too.
+
+    Its display shows the first rows as ``tracedb report`` prints them. polars, pyarrow and DuckDB itself read it
+    directly (``connection.sql("FROM rows")``).
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    warnings: tuple[str, ...]
+    """What one must know to read the rows rightly."""
+    notes: tuple[str, ...]
+    """What else ``tracedb report`` says beside them."""
+    sql: str
+    """The SELECT, runnable on the file."""
+    answer: Answer
+    """Name, view version, filters and columns with their units; its rows come from ``relation``."""
+    _connection: duckdb.DuckDBPyConnection
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "relation":  # also while unpickled: then there is no relation yet
+            raise AttributeError(name)
+        return getattr(self.relation, name)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *(name for name in dir(self.relation) if not name.startswith("_"))]
+
+    def __len__(self) -> int:
+        return len(self.relation)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.relation.to_arrow_table().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        from tracedb.output.terminal import write_table
+
+        shown, beside = self._shown()
+        text = io.StringIO()
+        write_table(shown, text)
+        return "\n".join([text.getvalue().rstrip("\n"), *beside])
+
+    def _repr_markdown_(self) -> str:
+        from tracedb.output.markdown_html import write_markdown
+
+        shown, beside = self._shown()
+        text = io.StringIO()
+        write_markdown(shown, text)
+        return "\n\n".join([text.getvalue(), *beside])
+
+    def _shown(self) -> tuple[Answer, list[str]]:
+        """Return the first rows, and the lines that stand below them."""
+        rows = self.relation.limit(SHOWN + 1).fetchall()
+        shown = from_rows(self.answer.columns, rows[:SHOWN])
+        shown.shows = self.answer.shows
+        more = [f"… the first {SHOWN} rows"] if len(rows) > SHOWN else []
+        return shown, more + [f"warning: {text}" for text in self.warnings]
+
+
+def report(
+    name: str,
+    db: str | Path | duckdb.DuckDBPyConnection | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    top: int = 0,
+    version: str = "v1",
+    label_columns: bool = False,
+    **filters: Any,
+) -> ReportRelation:
+    """Return a report as a DuckDB relation: ``.pl()``, ``.df()``, ``.arrow()``, ``.fetchall()``.
+
+    ``db``: a file or an open connection to one; else ``$TRACEDB``, else ``trace.duckdb``. ``top``: the first N rows
+    (within each group, with ``by``); 0 is all. ``label_columns``: also a column of text for each label of the captures,
+    named as the label (``label_NAME`` where the report has such a column). ``filters`` are those of ``tracedb report``:
+    ``rank``, ``device``, ``source``, ``capture`` and ``classes`` take one value or several, ``where`` a mapping of
+    label to value or values; ``range``, ``rule``, ``skip_warmup``, ``step_range``, ``counted``,
+    ``attention_as_matmul``.
+
+    Raises ``NotCaptured`` where the database cannot answer, ``UsageError`` where report or filter do not fit it, both
+    ``TracedbError``; ``TypeError`` for a filter that does not exist.
+    """
+    chosen = _filters({"by": by, **filters})
+    definition = registry.find(name)
+    connection, path = _own_cursor(db)
+    with engine.explained(connection, path):
+        query = plan(connection, definition, chosen, version)
+        found = engine.run(connection, path, query, top)
+        is_kept = definition.is_by_row  # the answer of others has been put into a temporary table of this cursor
+        text = query.select(query.source, query.where, top) if is_kept else query.select("temp.answer", "", top)
+        columns = [column.name for column in found.answer.columns]
+        relation = connection.sql(_readable(connection, text, found.answer, columns, label_columns))
+    return ReportRelation(
+        relation,
+        tuple(found.answer.warnings),
+        tuple(found.notes),
+        query.text(top),
+        found.answer,
+        connection,
+    )
+
+
+def _filters(given: Mapping[str, Any]) -> Filters:
+    """Return the filters that keyword arguments stand for. Raises ``TypeError`` for an unknown one."""
+    defaults = {item.name: getattr(Filters(), item.name) for item in fields(Filters)}
+    values: dict[str, Any] = {}
+    for said, value in given.items():
+        name = _ALSO.get(said, said)
+        if name not in defaults:
+            raise TypeError(f"report() has no filter {said!r}; there are {', '.join([*defaults, *_ALSO])}")
+        if isinstance(defaults[name], tuple):
+            value = tuple(map(str, _several(value))) if name == "captures" else tuple(_several(value))
+        elif name == "where":
+            value = {str(key): tuple(map(str, _several(one))) for key, one in value.items()}
+        values[name] = value
+    return Filters(**values)
+
+
+def _several(value: Any) -> Iterable[Any]:
+    return (value,) if isinstance(value, str | int) else value
+
+
+def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duckdb.DuckDBPyConnection, Path]:
+    """Return a connection with temporary tables and variables of its own, so that reports do not meet, and the file."""
+    if not isinstance(db, duckdb.DuckDBPyConnection):
+        path = Path(db or os.environ.get("TRACEDB") or "trace.duckdb")
+        return connect(path), path
+    ((catalog, file),) = db.execute(
+        """SELECT d.database_name, d.path FROM duckdb_databases() AS d WHERE d.database_name = current_database()"""
+    ).fetchall()
+    cursor = db.cursor()
+    cursor.execute(f"USE {identifier(catalog)}")
+    return cursor, Path(file or catalog)
+
+
+def _readable(
+    connection: duckdb.DuckDBPyConnection, text: str, answer: Answer, columns: Sequence[str], label_columns: bool
+) -> str:
+    """Return the query with 128-bit integers as 64-bit ones, which Arrow and pandas keep exact, and labels if asked."""
+    huge = [identifier(column.name) for column in answer.columns if column.type in ("HUGEINT", "UHUGEINT")]
+    casts = ", ".join(f"{name}::BIGINT AS {name}" for name in huge)
+    star = f"* REPLACE ({casts})" if huge else "*"
+    if not label_columns or "labels" not in columns:
+        return f"SELECT {star} FROM ({text})"
+    keys = connection.execute(
+        "SELECT DISTINCT unnest(map_keys(s.labels)) AS key FROM temp.selected_capture AS s ORDER BY key"
+    ).fetchall()
+    labels = [
+        f"labels[{quoted(key)}] AS {identifier(f'label_{key}' if key in columns else key)}"
+        for (key,) in islice(keys, 100)
+    ]
+    return f"SELECT {', '.join([*labels, star])} FROM ({text})"

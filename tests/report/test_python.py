@@ -1,0 +1,117 @@
+"""``tracedb.connect`` and ``tracedb.report``: what a script or a notebook does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tracedb
+from tracedb.errors import NotCaptured, UsageError
+
+RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("python") / "run.duckdb"
+    tracedb.ingest(RUN, db=path)
+    return path
+
+
+@pytest.fixture
+def connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with tracedb.connect(file) as opened:
+        yield opened
+
+
+def test_a_connection_reads_and_writes_other_files(
+    connection: duckdb.DuckDBPyConnection, file: Path, tmp_path: Path
+) -> None:
+    connection.execute(f"COPY (SELECT rank, path FROM capture) TO '{tmp_path}/captures.csv'")
+    assert connection.sql(f"SELECT count(*) FROM read_csv('{tmp_path}/captures.csv')").fetchall() == [(8,)]
+    connection.execute(f"ATTACH '{tmp_path}/other.duckdb' AS other; CREATE TABLE other.x AS FROM top_kernels LIMIT 3")
+    assert connection.sql("SELECT count(*) FROM other.x").fetchall() == [(3,)]
+    connection.execute("CREATE TEMP TABLE mine AS SELECT 1 AS one")
+    connection.execute("SET threads = 1")
+
+
+def test_a_data_frame_in_a_variable_is_a_table(connection: duckdb.DuckDBPyConnection) -> None:
+    peaks = pa.table({"class": ["matmul"], "peak": [989]})  # noqa: F841 - the query names it
+    found = connection.sql("SELECT peak, count(*) FROM kernels AS k JOIN peaks AS p ON p.class = k.class GROUP BY ALL")
+    assert len(found.fetchall()) == 1
+
+
+def test_the_file_itself_is_read_only(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match="read-only"):
+        connection.execute("DELETE FROM capture")
+
+
+def test_a_report_is_a_relation(file: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    rows = tracedb.report("gemm-variance", file, by=["threads", "channels"])
+    table = rows.to_arrow_table()
+    assert table.column_names[:2] == ["threads", "channels"]
+    assert table.num_rows == len(rows.fetchall()) > 0
+    assert pa.table(rows) == table
+    assert connection.sql("SELECT count(*) FROM rows").fetchall() == [(table.num_rows,)]
+    assert rows.filter("calls > 1e9").fetchall() == []
+
+
+def test_a_report_is_a_data_frame_of_polars(file: Path) -> None:
+    polars = pytest.importorskip("polars")
+    rows = tracedb.report("gemm-variance", file, by=["threads", "channels"])
+    assert rows.pl().height == polars.DataFrame(rows).height == len(rows.fetchall())
+
+
+def test_a_report_has_the_rows_of_the_view(connection: duckdb.DuckDBPyConnection) -> None:
+    asked = connection.sql("FROM top_kernels ORDER BY ALL").fetchall()
+    rows = tracedb.report("top-kernels", connection)
+    assert rows.order("ALL").fetchall() == asked
+    assert rows.answer.version == "v1"
+    assert tuple(connection.sql(rows.sql).fetchall()) == tuple(rows.fetchall())
+
+
+def test_reports_of_one_connection_do_not_meet(connection: duckdb.DuckDBPyConnection) -> None:
+    first = tracedb.report("matmul-fraction", connection, rank=0, by="rank")
+    before = first.fetchall()
+    second = tracedb.report("matmul-fraction", connection, rank=[1, 2], where={"channels": 4}, by=["rank"])
+    assert {row[0] for row in second.select("rank").fetchall()} == {1, 2}
+    assert first.fetchall() == before
+    assert {row[0] for row in first.select("rank").fetchall()} == {0}
+
+
+def test_a_report_of_a_plain_connection(file: Path) -> None:
+    with duckdb.connect(file, read_only=True) as plain:
+        assert len(tracedb.report("top-kernels", plain, top=3).fetchall()) == 3
+
+
+def test_labels_are_columns_where_asked(file: Path) -> None:
+    rows = tracedb.report("kernels", file, label_columns=True, top=5)
+    assert rows.columns[:3] == ["channels", "sweep", "threads"]
+    assert rows.select("channels, labels['channels']").fetchall()[0][0] in ("4", "16")
+    assert "channels" not in tracedb.report("kernels", file, top=5).columns
+
+
+def test_sums_are_exact_in_data_frames(file: Path) -> None:
+    assert tracedb.report("top-kernels", file).to_arrow_table().schema.field("total_ns").type == pa.int64()
+
+
+def test_the_display_is_short(file: Path) -> None:
+    rows = tracedb.report("kernels", file)
+    lines = repr(rows).splitlines()
+    assert len(lines) < 20
+    assert lines[-1] == "… the first 10 rows"
+    assert max(map(len, lines)) <= 200
+    assert rows._repr_markdown_().count("|") > 20
+
+
+def test_what_does_not_fit_is_said(file: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean top-kernels"):
+        tracedb.report("top-kernel", file)
+    with pytest.raises(NotCaptured, match="no capture has rank 99"):
+        tracedb.report("top-kernels", file, rank=99)
+    with pytest.raises(TypeError, match="no filter 'ranc'"):
+        tracedb.report("top-kernels", file, ranc=1)
