@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import pytest
 
+from support import recordings
 from tracedb.pipeline import run as pipeline
 from tracedb.storage.connection import connect
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-PAIRS = {
+ALL = {
     "forward": ("torch/h100_forward.json.gz", "nsys/single_forward.sqlite", "forward", "thread"),
     "train": ("torch/h100_train.json.gz", "nsys/single_train.sqlite", "train_step", "process"),
 }
+PAIRS = {name: pair for name, pair in ALL.items() if all((recordings.DATA / file).exists() for file in pair[:2])}
 RUN_TO_RUN = 0.05
 """How far the same kernel's time may lie outside what the other run's calls span: clocks and other runs differ."""
 TICK_NS = 32
@@ -53,11 +53,9 @@ class Pair:
 @pytest.fixture(scope="module", params=PAIRS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     torch, nsys, name, rule = PAIRS[request.param]
-    if not (DATA / nsys).exists():
-        pytest.skip("the real traces are not beside the repository")
     path = tmp_path_factory.mktemp("parity") / "run.duckdb"
     for file in (torch, nsys):
-        (outcome,) = pipeline.ingest(DATA / file, db=path)
+        (outcome,) = pipeline.ingest(recordings.DATA / file, db=path)
         assert outcome.error is None
     return Pair(connect(path), name, rule)
 

@@ -7,24 +7,24 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from support import timeline_parts
+from support import recordings, timeline_parts
 from tracedb.pipeline import run as pipeline
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+CAPTURES = {"nsys": 11, "rocprof": 7, "steps": 4} if recordings.IS_WHOLE else {"nsys": 2, "steps": 1}
+"""With GPU work, in each folder."""
 LARGEST = 30_000_000
 """Bytes; what is larger takes too long here. So does `sampling`: one file of it is 318 MB of JSON."""
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded traces are not here")
-@pytest.mark.parametrize("folder", ["nsys", "rocprof", "steps"])
+@pytest.mark.parametrize("folder", CAPTURES)
 def test_parts_sum_to_the_total(folder: str, tmp_path: Path) -> None:
-    files = [path for path in (DATA / folder).rglob("*") if path.is_file() and path.suffix != ".nsys-rep"]
+    files = [path for path in (recordings.DATA / folder).rglob("*") if path.is_file() and path.suffix != ".nsys-rep"]
     assert max(path.stat().st_size for path in files) < LARGEST
     outcomes = pipeline.ingest(*files, db=tmp_path / "x.duckdb")
     assert [outcome.error for outcome in outcomes if outcome.error] == []
     with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
         count = timeline_parts.with_gpu(connection)
-        assert count >= {"nsys": 11, "rocprof": 7, "steps": 4}[folder]
+        assert count >= CAPTURES[folder]
         assert [number for _, number in timeline_parts.captures(connection)] == [count] * 4
         assert timeline_parts.faults(connection) == []

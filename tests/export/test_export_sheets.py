@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from support import recordings
 from support.command import report, run
 from support.tiny import ADD, GEMM, NCCL, Tiny
 
 openpyxl = pytest.importorskip("openpyxl", reason="the reader of xlsx is not installed")
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "sweeps"
 MS = 1_000_000
 TYPES = ("busy_time", "computation_time", "exposed_comm_time", "exposed_memcpy_time", "idle_time", "total_comm_time",
          "total_memcpy_time", "total_time")  # fmt: skip
@@ -206,9 +206,7 @@ def test_errors_are_one_line(arguments: tuple[str, ...], code: int, said: str, t
 
 @pytest.mark.shared
 def test_sheets_of_a_real_sweep_say_what_the_reports_say(tmp_path: Path) -> None:
-    folder = SHARED / "sweep_20261127_base" / "256thread" / "nccl_4channels"
-    if not folder.exists():
-        pytest.skip("the sweeps are not beside the repository")
+    folder = recordings.SWEEP / "256thread" / "nccl_4channels"
     db = tmp_path / "t.duckdb"
     assert run("-q", "ingest", folder, "--db", db).exit_code == 0
     book = openpyxl.load_workbook(written(db, tmp_path / "one.xlsx"))

@@ -9,12 +9,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from support import turned_clock
+from support import recordings, turned_clock
 from support.command import report, run
 from support.tiny import ADD, NCCL, Tiny
 from tracedb.pipeline import run as pipeline
 
-SWEEP = Path(__file__).resolve().parents[3] / "shared/data/sweeps/sweep_20261127_base/256thread/nccl_16channels"
+SWEEP = recordings.SWEEP / "256thread" / "nccl_16channels"
 
 
 def collective(tiny: Tiny, start: int, duration: int, **values: object) -> None:
@@ -134,7 +134,6 @@ def test_a_clock_of_the_sample_run_is_turned(sample: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not SWEEP.is_dir(), reason="real traces are not here")
 def test_a_clock_of_a_sweep_is_turned(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
     assert [outcome.error for outcome in pipeline.ingest(SWEEP, db=path)] == [None] * 4

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from tracedb.training_step.configuration import Step
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 GPU = "NVIDIA H100 80GB HBM3"
 SMALL: dict[str, Any] = {
     "config": 7, "layers": 4, "dim": 2048, "heads": 16, "seq": 1024, "batch": 4, "vocab": 50_304,

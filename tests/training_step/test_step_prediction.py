@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import recordings
 from support.command import run
-from support.small_step import GPU, SHARED, SMALL, step
+from support.small_step import GPU, SMALL, step
 from tracedb.regress import store
 from tracedb.regress.model import Target, fit
 from tracedb.regress.work_model import work
@@ -154,7 +155,7 @@ class TestPrediction:
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with one recorded step."""
-    trace = SHARED / "steps" / "step_0.json.gz"
+    trace = recordings.DATA / "steps" / "step_0.json.gz"
     if not trace.exists():
         pytest.skip(f"{trace} is not there")
     database = tmp_path_factory.mktemp("step") / "step.duckdb"
@@ -170,7 +171,7 @@ class TestRealStep:
         from tracedb.storage.connection import connect
         from tracedb.training_step import trace_parts
 
-        first = configuration.read(SHARED / "steps" / "steps.json")[0]
+        first = configuration.read(recordings.DATA / "steps" / "steps.json")[0]
         with connect(database) as connection:
             parts = trace_parts.parts(connection, first)
             ((total,),) = connection.execute("SELECT sum(duration_ns) / 2 FROM main.kernel_event").fetchall()
@@ -182,7 +183,7 @@ class TestRealStep:
 
     def test_parts_beside_what_was_recorded(self, models: Path, database: Path, tmp_path: Path) -> None:
         """The recorded step is of fp16 and the models of bf16: that changes what is predicted, not what is compared."""
-        recorded = json.loads((SHARED / "steps" / "steps.json").read_text())[0]
+        recorded = json.loads((recordings.DATA / "steps" / "steps.json").read_text())[0]
         path = tmp_path / "steps.json"
         path.write_text(json.dumps([{**recorded, "dtype": "bf16"}]))
         done = run(

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from support.small_step import SHARED, SMALL, step
+from support import recordings
+from support.small_step import SMALL, step
 from tracedb.errors import TracedbError
 from tracedb.training_step import composition, configuration, prediction, schedule
 from tracedb.training_step.composition import Part
 from tracedb.training_step.cost_model import Price
 from tracedb.training_step.schedule import Work
 
-THEIRS = SHARED / "regressor" / "estimate-train-time"
+THEIRS = recordings.DATA / "regressor" / "estimate-train-time"
 
 
 class TestConfiguration:

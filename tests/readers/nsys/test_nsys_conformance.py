@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from support import conformance
+from support import conformance, recordings
 from support.nsys_files import ERAS
 from support.nsys_loaded import step
 from tracedb_nsys import ingester
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "nsys"
-RECORDED = sorted(SHARED.rglob("*.sqlite"))
+RECORDED = sorted((recordings.DATA / "nsys").rglob("*.sqlite"))
 KINDS = {"kernel": "KERNEL", "memcpy": "MEMCPY", "memset": "MEMSET", "graph": "GRAPH_TRACE", "launch": "RUNTIME"}
 RANGES = (34, 59, 60, 65, 70, 71)
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
@@ -82,7 +81,6 @@ def test_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not RECORDED, reason="the real traces are not beside the repository")
 class TestRecorded:
     @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
     def test_rows_however_they_stand(self, path: Path, tmp_path: Path) -> None:

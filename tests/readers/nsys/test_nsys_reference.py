@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from support import recordings
 from support.command import run
 from tracedb.pipeline import run as pipeline
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared"
-REFERENCE = SHARED / "reference" / "nsys"
-EXPORTS = ("single_forward", "single_train", "single_bf16", "single_graph", "fsdp_4gpu")
+REFERENCE = recordings.REFERENCE / "nsys"
+EXPORTS = (
+    ("single_forward", "single_train", "single_bf16", "single_graph", "fsdp_4gpu")
+    if recordings.IS_WHOLE
+    else ("single_forward", "single_graph")
+)
 REPORTS = (
     "cuda_gpu_kern_sum",
     "cuda_gpu_kern_gb_sum",
@@ -27,10 +31,7 @@ REPORTS = (
     "nvtx_kern_sum",
     "nvtx_gpu_proj_sum",
 )
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not REFERENCE.is_dir(), reason="the real traces are not beside the repository"),
-]
+pytestmark = pytest.mark.shared
 
 NAMES = (
     "Name", "Range", "Operation", "Category", "Style", "GridXYZ", "BlockXYZ", "PID", "TID", "DevId", "NVTX Range",
@@ -44,7 +45,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Each export in a database of its own."""
     folder = tmp_path_factory.mktemp("nsys")
     for name in EXPORTS:
-        (outcome,) = pipeline.ingest(SHARED / "data" / "nsys" / f"{name}.sqlite", db=folder / f"{name}.duckdb")
+        (outcome,) = pipeline.ingest(recordings.DATA / "nsys" / f"{name}.sqlite", db=folder / f"{name}.duckdb")
         assert outcome.error is None
     return {name: folder / f"{name}.duckdb" for name in EXPORTS}
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from support import conformance
+from support import conformance, recordings
 from tracedb_torch import ingester
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "tests" / "data" / "torch"
-SHARED = ROOT.parent / "shared" / "data" / "torch"
 SAMPLES = [*sorted(DATA.glob("*.json.gz")), *sorted((ROOT / "examples" / "run").rglob("*.json.gz"))[:1]]
-RECORDED = sorted(SHARED.rglob("*.json.gz"))
+RECORDED = sorted((recordings.DATA / "torch").rglob("*.json.gz"))
 ONE_OF_EACH = [path for path in RECORDED if path.parent.name != "dlrm8" or path.name.startswith("worker0")]
 SMALL = 40 << 10  # bytes of a packed trace up to which it is read several times
 
@@ -87,7 +86,6 @@ class TestSamples:
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not RECORDED, reason=f"the recorded traces are not at {SHARED}")
 class TestRecorded:
     @pytest.mark.parametrize(
         "path", [path for path in ONE_OF_EACH if path.stat().st_size < 1 << 20], ids=lambda path: path.name

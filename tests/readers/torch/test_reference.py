@@ -12,19 +12,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from support import timeline_parts
+from support import recordings, timeline_parts
 from support.command import report
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared"
-REFERENCES = [SHARED / "reference" / "torch" / f"{name}.json" for name in ("h100_single", "public", "sweeps")]
-PRESENT = (SHARED / "data").is_dir() and all(path.is_file() for path in REFERENCES)
+NAMES = ("h100_single", "public", "sweeps") if recordings.IS_WHOLE else ("h100_single",)
+FOLDERS = ("torch", "sweeps") if recordings.IS_WHOLE else ("torch",)
 
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not PRESENT, reason=f"the recorded traces and their answers are not at {SHARED}"),
+pytestmark = pytest.mark.shared
+
+ANSWERS: list[dict[str, Any]] = [
+    answer for name in NAMES for answer in json.loads((recordings.REFERENCE / "torch" / f"{name}.json").read_text())
 ]
-
-ANSWERS: list[dict[str, Any]] = [answer for path in REFERENCES if PRESENT for answer in json.loads(path.read_text())]
 WITH_GPU = [answer for answer in ANSWERS if "kernel_sum_ns" in answer]
 
 # In these eras the oracle's input_dims come from ids that are no operators'.
@@ -40,7 +38,7 @@ def of(answers: list[dict[str, Any]]) -> pytest.MarkDecorator:
 @pytest.fixture(scope="session")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reference") / "all.duckdb"
-    command = [sys.executable, "-m", "tracedb", "-q", "ingest", SHARED / "data" / "torch", SHARED / "data" / "sweeps"]
+    command = [sys.executable, "-m", "tracedb", "-q", "ingest", *(recordings.DATA / folder for folder in FOLDERS)]
     command += ["--db", path, "--labels-from", r"/data/(?P<file>(?P<folder>torch|sweeps)/.+)$", "--jobs", "2"]
     done = subprocess.run([str(item) for item in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import build_native
+from support import recordings
 from support.both_readers import WAYS, assert_same, outcome, python_reader
 from support.command import run
 from support.traces import (
@@ -33,9 +34,14 @@ from tracedb_torch.decode.event_types import Decoders
 from tracedb_torch.scan import native_scanner
 
 ROOT = Path(__file__).resolve().parents[3]
-SHARED = ROOT.parent / "shared" / "data"
-COMMITTED = [*sorted((ROOT / "examples" / "run").rglob("*.json.gz"))[:2], *sorted((ROOT / "tests").rglob("*.json.gz"))]
-RECORDED = [*sorted((SHARED / "torch").rglob("*.json.gz")), *sorted((SHARED / "sweeps").rglob("*.json.gz"))[:2]]
+COMMITTED = [
+    *sorted((ROOT / "examples" / "run").rglob("*.json.gz"))[:2],
+    *sorted((ROOT / "tests" / "data").glob("[!r]*/**/*.json.gz")),
+]
+RECORDED = [
+    *sorted((recordings.DATA / "torch").rglob("*.json.gz")),
+    *sorted((recordings.DATA / "sweeps").rglob("*.json.gz"))[:2],
+]
 MOST = 2 << 20  # bytes read of a recorded trace
 
 pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
