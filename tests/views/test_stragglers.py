@@ -48,7 +48,8 @@ def test_two_calls_of_three_ranks(insert: Insert, ask: Ask, shuffled: Callable[[
     ("calls", "named"),
     [
         ([(0, 5, 90)] * 10, [2]),
-        ([(0, 5, 90)] * 9, []),  # too few
+        ([(0, 5, 90)] * 6, [2]),
+        ([(0, 5, 90)] * 5, []),  # 3 * (1/3)^5 = 0.012: chance may explain it
         ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
         ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
         ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
@@ -61,6 +62,25 @@ def test_who_stands_out(insert: Insert, ask: Ask, calls: Sequence[Sequence[int]]
     waits = ask("SELECT sum(wait_ns), sum(wait_caused_ns) FROM v1.stragglers")
     undecided = ask("SELECT max(undecided_calls) FROM v1.stragglers")
     assert undecided != [(0,)] or waits[0][0] == waits[0][1]
+
+
+def test_evidence(insert: Insert, ask: Ask) -> None:
+    """Rank 1 of two is last in 9 of 10 calls, rank 0 in one: twice the binomial tail of a fair coin."""
+    query = "SELECT rank, is_straggler, straggler_rank, round(p_value, 9) FROM v1.stragglers ORDER BY rank"
+    run(insert, [(0, 90)] * 9 + [(90, 0)])
+    assert ask(query) == [(0, False, None, 1.0), (1, False, None, round(2 * 11 / 1024, 9))]
+
+
+def test_named_for_every_rank(insert: Insert, ask: Ask) -> None:
+    run(insert, [(0, 90)] * 8)
+    query = "SELECT rank, is_straggler, straggler_rank, round(p_value, 9) FROM v1.stragglers ORDER BY rank"
+    assert ask(query) == [(0, False, 1, 1.0), (1, True, 1, round(2 / 256, 9))]
+
+
+def test_no_evidence_where_clocks_cannot_be_compared(insert: Insert, ask: Ask) -> None:
+    run(insert, [(0, 90)] * 20)
+    ask("UPDATE main.capture SET clock_zero_unix_ns = 7 WHERE capture_id = 1")
+    assert ask("SELECT DISTINCT is_straggler, straggler_rank, p_value FROM v1.stragglers") == [(False, None, None)]
 
 
 def test_subgroups_are_judged_by_their_own_calls(insert: Insert, ask: Ask) -> None:

@@ -1,9 +1,7 @@
 -- Which rank is late to its collectives, by how much, and what does that cost the others?
 -- Grain: configuration × step × rank; steps that are not marked are NULL. Only calls matched over two ranks or more
--- count. The waiting of a call is charged to the rank that starts last in it. A rank is named a straggler where, over
--- all that is looked at of its configuration, it causes at least 75 % of the waiting in the calls it takes part in, is
--- last in at least half of them, there are at least 10, and waiting is at least 10 % of the time that ranks spend there.
--- So nobody is named where ranks take turns, nor where nobody waits.
+-- count. The waiting of a call is charged to the rank that starts last in it. Who stands out is judged over all that is
+-- looked at of a configuration: see v1._straggler.
 CREATE VIEW v1.stragglers AS
 WITH parts AS (
     SELECT
@@ -41,17 +39,6 @@ sums AS (
         sum(match_collective_ns) AS all_collective_ns
     FROM parts
     GROUP BY /* by */ set_id, step_number, member
-),
-runs AS (
-    SELECT
-        set_id,
-        member,
-        sum(wait_caused_ns) >= 0.75 * sum(all_wait_ns)
-            AND sum(times_last) >= 0.5 * sum(calls)
-            AND sum(calls) >= 10
-            AND sum(all_wait_ns) >= 0.1 * sum(all_collective_ns) AS is_straggler
-    FROM sums
-    GROUP BY set_id, member
 )
 SELECT
     /* by s */
@@ -69,9 +56,11 @@ SELECT
     sum(s.wait_ns)::BIGINT AS wait_ns,
     100.0 * sum(s.wait_ns) / nullif(sum(s.collective_ns), 0) AS wait_percent,
     sum(s.undecided_calls)::BIGINT AS undecided_calls,
-    bool_or(r.is_straggler) AS is_straggler
+    bool_or(r.is_straggler) AS is_straggler,
+    CASE WHEN min(r.straggler_member) = max(r.straggler_member) THEN max(r.straggler_member) END AS straggler_rank,
+    min(r.p_value) AS p_value
 FROM sums AS s
-INNER JOIN runs AS r ON r.set_id = s.set_id AND r.member = s.member
+INNER JOIN v1._straggler AS r /* inline */ ON r.set_id = s.set_id AND r.member = s.member
 /* grain */
 LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = s.set_id
 /* end grain */
@@ -94,4 +83,6 @@ COMMENT ON COLUMN v1.stragglers.collective_ns IS 'Its own time in collectives. [
 COMMENT ON COLUMN v1.stragglers.wait_ns IS 'Part of that which is waiting. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of waiting in its time in collectives. [percent]';
 COMMENT ON COLUMN v1.stragglers.undecided_calls IS 'Number of calls in which nobody is last: the last two start together, or closer than the clocks'' residual. [count]';
-COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether it stands out over the run: at least 75 % of the waiting, last in at least half of at least 10 calls, and waiting at least 10 % of the time in collectives.';
+COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether it stands out over the run: at least 75 % of the waiting, last in at least half of its calls, waiting at least 10 % of the time in collectives, and p_value below 0.01.';
+COMMENT ON COLUMN v1.stragglers.straggler_rank IS 'The rank of the configuration that stands out over the run; NULL if none does, or it is not known. [-]';
+COMMENT ON COLUMN v1.stragglers.p_value IS 'Probability that some rank is last as often as this one over the run if all ranks of a call are equally likely to be; NULL where nobody is known to be last. [probability]';

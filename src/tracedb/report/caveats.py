@@ -31,7 +31,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said.append(f"{found}: in the traces, but in no answer")
     if scope.rule:
         said += _without_rule(connection, scope) + range_rules.warnings(connection, scope.rule)
-    if scope.filters.skip_warmup or scope.filters.step_range is not None:
+    if scope.filters.skip_warmup or scope.filters.step_range is not None or report.needs is Needs.STEPS:
         said += _without_steps(connection, scope)
     return said
 

@@ -52,7 +52,8 @@ class Report:
     """A SELECT over ``temp.answer`` that says the gist, a line each.
 
     In it, ``{by}`` stands for the --by columns, a comma after each, ``{group}`` for an expression that says their
-    values in words, ``{order}`` for their order, a comma after each.
+    values in words, ``{order}`` for their order, a comma after each, ``{setting}`` for an expression that says which
+    configuration a row is about: by the --by columns, else by the labels that vary.
     """
 
     summary_needs: tuple[str, ...] = ()

@@ -25,6 +25,8 @@ class Needs(StrEnum):
     OVERLAP = "overlap"
     """GEMMs beside collectives."""
     RANGES = "ranges"
+    STEPS = "steps"
+    """Steps with GPU work."""
     ATTENTION = "attention"
     """Ranges named after the parts of attention."""
     GAPS = "gaps"

@@ -203,6 +203,17 @@ def _no_overlap(search: _Search) -> str:
     return f"none of the {calls} ran beside a collective{search.filters}"
 
 
+def _no_steps(search: _Search) -> str:
+    if count(
+        search.connection, f"(SELECT t.capture_id FROM {search.scope.version}._step AS t WHERE t.step IS NOT NULL)"
+    ):
+        return f"no step is left{search.filters}: none of those that are marked holds GPU work"
+    return (
+        "no steps are marked: record with the schedule of torch.profiler and prof.step() (ProfilerStep#N), or put "
+        "a range (NVTX, roctx, record_function) around each step and name it with --step-range GLOB"
+    )
+
+
 def _no_attention(search: _Search) -> str:
     return (
         f"no ranges are named after the parts of attention{search.filters} (such as computing_attention_scores, "
@@ -230,7 +241,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (_ALL, _no_gpu_activity),
     (frozenset({Needs.CALLS}), _no_calls),
     (frozenset({Needs.COPIES}), _no_copies),
-    (_ALL - {Needs.GPU, Needs.GAPS, Needs.CALLS, Needs.COPIES}, _no_kernels),
+    (_ALL - {Needs.GPU, Needs.GAPS, Needs.CALLS, Needs.COPIES, Needs.STEPS}, _no_kernels),
     (frozenset({Needs.GAPS}), _no_gaps),
     (frozenset({Needs.LAUNCHES}), _no_launches),
     (frozenset({Needs.COLLECTIVES}), _no_collectives),
@@ -238,6 +249,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.SPREADS}), _no_spreads),
     (frozenset({Needs.MATCHES}), _no_matches),
     (frozenset({Needs.OVERLAP}), _no_overlap),
+    (frozenset({Needs.STEPS}), _no_steps),
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),
 )

@@ -22,6 +22,8 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said = []
     if not {"capture_id", "labels"} & set(columns):  # with labels, a row is of one configuration
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
+    elif report.needs is Needs.STEPS:  # of which there may be several runs
+        said += _recordings(connection)
     said += _gpus(connection, report, scope, columns)
     if scope.filters.by:
         said += _devices(connection, scope) + _numbers_of_steps(connection, report, scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -123,7 +123,7 @@ def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:
 
 def _uses_steps(query: Query) -> bool:
     filters = query.scope.filters
-    return bool(filters.skip_warmup or "step" in filters.by or {"step", "calls_per_step"} & set(query.columns))
+    return bool(filters.skip_warmup or "step" in filters.by or {"step", "steps", "calls_per_step"} & set(query.columns))
 
 
 def _gist(query: Query, text: str) -> str:
@@ -140,10 +140,17 @@ def _gist(query: Query, text: str) -> str:
         "{by}": "".join(f"{column}, " for column in columns),
         "{group}": f"{words} || ': '" if words else "''",
         "{order}": "".join(f"{item}, " for item in order),
+        "{setting}": words or _labels_that_vary(query.scope.varying),
     }
     for place, sql in filled.items():
         text = text.replace(place, sql)
     return text
+
+
+def _labels_that_vary(keys: Sequence[str]) -> str:
+    """Return an expression that says the labels of a row that differ between captures."""
+    items = ", ".join(f"{quoted(key + '=')} || labels[{quoted(key)}]" for key in keys)
+    return f"concat_ws(' ', {items})" if items else "'source ' || source"
 
 
 def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) -> list[str]:

@@ -1,0 +1,195 @@
+-- Which setting is best?
+-- Grain: configuration (labels less the rank, of one profiler) whose captures mark steps. A step takes one rank as long
+-- as its range, or as its GPU work from the first start to the last end where that is longer (a host that runs ahead
+-- ends its ranges early); it takes the configuration as long as its slowest rank. One value a step, and not one a rank
+-- and step: ranks wait for each other, so that their times are no independent evidence. Files of unknown rank are runs of
+-- their own. The best setting has the lowest mean.
+-- Each other setting is tested against the best by the ranks of its steps' times (v1._mann_whitney_p), and the best one
+-- against the second; below 4 steps a side the test says nothing.
+CREATE VIEW v1.configurations AS
+WITH spans AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        k.step AS step_number,
+        max(e.end_ns) - min(e.start_ns) AS span_ns
+    FROM v1._unclassed_event AS e
+    INNER JOIN v1._step_kernel AS k ON k.capture_id = e.capture_id AND k.event_id = e.event_id /* join e */
+    WHERE k.step IS NOT NULL /* filter e */
+    GROUP BY ALL
+),
+marks AS (
+    SELECT
+        t.capture_id,
+        t.step,
+        CASE WHEN count(a.duration_ns) = count(*) THEN max(a.start_ns + a.duration_ns) - min(a.start_ns) END AS range_ns
+    FROM v1._step AS t
+    INNER JOIN main.annotation AS a ON a.capture_id = t.capture_id AND a.annotation_id = t.annotation_id
+    WHERE t.step IS NOT NULL
+    GROUP BY t.capture_id, t.step
+),
+parts AS (
+    SELECT
+        /* by p */
+        y.source AS profiler,
+        y.labels AS setting,
+        y.set_id,
+        p.clock_id,
+        y.rank AS member,
+        CASE WHEN y.rank IS NULL THEN c.path END AS run_path,
+        p.step_number,
+        greatest(p.span_ns, m.range_ns) AS part_ns
+    FROM spans AS p
+    INNER JOIN v1._capture_set AS y ON y.capture_id = p.clock_id
+    INNER JOIN main.capture AS c ON c.capture_id = p.clock_id
+    LEFT JOIN marks AS m ON m.capture_id = p.clock_id AND m.step = p.step_number
+),
+steps AS (
+    SELECT
+        /* by */
+        /* grain */ profiler, setting, /* end grain */
+        set_id,
+        run_path,
+        step_number,
+        max(part_ns) AS step_ns,
+        dense_rank() OVER (ORDER BY /* by */ /* grain */ profiler, setting, /* end grain */ true) AS setting_id
+    FROM parts
+    GROUP BY /* by */ /* grain */ profiler, setting, /* end grain */ set_id, run_path, step_number
+),
+captures AS (
+    SELECT
+        /* by */
+        /* grain */ profiler, setting, /* end grain */
+        set_id,
+        clock_id,
+        any_value(member) AS member,
+        any_value(run_path) AS run_path
+    FROM parts
+    GROUP BY /* by */ /* grain */ profiler, setting, /* end grain */ set_id, clock_id
+),
+sizes AS (
+    SELECT
+        /* by */
+        /* grain */ profiler, setting, /* end grain */
+        CASE WHEN count(member) > 0 THEN count(DISTINCT member) ELSE count(*) // greatest(count(DISTINCT run_path), 1) END AS ranks
+    FROM captures
+    GROUP BY /* by */ /* grain */ profiler, setting, /* end grain */ true
+),
+stragglers AS (
+    SELECT
+        /* by c */
+        /* grain */ c.profiler, c.setting, /* end grain */
+        CASE WHEN min(w.straggler_member) = max(w.straggler_member) THEN max(w.straggler_member) END AS straggler_member
+    FROM captures AS c
+    INNER JOIN v1._straggler AS w /* inline */ ON w.set_id = c.set_id
+    GROUP BY /* by c */ /* grain */ c.profiler, c.setting, /* end grain */ true
+),
+shares AS (
+    SELECT
+        /* by c */
+        /* grain */ c.profiler, c.setting, /* end grain */
+        count(*) AS gpus,
+        100.0 * sum(u.union_1_ns) / nullif(sum(u.total_ns), 0) AS computation_percent,
+        100.0 * sum(u.union_2_ns - u.union_1_ns) / nullif(sum(u.total_ns), 0) AS exposed_collective_percent,
+        100.0 * sum(u.union_3_ns - u.union_2_ns) / nullif(sum(u.total_ns), 0) AS exposed_copy_percent,
+        100.0 * sum(u.total_ns - u.union_3_ns) / nullif(sum(u.total_ns), 0) AS idle_percent
+    FROM captures AS c
+    INNER JOIN v1._gpu_time AS u /* inline */ ON u.clock_id = c.clock_id /* using u c */
+    GROUP BY /* by c */ /* grain */ c.profiler, c.setting, /* end grain */ true
+),
+means AS (
+    SELECT
+        /* by */
+        /* grain */ profiler, setting, /* end grain */
+        setting_id,
+        count(*) AS steps,
+        sum(step_ns) / count(*) AS mean_ns,
+        median(step_ns) AS median_ns,
+        min(step_ns) AS min_ns,
+        max(step_ns) AS max_ns,
+        v1._sample_stddev(count(*), sum(step_ns), sum(step_ns::HUGEINT * step_ns)) AS stddev_ns,
+        rank() OVER (ORDER BY sum(step_ns) / count(*)) = 1 AS is_best,
+        row_number() OVER (ORDER BY sum(step_ns) / count(*), setting_id) AS place
+    FROM steps
+    GROUP BY /* by */ /* grain */ profiler, setting, /* end grain */ setting_id
+),
+-- The setting that each one is tested against.
+rivals AS (
+    SELECT m.setting_id, r.setting_id AS rival_id
+    FROM means AS m
+    INNER JOIN means AS r ON r.place = CASE m.place WHEN 1 THEN 2 ELSE 1 END
+),
+ranked AS (
+    SELECT
+        v.setting_id,
+        n.setting_id = v.setting_id AS is_own,
+        rank() OVER (PARTITION BY v.setting_id ORDER BY n.step_ns) AS first_place,
+        count(*) OVER (PARTITION BY v.setting_id, n.step_ns) AS ties
+    FROM rivals AS v
+    INNER JOIN steps AS n ON n.setting_id IN (v.setting_id, v.rival_id)
+),
+sums AS (
+    SELECT
+        setting_id,
+        count(*) FILTER (is_own) AS own_steps,
+        count(*) FILTER (NOT is_own) AS rival_steps,
+        sum(2 * first_place + ties - 1) FILTER (is_own) AS twice_ranks,
+        sum(ties::HUGEINT * ties - 1) AS tie_cubes
+    FROM ranked
+    GROUP BY setting_id
+),
+tests AS (
+    SELECT
+        setting_id,
+        CASE WHEN own_steps >= 4 AND rival_steps >= 4
+            THEN v1._mann_whitney_p(
+                v1._mann_whitney_u(own_steps, twice_ranks), own_steps, rival_steps, tie_cubes)
+        END AS p_value
+    FROM sums
+)
+SELECT
+    /* by m */
+    /* grain */ m.profiler AS source, m.setting AS labels, /* end grain */
+    z.ranks,
+    m.steps,
+    m.mean_ns AS step_mean_ns,
+    m.median_ns AS step_median_ns,
+    m.min_ns AS step_min_ns,
+    m.max_ns AS step_max_ns,
+    m.stddev_ns AS step_stddev_ns,
+    m.mean_ns / nullif(min(m.mean_ns) OVER (), 0) AS ratio_to_best,
+    h.computation_percent,
+    h.exposed_collective_percent,
+    h.exposed_copy_percent,
+    h.idle_percent,
+    h.gpus,
+    g.straggler_member AS straggler_rank,
+    m.is_best,
+    t.p_value < 0.05 AS beyond_noise,
+    t.p_value
+FROM means AS m
+INNER JOIN sizes AS z ON true /* using m z */ /* grain */ AND z.profiler = m.profiler AND z.setting = m.setting /* end grain */
+LEFT JOIN shares AS h ON true /* using m h */ /* grain */ AND h.profiler = m.profiler AND h.setting = m.setting /* end grain */
+LEFT JOIN stragglers AS g ON true /* using m g */ /* grain */ AND g.profiler = m.profiler AND g.setting = m.setting /* end grain */
+LEFT JOIN tests AS t ON t.setting_id = m.setting_id;
+
+COMMENT ON VIEW v1.configurations IS 'Which setting is best: the times of its steps, exposed collectives, idle time and straggler. Grain: configuration.';
+COMMENT ON COLUMN v1.configurations.source IS 'Which ingester read the captures.';
+COMMENT ON COLUMN v1.configurations.labels IS 'Configuration: labels of the captures less the rank.';
+COMMENT ON COLUMN v1.configurations.ranks IS 'Number of ranks; of captures that recorded together, where ranks are unknown. [count]';
+COMMENT ON COLUMN v1.configurations.steps IS 'Number of steps with GPU work; a step of several ranks counts once. [count]';
+COMMENT ON COLUMN v1.configurations.step_mean_ns IS 'Mean time of a step: its slowest rank''s range, or GPU work from first start to last end where that is longer. [ns]';
+COMMENT ON COLUMN v1.configurations.step_median_ns IS 'Median time of a step. [ns]';
+COMMENT ON COLUMN v1.configurations.step_min_ns IS 'Time of the shortest step. [ns]';
+COMMENT ON COLUMN v1.configurations.step_max_ns IS 'Time of the longest step. [ns]';
+COMMENT ON COLUMN v1.configurations.step_stddev_ns IS 'Sample standard deviation of the times of steps; 0 for one step. [ns]';
+COMMENT ON COLUMN v1.configurations.ratio_to_best IS 'Mean time of a step over that of the best setting. [ratio]';
+COMMENT ON COLUMN v1.configurations.computation_percent IS 'Share of the recorded time of its GPUs in which they compute, as in gpu_timeline. [percent]';
+COMMENT ON COLUMN v1.configurations.exposed_collective_percent IS 'Share in which a collective runs and no computation. [percent]';
+COMMENT ON COLUMN v1.configurations.exposed_copy_percent IS 'Share in which a copy or memset runs and neither computation nor a collective. [percent]';
+COMMENT ON COLUMN v1.configurations.idle_percent IS 'Share in which nothing runs. [percent]';
+COMMENT ON COLUMN v1.configurations.gpus IS 'Number of GPUs (devices of captures) that the shares are over. [count]';
+COMMENT ON COLUMN v1.configurations.straggler_rank IS 'Rank that stands out as late to collectives, as in stragglers; NULL if none does, or it is not known. [-]';
+COMMENT ON COLUMN v1.configurations.is_best IS 'Whether no setting has a lower mean.';
+COMMENT ON COLUMN v1.configurations.beyond_noise IS 'Whether its difference from the best (of the best: from the second) is beyond the spread between steps, p_value < 0.05; NULL below 4 steps a side.';
+COMMENT ON COLUMN v1.configurations.p_value IS 'Two-sided p-value of the Mann-Whitney test over steps, against the best setting (of the best: against the second); NULL below 4 steps a side. [probability]';

@@ -1,0 +1,60 @@
+"""``tracedb report configurations``: its gist in words, and what it says where it has no answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.command import run
+from support.tiny import ADD, Tiny
+
+
+def add(tiny: Tiny, channels: str, durations: tuple[int, ...], name: str = "ProfilerStep#{}", **values: str) -> None:
+    tiny.capture(0, {"channels": channels}, **values)
+    for number, duration in enumerate(durations):
+        start = 10_000_000 * number
+        event = tiny.kernel(ADD, start, 50)
+        tiny.range(number + 1, name.format(number), start, start + duration, (event,))
+
+
+def test_gist(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    add(tiny, "4", (2_000_000, 2_000_001, 2_000_002, 2_000_003))
+    add(tiny, "8", (3_000_000, 3_000_001, 3_000_002, 3_000_003))
+    db = tiny.save()
+    done = run("report", "configurations", "--db", db)
+    assert done.exit_code == 0
+    assert (
+        "best: channels=4, 2.000 ms a step; next: channels=8, 1.50 times as long, beyond noise (p = 0.03)"
+        in done.stderr
+    )
+    done = run("report", "configurations", "--db", db, "--skip-warmup", "1", "--by", "channels", "--format", "json")
+    assert "best: channels=4, 2.000 ms a step; next: channels=8, 1.50 times as long, too few steps" in done.stderr
+    assert [(row["channels"], row["is_best"], row["beyond_noise"]) for row in json.loads(done.stdout)["rows"]] == [
+        ("4", True, None),
+        ("8", False, None),
+    ]
+    done = run("report", "configurations", "--db", db, "--where", "channels=8")
+    assert "only one configuration" in done.stderr
+
+
+def test_ranges_as_steps_and_no_steps(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    add(tiny, "4", (2_000_000, 4_000_000), name="iteration {}")
+    db = tiny.save()
+    done = run("report", "configurations", "--db", db)
+    assert done.exit_code == 3 and done.stdout == ""
+    assert "no steps are marked: record with" in done.stderr and "--step-range GLOB" in done.stderr
+    done = run("report", "configurations", "--db", db, "--step-range", "iteration*", "--format", "json")
+    assert [row["step_mean_ns"] for row in json.loads(done.stdout)["rows"]] == [3_000_000]
+
+
+def test_what_is_left_out_and_pooled_is_said(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    add(tiny, "4", (2_000_000,))
+    add(tiny, "4", (2_500_000,), path="/traces/again.json")
+    add(tiny, "8", ())
+    tiny.kernel(ADD, 0, 50)
+    done = run("report", "configurations", "--db", tiny.save())
+    assert "1 capture without steps: no steps marked" in done.stderr
+    assert "2 captures with the same source, rank and labels pooled" in done.stderr
