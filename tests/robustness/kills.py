@@ -1,6 +1,7 @@
 """Kills an ingest at points spread over its whole run, and looks at what is left.
 
     python tests/robustness/kills.py --seed 13 --kills 120
+    python tests/robustness/kills.py --seed 13 --kills 120 --jobs 2     # workers and their parent: worker_kills.py
 
 Each trial is a real process ended by SIGKILL: at a named point (a function of tracedb is replaced in that process by
 one that ends it at its Nth call), or after a random part of the time that an undisturbed run takes. After each:
@@ -51,8 +52,9 @@ class Point:
     is_after: bool = False
     most: int = 1
 
-    def arm(self, nth: int) -> None:
-        """Replace the function in this process."""
+    def arm(self, nth: int, end: Callable[[], None] | None = None) -> None:
+        """Replace the function in this process; ``end``: called instead of ending this process."""
+        end = end or _end
         module, _, path = self.function.partition(":")
         owner = importlib.import_module(module)
         *outer, name = path.split(".")
@@ -65,10 +67,10 @@ class Point:
             nonlocal calls
             calls += 1
             if calls == nth and not self.is_after:
-                _end()
+                end()
             result = original(*given, **named)
             if calls == nth:
-                _end()
+                end()
             return result
 
         setattr(owner, name, replaced)
@@ -142,14 +144,14 @@ def forked(work: Callable[[], Any], seconds: float | None = None) -> tuple[bool,
     return False, json.loads(said) if said else None
 
 
-def run(*arguments: str | Path, told: Path | None = None) -> Found:
-    """Run a command in this process; ``told``: file for its stdout."""
+def run(*arguments: str | Path, told: Path | None = None, said: Path = Path(os.devnull)) -> Found:
+    """Run a command in this process; ``told``: file for its stdout; ``said``: then that for its stderr."""
     if told is None:
         done = CliRunner().invoke(cli, [str(item) for item in arguments])
         return {"code": done.exit_code, "said": done.stderr}
     number = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(number, 1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     try:
         cli([str(item) for item in arguments])
@@ -339,11 +341,22 @@ def table(trials: list[Trial]) -> str:
     """Return the outcomes as a table in Markdown."""
     counts = Counter((trial.where, trial.state, not trial.faults) for trial in trials)
     lines = ["| killed | left | kills | sound |", "|---|---|---|---|"]
-    for where in [*POINTS, "at a random time"]:
+    for where in dict.fromkeys([*POINTS, *sorted(trial.where for trial in trials)]):
         for state in sorted({trial.state for trial in trials if trial.where == where}):
             good, bad = counts[where, state, True], counts[where, state, False]
             lines.append(f"| {where} | {state} | {good + bad} | {good} |")
     return "\n".join(lines)
+
+
+def _trials(given: argparse.Namespace, folder: Path) -> list[Trial]:
+    if given.jobs > 1:
+        sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+        from robustness import worker_kills
+
+        if given.at:
+            return worker_kills.at_points(given.at, folder, given.jobs)
+        return worker_kills.explored(given.seed, given.kills, folder, given.jobs)
+    return at_points(given.at, folder) if given.at else explored(given.seed, given.kills, folder)
 
 
 def main() -> None:
@@ -352,11 +365,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--at", action="append", choices=list(POINTS), help="kill at these points only, once each")
+    parser.add_argument("--jobs", type=int, default=1, help="workers; with more than one, these and their parent die")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tracedb-kills-") as folder:
         os.environ["XDG_CACHE_HOME"] = folder + "/cache"
         made_in = Path(folder)
-        trials = at_points(given.at, made_in) if given.at else explored(given.seed, given.kills, made_in)
+        trials = _trials(given, made_in)
     print(table(trials))
     faulty = [trial for trial in trials if trial.faults]
     for trial in faulty:
