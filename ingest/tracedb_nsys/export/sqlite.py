@@ -28,6 +28,8 @@ MOST_ASKED = 500
 EMPTY, NO_NUMBERS = (1, 0), (-1, -2)
 MOST_GAPS = 4
 """How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
+LARGEST_NUMBER = 1 << 31
+"""Row numbers beyond are not used: those of the next table are added to them, and calls are told by 32 bits."""
 MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
 
 
@@ -187,7 +189,9 @@ class SqliteExport:
         """Whether the rows can be told, and read in ranges, by SQLite's numbers of them."""
         low, high = self._span(table)
         least = 0 if table == STRINGS else 1
-        return self._fault is None and low >= least and high - low < MOST_GAPS * max(self.count(table), 1)
+        if self._fault is not None or low < least or high > LARGEST_NUMBER:
+            return False
+        return high - low < MOST_GAPS * max(self.count(table), 1)
 
     def _by_pages(self, table: str) -> pages.Table | None:
         """Return the reader of the table's pages; None where SQLite has to read them."""

@@ -187,6 +187,23 @@ class TestTypes:
         found = Loaded(path, db=tmp_path / "a.duckdb")
         assert found.rows("kernel_event", "count(*)", "sum(start_ns)::BIGINT") == [(50, 12_250)]
 
+    @pytest.mark.parametrize("added", [(1 << 63) - 50, 1 << 33])
+    def test_all_row_numbers_are_huge(self, tmp_path: Path, added: int) -> None:
+        """They cannot be ids: those of the next table are added to them."""
+        made = Nsys()
+        for at in range(40):
+            called = made.call(at * 100, at * 100 + 5)
+            made.kernel(at * 100 + 10, at * 100 + 20, "k", correlation=called)
+            made.copy(at * 100 + 30, at * 100 + 40, correlationId=called)
+        tables = [f"CUPTI_ACTIVITY_KIND_{name}" for name in ("RUNTIME", "KERNEL", "MEMCPY")]
+        path = change(
+            made.sqlite(tmp_path / "a.sqlite"), *(f"UPDATE {table} SET rowid = {added} + rowid" for table in tables)
+        )
+        found = Loaded(path, db=tmp_path / "a.duckdb")
+        assert found.errors == []
+        counts = found.rows("kernel_event", "count(*)", "count(DISTINCT event_id)", "count(launch_id)")
+        assert counts == [(80, 80, 80)]
+
     def test_a_table_without_row_numbers(self, tmp_path: Path) -> None:
         path = change(
             many(0).sqlite(tmp_path / "a.sqlite"),
