@@ -9,10 +9,20 @@ from pathlib import Path
 AT = ("before clocks are aligned", "views being installed", "captures committed")
 
 
-def test_nothing_is_lost_by_a_kill() -> None:
-    options = [word for name in AT for word in ("--at", name)]
+def kills(*options: str) -> str:
     command = [sys.executable, str(Path(__file__).with_name("kills.py")), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(AT)} kills, 0 faulty" in done.stdout
-    assert "| before clocks are aligned | 4 captures, owing | 1 | 1 |" in done.stdout
+    return done.stdout
+
+
+def test_nothing_is_lost_by_a_kill() -> None:
+    found = kills(*(word for name in AT for word in ("--at", name)))
+    assert f"{len(AT)} kills, 0 faulty" in found
+    assert "| before clocks are aligned | 4 captures, owing | 1 | 1 |" in found
+
+
+def test_nothing_is_lost_by_the_kill_of_a_worker_or_of_its_parent() -> None:
+    found = kills("--jobs", "2", "--at", "captures committed")
+    assert "| worker, when a worker is at: captures committed | 12 captures | 1 | 1 |" in found
+    assert "2 kills, 0 faulty" in found
