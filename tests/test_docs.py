@@ -171,6 +171,7 @@ def issue_codes() -> set[str]:
             call = r"(?:left_aside|lost|mended|noted|warned|_fault|_coerced)\([^\"']*?f?[\"']([a-z]+_[a-z_]+)[:\"']"
             found |= set(re.findall(call, text))
             found |= set(re.findall(r"(?<!\()\(\s*f?[\"']([a-z_]+_(?:events|spans|stored))[:\"']", text))
+            found |= set(re.findall(r"_note\(part, [\"']([a-z_]+)[\"']", text))
             found |= set(re.findall(r"INSERT INTO main\.ingest_issue VALUES \(\?, '(\w+)'", text))
     return found
 
