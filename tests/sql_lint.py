@@ -85,7 +85,7 @@ def faults(root: Path = SQL) -> list[str]:
     for path in sorted((root.parent / "schemas").glob("*.sql")):
         tables |= _tables(path)
         found += [f"schemas/{path.name}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))]
-    rooms = ("compare", "derive", "export", "plot")
+    rooms = ("compare", "derive", "export", "page", "plot")
     for path in sorted(path for room in rooms for path in (root / room).glob("*.sql")):
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]
     files = view_files(root)

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("tracedb.cli.ingest:ingest", "Load traces: files or folders, of any profiler."),
     "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
     "plot": ("tracedb.cli.plot:plot", "Draw one view as a picture: PNG, SVG or HTML."),
+    "page": ("tracedb.cli.page:page", "Write one HTML page: conclusions, pictures, tables, SQL."),
     "compare": ("tracedb.cli.compare:compare", "Put runs beside a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),

@@ -122,6 +122,18 @@ def read(
 ) -> tuple[Table, engine.Found]:
     """Run the report and the SELECT over its rows. Raises ``NotCaptured``, with the reason, where nothing is drawn."""
     found = engine.run(connection, path, query, 0)
+    return chosen(connection, picture, query, select, choice, filters), found
+
+
+def chosen(
+    connection: duckdb.DuckDBPyConnection,
+    picture: Picture,
+    query: queries.Query,
+    select: str,
+    choice: Choice,
+    filters: Filters,
+) -> Table:
+    """Run the SELECT over the rows of the report, which has just been run. Raises ``NotCaptured`` as ``read`` does."""
     if query.report.is_by_row:
         select = statement(query, select)
     answer = from_sql(connection, select)
@@ -132,7 +144,7 @@ def read(
     header, places, common = _places(answer, rows, _shows(picture, query, answer, rows))
     factors = filters.by if picture.by == "factors" else picture.factors
     held = [dict(zip(names, row, strict=True)) for row in rows]
-    return Table(held, places, header, common, _groups(query), factors, choice), found
+    return Table(held, places, header, common, _groups(query), factors, choice)
 
 
 def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequence[Sequence[object]]) -> list[Show]:

@@ -37,6 +37,8 @@ class Found:
 
     answer: Answer
     notes: list[str] = field(default_factory=list)
+    gist: list[str] = field(default_factory=list)
+    """The notes that sum up the rows, which stand before the other notes."""
 
 
 @contextmanager
@@ -97,7 +99,8 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
         answer.shows.remove(GPUS)
     found = Found(answer)
     if report.summary and set(report.summary_needs) <= set(query.columns):
-        found.notes += [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
+        found.gist = [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
+        found.notes += found.gist
     if scope.filters.rule and not scope.rule:
         found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
     if scope.filters.step_range is not None and not _uses_steps(query):

@@ -1,0 +1,54 @@
+-- What the captures that were chosen have in common, in words. Grain: fact. What no capture says is NULL.
+WITH label AS (
+    SELECT unnest(map_entries(s.labels)) AS pair
+    FROM temp.selected_capture AS s
+),
+label_value AS (
+    SELECT DISTINCT pair.key AS key, pair.value AS value
+    FROM label
+),
+gpu_name AS (
+    SELECT DISTINCT coalesce(d.name, d.vendor) AS name
+    FROM main.device AS d
+    INNER JOIN temp.selected_capture AS s ON s.capture_id = d.capture_id
+    WHERE d.is_used
+),
+status AS (
+    SELECT s.status, count(*) AS captures
+    FROM temp.selected_capture AS s
+    GROUP BY s.status
+),
+fact AS (
+    SELECT 0 AS place, 'captures' AS fact, count(*)::VARCHAR AS value
+    FROM temp.selected_capture AS s
+    UNION ALL
+    SELECT 1, 'profilers', string_agg(DISTINCT s.source, ', ' ORDER BY s.source)
+    FROM temp.selected_capture AS s
+    UNION ALL
+    SELECT 2, 'ranks', CASE
+        WHEN count(DISTINCT s.rank) > 8 THEN format('{:d} from {:d} to {:d}', count(DISTINCT s.rank), min(s.rank), max(s.rank))
+        ELSE string_agg(DISTINCT s.rank::VARCHAR, ', ' ORDER BY s.rank::VARCHAR)
+    END
+    FROM temp.selected_capture AS s
+    UNION ALL
+    SELECT 3, 'GPUs', string_agg(g.name, ', ' ORDER BY g.name)
+    FROM gpu_name AS g
+    UNION ALL
+    SELECT 4, 'label ' || v.key, CASE
+        WHEN count(*) > 12 THEN format('{:d} values', count(*))
+        ELSE string_agg(v.value, ', ' ORDER BY try_cast(v.value AS DOUBLE), v.value)
+    END
+    FROM label_value AS v
+    GROUP BY v.key
+    UNION ALL
+    SELECT 5, 'status', string_agg(format('{:d} {}', t.captures, t.status), ', ' ORDER BY t.captures DESC, t.status)
+    FROM status AS t
+    UNION ALL
+    SELECT 6, 'events read', CASE
+        WHEN sum(s.events_read) IS NOT NULL THEN format('{:,}, of them {:,} skipped', sum(s.events_read)::BIGINT, coalesce(sum(s.events_skipped), 0)::BIGINT)
+    END
+    FROM temp.selected_capture AS s
+)
+SELECT fact, value
+FROM fact
+ORDER BY place, fact

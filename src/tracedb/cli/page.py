@@ -1,0 +1,62 @@
+"""``tracedb page``: what a database holds as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracedb.cli.options import database_option, detail, filter_options, note, output_option
+
+if TYPE_CHECKING:
+    from tracedb.page.contents import Page
+    from tracedb.report.filters import Filters
+
+ROWS = 100
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[REPORT…]")
+@database_option
+@filter_options
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=ROWS,
+    metavar="N",
+    help=f"Rows of each table. [default: {ROWS}]",
+)
+@output_option("The page: FILE.html, which needs no network and no other file.")
+@click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
+def page(names: tuple[str, ...], db: Path, top: int, out: Path | None, version: str, **chosen: Any) -> None:
+    """Write one HTML page: what was recorded, conclusions, pictures, tables, and the SQL of each.
+
+    REPORT…: only these reports; without any, all that have an answer. Filters are those of `tracedb report`. Pictures
+    need the extra `plot`. Example: tracedb page --db run.duckdb -o run.html
+    """
+    from tracedb.output.write import write_text
+    from tracedb.page import render
+    from tracedb.report.filters import Filters
+
+    if out is None:
+        raise click.UsageError("name the page's file with -o FILE.html")
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"{out}: a page is HTML; name it FILE.html")
+    render.require()
+    made = _built(names, db, Filters(**chosen), version, top)
+    write_text(render.html(made), out)
+    if made.pictures:
+        note(f"without pictures: {made.pictures}")
+    note(f"{len(made.sections)} reports, {sum(len(item.figures) for item in made.sections)} pictures: {out}")
+
+
+def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int) -> Page:
+    from tracedb.page.build import build, chosen_reports
+    from tracedb.report import run as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    reports = chosen_reports(names)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        return build(connection, db, reports, filters, version, top, detail)

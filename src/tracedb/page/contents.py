@@ -1,0 +1,93 @@
+"""What a page holds: sections with conclusions, pictures and tables. All numbers in it are texts that SQL gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The head of a column: its text, what the column means, and whether it holds numbers."""
+
+    text: str
+    meaning: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows for eyes. ``said``: how many rows there are, in words, where not all of them are here."""
+
+    caption: str
+    headings: list[Heading]
+    rows: list[tuple[str, ...]]
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as a data URI, with the SELECT that it draws and the command that draws it."""
+
+    title: str
+    image: str
+    command: str
+    sql: str
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Section:
+    """A part of the page: one report, what was recorded, or a comparison."""
+
+    name: str
+    title: str
+    command: str = ""
+    sql: str = ""
+    gist: list[str] = field(default_factory=list)
+    """Conclusions, a sentence each."""
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    is_of_peer: bool = False
+    """Whether it repeats the columns of another tool's report."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Reports or pictures that have no answer, and the reason that they share."""
+
+    names: list[str]
+    reason: str
+
+
+@dataclass
+class Page:
+    """A page ready to be written."""
+
+    title: str
+    facts: list[tuple[str, str | None]]
+    """What was recorded, in words; None: not captured."""
+    recorded: Section
+    sections: list[Section]
+    missing: list[Missing]
+    chosen: str = ""
+    """The filters in words."""
+    version: str = ""
+    """Of tracedb and the views."""
+    pictures: str = ""
+    """Why there are no pictures, where there are none."""
+
+    @property
+    def warnings(self) -> list[tuple[str, list[Section]]]:
+        """Each warning once, with the sections that it is about."""
+        found: dict[str, list[Section]] = {}
+        for section in self.sections:
+            for text in section.warnings:
+                found.setdefault(text, []).append(section)
+        return list(found.items())
+
+    @property
+    def concluding(self) -> list[Section]:
+        """The sections that draw conclusions."""
+        return [section for section in self.sections if section.gist]

@@ -1,0 +1,90 @@
+"use strict";
+const missing = "\u2013";
+
+function sortable(text) {
+  if (text === missing || text === "") return null;
+  const number = Number.parseFloat(text.replaceAll(",", ""));
+  return Number.isNaN(number) ? text : number;
+}
+
+const alphabet = new Intl.Collator("en", { numeric: true });
+
+function compared(a, b, sign) {
+  if (a === null || b === null) return (a === null) - (b === null); // what was not captured is last both ways
+  if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+  return sign * alphabet.compare(String(a), String(b));
+}
+
+function sort(head) {
+  const table = head.closest("table"), body = table.tBodies[0], at = head.cellIndex;
+  const isNumber = head.classList.contains("n");
+  const before = head.getAttribute("aria-sort");
+  const down = before === "none" ? isNumber : before === "ascending"; // numbers: the largest first
+  const keys = [...body.rows].map(row => {
+    const text = row.cells[at].textContent;
+    return [isNumber ? sortable(text) : text === missing ? null : text, row];
+  });
+  keys.sort((a, b) => compared(a[0], b[0], down ? -1 : 1));
+  for (const other of head.parentNode.cells) other.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  body.replaceChildren(...keys.map(([, row]) => row));
+}
+
+function filter(input) {
+  const table = document.getElementById(input.dataset.for), wanted = input.value.toLowerCase();
+  const rows = [...table.tBodies[0].rows];
+  let shown = 0;
+  for (const row of rows) {
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    shown += !row.hidden;
+  }
+  const all = rows.length === 1 ? "1 row" : `${rows.length} rows`;
+  document.querySelector(`.count[data-for="${table.id}"]`).textContent = wanted ? `${shown} of ${all}` : all;
+}
+
+async function copy(button) {
+  const source = button.parentNode.querySelector("pre code");
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch {
+    const range = document.createRange(); // a page from a file may not have the clipboard: select, then copy
+    range.selectNodeContents(source);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    document.execCommand("copy");
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy SQL"; }, 1500);
+}
+
+function turn() {
+  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = root.dataset.theme ?? (dark ? "dark" : "light");
+  root.dataset.theme = now === "dark" ? "light" : "dark";
+}
+
+function reveal() { // a link into a folded part unfolds it
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target?.closest("details");
+  if (folded) { folded.open = true; target.scrollIntoView(); }
+}
+
+document.addEventListener("click", event => {
+  const button = event.target.closest("button");
+  if (button === null) return;
+  if (button.id === "theme") turn();
+  else if (button.classList.contains("copy")) copy(button);
+  else if (button.classList.contains("whole")) {
+    const open = document.getElementById(button.dataset.for).classList.toggle("open");
+    button.setAttribute("aria-pressed", String(open));
+  } else if (button.closest("th")) sort(button.closest("th"));
+});
+document.addEventListener("input", event => {
+  if (event.target.matches("input[data-for]")) filter(event.target);
+});
+addEventListener("hashchange", reveal);
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details:not(.sql)")) part.open = true;
+});
+if (matchMedia("(max-width: 1099px)").matches) document.querySelector("nav details").open = false;
+reveal();

@@ -1,0 +1,278 @@
+"""``tracedb page``: one file that answers, fetches nothing, and in which names of traces stay text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import report, run
+from support.tiny import GEMM, Tiny
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+HOSTILE = (
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    '"><svg onload="document.title=\'owned\'">',
+    "{{ 7 * 7 }}{% raw %}",
+    '=HYPERLINK("http://example.com")',
+    "\u202egnp.exe\u202c",
+    "name_" + "x" * 10_240,
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return the system's Chromium, without a window."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page in the browser, with what it asked for and complained of."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page = browser.new_page(**options)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+        self.asked = [url for url in self.requests if not url.startswith("data:")]
+
+    def column(self, table: str, place: int) -> list[str]:
+        """Return the texts of a column in the rows that are shown."""
+        script = """([id, at]) => [...document.getElementById(id).tBodies[0].rows].filter(row => !row.hidden)
+            .map(row => row.cells[at].textContent)"""
+        found: list[str] = self.page.evaluate(script, [table, place])
+        return found
+
+
+def written(db: Path, out: Path, *options: str) -> str:
+    """Return the text of a page, which must be written."""
+    done = run("page", *options, "--db", db, "-o", out)
+    assert done.exit_code == 0, done.stderr
+    return out.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def whole(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of the sample run, with every report and picture."""
+    out = tmp_path_factory.mktemp("page") / "run.html"
+    written(sample, out)
+    return out
+
+
+def hostile(path: Path) -> Path:
+    """A capture in which kernels, ranges and labels have hostile names."""
+    tiny = Tiny(path)
+    tiny.capture(0, {"run": HOSTILE[0]}, clock_zero_unix_ns=10**18)
+    for place, name in enumerate(HOSTILE):
+        event = tiny.kernel(name, 10_000 * place, 1_000 + place)
+        tiny.range(place + 1, name, 10_000 * place, 10_000 * place + 5_000, (event,))
+    return tiny.save()
+
+
+def many_rows(path: Path, count: int) -> Path:
+    """A capture of so many kernels, each of its own name."""
+    tiny = Tiny(path)
+    tiny.capture(0, {})
+    for place in range(count):
+        tiny.kernel(f"kernel_{place * 7919 % count}", 10_000 * place, 1_000 + place * 7907 % count)
+    return tiny.save()
+
+
+def test_every_report_is_there_or_said_to_be_missing(whole: Path) -> None:
+    text = whole.read_text(encoding="utf-8")
+    names = [row["report"] for row in _reports()]
+    shown = re.findall(r'<(?:section|details class="peer") id="([\w-]+)"', text)
+    missing = text.partition('<section id="missing"')[2]
+    for name in names:
+        assert (name in shown) != bool(re.search(rf"<b>[^<]*\b{name}\b(?!-)", missing)), name
+    assert "hardware counters" in missing
+    assert text.count("<img src=") == text.count("<figure>") > 5
+    assert len(text) < 5_000_000
+
+
+def _reports() -> list[dict[str, Any]]:
+    import json
+
+    rows: list[dict[str, Any]] = json.loads(run("report", "--list", "--format", "json").stdout)["rows"]
+    return rows
+
+
+def test_conclusions_and_sql_are_those_of_the_report(sample: Path, tmp_path: Path) -> None:
+    text = _plain(written(sample, tmp_path / "a.html", "gemm-variance", "--by", "channels"))
+    asked = ("report", "gemm-variance", "--db", sample, "--by", "channels", "--top", "100")
+    said = [line.removeprefix("tracedb: ") for line in run(*asked).stderr.splitlines() if "warning" not in line]
+    assert len(said) >= 2
+    for line in said:
+        assert line in text
+    statement = run(*asked, "--show-sql").stdout.strip()
+    assert statement in text
+    assert "tracedb report gemm-variance --by channels --db run.duckdb" in text
+
+
+def _plain(text: str) -> str:
+    import html
+
+    return html.unescape(text)
+
+
+def test_what_was_recorded_is_said_and_nothing_else(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "a.duckdb")
+    tiny.capture(None, {})
+    tiny.kernel(GEMM, 0, 1_000)
+    text = written(tiny.save(), tmp_path / "a.html", "top-kernels")
+    assert "<dt>ranks</dt><dd>not captured</dd>" in text
+    assert "<dt>captures</dt><dd>1</dd>" in text
+
+
+def test_page_opens_sorts_and_filters(browser: Any, sample: Path, whole: Path) -> None:
+    opened = Opened(browser, whole)
+    assert opened.asked == [whole.as_uri()]
+    table = "table-top-kernels-1"
+    heads = opened.page.locator(f"#{table} th")
+    at = heads.all_inner_texts().index(next(text for text in heads.all_inner_texts() if text.startswith("calls")))
+    truth = [row["calls"] for row in report(sample, "top-kernels", "--top", "100")]
+    assert [int(text.replace(",", "")) for text in opened.column(table, at)] == truth
+    head = heads.nth(at)
+    for direction, down in (("descending", True), ("ascending", False)):
+        head.locator("button").press("Enter")
+        assert head.get_attribute("aria-sort") == direction
+        found = [int(text.replace(",", "")) for text in opened.column(table, at)]
+        assert found == sorted(truth, reverse=down)
+    opened.page.locator(f'input[data-for="{table}"]').fill("nccl")
+    left = opened.column(table, 0)
+    assert 0 < len(left) < len(truth)
+    assert all("nccl" in row.lower() for row in opened.page.locator(f"#{table} tbody tr:visible").all_inner_texts())
+    assert f"{len(left)} of {len(truth)} rows" == opened.page.locator(f'.count[data-for="{table}"]').inner_text()
+    assert opened.complaints == []
+
+
+def test_every_table_can_be_used_without_seeing_or_pointing(browser: Any, whole: Path) -> None:
+    page = Opened(browser, whole).page
+    assert page.locator("main").count() == page.locator("header").count() == page.locator("nav").count() == 1
+    assert page.locator("table").count() == page.locator("table > caption").count() > 20
+    assert page.locator("th:not(:has(button))").count() == 0
+    assert page.locator("th:not([aria-sort])").count() == 0
+    assert page.locator("img:not([alt]), img[alt='']").count() == 0
+    identities = page.evaluate("[...document.querySelectorAll('[id]')].map(each => each.id)")
+    assert len(identities) == len(set(identities))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_the_screen_and_follows_its_colours(browser: Any, whole: Path, width: int, scheme: str) -> None:
+    page = Opened(browser, whole, viewport={"width": width, "height": 900}, color_scheme=scheme).page
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    paper = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(paper)
+    assert (before == "rgb(255, 255, 255)") == (scheme == "light")
+    page.locator("#theme").click()
+    assert (page.evaluate(paper) == "rgb(255, 255, 255)") == (scheme == "dark")
+
+
+def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "hostile.html"
+    written(hostile(tmp_path / "hostile.duckdb"), out)
+    opened = Opened(browser, out)
+    assert opened.page.title() == "Traces in hostile.duckdb"
+    assert opened.complaints == []
+    assert opened.asked == [out.as_uri()]
+    assert opened.page.locator("script").count() == 1
+    assert opened.page.locator("main svg, img[src='x']").count() == 0
+    names = opened.column("table-top-kernels-1", 0) + opened.column("table-top-kernels-1", 1)
+    text = "\n".join(names)
+    for name in HOSTILE[:5]:
+        assert name in text
+    assert "\u202e" not in out.read_text(encoding="utf-8")
+    assert "more characters)" in text
+
+
+def test_policy_forbids_scripts_and_requests_that_are_not_the_page_s_own(browser: Any, whole: Path) -> None:
+    opened = Opened(browser, whole)
+    opened.page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "document.title = 'owned'";
+            document.body.append(script);
+            const image = new Image();
+            image.src = "http://127.0.0.1:9/x.png";
+            document.body.append(image);
+        }"""
+    )
+    opened.page.wait_for_timeout(200)
+    assert opened.page.title() != "owned"
+    assert len([text for text in opened.complaints if "Content Security Policy" in text]) == 2
+
+
+def test_two_thousand_rows_sort_at_once(browser: Any, tmp_path: Path) -> None:
+    db = many_rows(tmp_path / "many.duckdb", 2_000)
+    out = tmp_path / "many.html"
+    written(db, out, "top-kernels", "--top", "2000")
+    page = Opened(browser, out).page
+    assert page.locator("#table-top-kernels-1 tbody tr").count() == 2_000
+    took = page.evaluate(
+        """() => [...document.querySelectorAll("#table-top-kernels-1 th button")].map(button => {
+            const start = performance.now();
+            button.click();
+            document.body.offsetHeight;
+            return performance.now() - start;
+        })"""
+    )
+    assert max(took) < 2_000  # ms; 40 on a machine at rest, and this one may be busy
+
+
+def test_page_without_the_extra_is_one_line(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.html"
+    done = _without("jinja2", "page", "--db", str(sample), "-o", str(out))
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "tracedb: error: page needs the package Jinja2, which is not installed: pip install 'tracedb-gpu[page]'"
+    ]
+    assert not out.exists()
+
+
+def test_page_without_pictures_says_so(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.html"
+    done = _without("altair", "page", "gemm-spread", "--db", str(sample), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    text = _plain(out.read_text(encoding="utf-8"))
+    assert "<figure>" not in text
+    assert "pip install 'tracedb-gpu[plot]'" in text
+
+
+def _without(package: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command where a package cannot be imported."""
+    program = f"import sys; sys.modules[{package!r}] = None; from tracedb.cli.main import main; main()"
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_page_never_replaces_what_it_reads(sample: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run.html"
+    shutil.copy(sample, copy)
+    done = run("page", "--db", copy, "-o", copy)
+    assert done.exit_code == 1
+    assert "is the database" in done.stderr
+    assert run("page", "--db", sample).exit_code == 2
+    assert run("page", "--db", sample, "-o", tmp_path / "a.pdf").exit_code == 2
+    assert run("page", "no-such-report", "--db", sample, "-o", tmp_path / "a.html").exit_code == 2
+    assert run("page", "--db", sample, "--rank", "77", "-o", tmp_path / "a.html").exit_code == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
