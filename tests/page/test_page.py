@@ -132,6 +132,19 @@ def _plain(text: str) -> str:
     return html.unescape(text)
 
 
+def test_comparison_has_the_rows_of_the_command(sample: Path, tmp_path: Path) -> None:
+    sides = ("channels=4", "channels=16")
+    given = [word for side in sides for word in ("--compare", side)]
+    text = _plain(written(sample, tmp_path / "a.html", "top-kernels", *given))
+    done = run("compare", *sides, "--db", sample, "--kind", "class", "--format", "csv")
+    assert done.exit_code == 0, done.stderr
+    names = [line.split(",")[2] for line in done.stdout.splitlines()[1:]]
+    table = text.partition("<caption>Classes of kernels</caption>")[2].partition("</table>")[0]
+    assert names
+    assert [name for name in names if f"<div>{name}</div>" not in table] == []
+    assert run("page", "--compare", sides[0], "--db", sample, "-o", tmp_path / "b.html").exit_code == 2
+
+
 def test_what_was_recorded_is_said_and_nothing_else(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "a.duckdb")
     tiny.capture(None, {})

@@ -27,14 +27,30 @@ ROWS = 100
     metavar="N",
     help=f"Rows of each table. [default: {ROWS}]",
 )
+@click.option(
+    "--compare",
+    "sides",
+    multiple=True,
+    metavar="SIDE",
+    help="Put this side of `tracedb compare` beside the first one. Given once for each side.",
+)
 @output_option("The page: FILE.html, which needs no network and no other file.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
-def page(names: tuple[str, ...], db: Path, top: int, out: Path | None, version: str, **chosen: Any) -> None:
+def page(
+    names: tuple[str, ...],
+    db: Path,
+    top: int,
+    sides: tuple[str, ...],
+    out: Path | None,
+    version: str,
+    **chosen: Any,
+) -> None:
     """Write one HTML page: what was recorded, conclusions, pictures, tables, and the SQL of each.
 
     REPORT…: only these reports; without any, all that have an answer. Filters are those of `tracedb report`. Pictures
     need the extra `plot`. Example: tracedb page --db run.duckdb -o run.html
     """
+    from tracedb.output.destination import refuse
     from tracedb.output.write import write_text
     from tracedb.page import render
     from tracedb.report.filters import Filters
@@ -44,14 +60,17 @@ def page(names: tuple[str, ...], db: Path, top: int, out: Path | None, version: 
     if out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"{out}: a page is HTML; name it FILE.html")
     render.require()
-    made = _built(names, db, Filters(**chosen), version, top)
+    refuse(out, db, [Path(side) for side in sides])
+    made = _built(names, db, Filters(**chosen), version, top, sides)
     write_text(render.html(made), out)
     if made.pictures:
         note(f"without pictures: {made.pictures}")
     note(f"{len(made.sections)} reports, {sum(len(item.figures) for item in made.sections)} pictures: {out}")
 
 
-def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int) -> Page:
+def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int, sides: tuple[str, ...]) -> Page:
+    from tracedb.compare import Steps
+    from tracedb.page import compared
     from tracedb.page.build import build, chosen_reports
     from tracedb.report import run as engine
     from tracedb.storage import connection as database
@@ -59,4 +78,7 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
 
     reports = chosen_reports(names)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
-        return build(connection, db, reports, filters, version, top, detail)
+        made = build(connection, db, reports, filters, version, top, detail)
+    if sides:
+        made.comparison = compared.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)
+    return made

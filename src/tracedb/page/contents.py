@@ -43,6 +43,8 @@ class Section:
     title: str
     command: str = ""
     sql: str = ""
+    sql_said: str = ""
+    """What is to be known of the SQL."""
     gist: list[str] = field(default_factory=list)
     """Conclusions, a sentence each."""
     notes: list[str] = field(default_factory=list)
@@ -77,12 +79,14 @@ class Page:
     """Of tracedb and the views."""
     pictures: str = ""
     """Why there are no pictures, where there are none."""
+    comparison: Section | None = None
 
     @property
     def warnings(self) -> list[tuple[str, list[Section]]]:
         """Each warning once, with the sections that it is about."""
         found: dict[str, list[Section]] = {}
-        for section in self.sections:
+        first = [] if self.comparison is None else [self.comparison]
+        for section in first + self.sections:
             for text in section.warnings:
                 found.setdefault(text, []).append(section)
         return list(found.items())

@@ -1,0 +1,54 @@
+"""The part of a page that puts runs beside a baseline, as ``tracedb compare`` does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracedb import compare as comparison
+from tracedb.errors import UsageError
+from tracedb.output.shorten import visible
+from tracedb.page.contents import Section
+from tracedb.page.tables import table
+from tracedb.storage import resources
+
+_TITLES = {
+    "total": "All kernels",
+    "timeline": "Parts of the GPU's time",
+    "class": "Classes of kernels",
+    "collective": "Collectives",
+    "gemm": "GEMMs, by kernel and shapes",
+    "kernel": "Kernels",
+}
+
+
+def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int) -> Section:
+    """Return the comparison of sides with the first of them; a table for each kind of entry, its largest differences.
+
+    Raises ``UsageError`` for fewer than two sides, ``NotCaptured`` where a side has nothing to compare.
+    """
+    if len(sides) < 2:
+        raise UsageError("--compare is given once for each side: two times or more; the first is the baseline")
+    named = [comparison.side(text, path) for text in sides]
+    with comparison.compared(named, 0, steps) as connection:
+        answers = [(kind, comparison.answer(connection, [kind], top)) for kind in comparison.KINDS]
+        made = Section("comparison", "Comparison: " + visible(", ".join(sides)))
+        made.notes = [
+            f"baseline: {visible(sides[0])}; times are means per unit, a step of a rank where steps are marked",
+            f"the {top} largest differences of each kind",
+        ]
+        said = [text for _, text in comparison.remarks(connection)] + comparison.warnings(connection)
+        made.warnings = [visible(text) for text in said]
+        for kind, answer in answers:
+            shows = [show for show in answer.shows or [] if show.columns != ("kind",)]
+            made.tables.append(table(replace(answer, shows=shows), _TITLES[kind]))
+    made.tables = [each for each in made.tables if each.rows]
+    words = " ".join(map(shlex.quote, [*sides, "--db", path.name]))
+    made.command = visible(f"tracedb compare {words}")
+    made.sql = "\n\n".join(
+        resources.text("sql", "compare", f"{name}.sql").rstrip() for name in ("side", "facts", "answer", "likeness")
+    )
+    made.sql_said = "What runs for each side, then over all sides; the command fills the words in braces."
+    return made
