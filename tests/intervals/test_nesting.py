@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.loading import ask, ingest
 from support.rows import insert
-from support.traces import annotation, call, kernel, launched, write
+from support.traces import Event, annotation, call, kernel, launched, write
 from tracedb.derive import annotation_buffer, annotation_kernel, event_buffer
 from tracedb.intervals import compiled_nesting, nesting
 from tracedb.storage import schema
@@ -209,6 +210,54 @@ def nested(items: list[Item]) -> compiled_nesting.Nested | None:
     return compiled_nesting.nested(compiled_nesting.Ranges(*np.array(rows, np.int64).reshape(-1, 4).T))
 
 
+CAPTURES = (
+    "launched", "without launches", "crossing", "open", "other thread", "no launch known", "no ranges", "no events"
+)  # fmt: skip
+Written = dict[str, list[tuple[Any, ...]]]
+
+
+def events(name: str) -> list[Event]:
+    """The events of a capture with ranges of a kind."""
+    ranges = [annotation(0, 90, "step"), annotation(0, 40, "inner"), annotation(50, 0, "empty", tid=7)]
+    work = [*launched(3), call(30, 5, 77), kernel(300, 5, correlation=77), kernel(400, 5, correlation=77)]
+    if name == "without launches":
+        work = [kernel(at, 5) for at in (10, 45, 90, 95)]
+    elif name == "crossing":
+        ranges.append(annotation(20, 50, "crossing"))
+    elif name == "open":
+        ranges.append({key: value for key, value in annotation(60, 1, "open").items() if key != "dur"})
+    elif name == "other thread":
+        ranges += [annotation(0, 36, "there", tid=7), annotation(0, 35, "exactly", tid=8)]
+    elif name == "no launch known":
+        work = [kernel(at, 5, correlation=at) for at in (10, 45, 90)] + [call(30, 5, 77)]
+    elif name == "no ranges":
+        ranges = []
+    elif name == "no events":
+        work = []
+    return [*ranges, *work]
+
+
+def written(db: Path) -> Written:
+    """The ranges of a database, and what lies in them."""
+    tables = ("annotation", "annotation_kernel")
+    return {table: ask(db, f"SELECT * FROM main.{table} ORDER BY ALL") for table in tables}
+
+
+@pytest.fixture(scope="module")
+def by_sql(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
+    """The same for a capture that is nested by SQL throughout."""
+
+    @cache
+    def found(name: str) -> Written:
+        folder = tmp_path_factory.mktemp("by_sql")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(compiled_nesting, "library", lambda: None)
+            ingest(write(folder / "x.json", events(name)), db=folder / "db")
+        return written(folder / "db")
+
+    return found
+
+
 @pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
 class TestCompiled:
     """The library finds the same as the statements."""
@@ -256,53 +305,25 @@ class TestCompiled:
 
     @pytest.mark.parametrize("most", [-1, 10**9])
     @pytest.mark.parametrize("portion", [2, 10**9])
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "launched",
-            "without launches",
-            "crossing",
-            "open",
-            "other thread",
-            "no launch known",
-            "no ranges",
-            "no events",
-        ],
-    )
+    @pytest.mark.parametrize("name", CAPTURES)
     def test_captures(
-        self, name: str, most: int, portion: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        name: str,
+        most: int,
+        portion: int,
+        by_sql: Callable[[str], Written],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        ranges = [annotation(0, 90, "step"), annotation(0, 40, "inner"), annotation(50, 0, "empty", tid=7)]
-        work = [*launched(3), call(30, 5, 77), kernel(300, 5, correlation=77), kernel(400, 5, correlation=77)]
-        if name == "without launches":
-            work = [kernel(at, 5) for at in (10, 45, 90, 95)]
-        elif name == "crossing":
-            ranges.append(annotation(20, 50, "crossing"))
-        elif name == "open":
-            ranges.append({key: value for key, value in annotation(60, 1, "open").items() if key != "dur"})
-        elif name == "other thread":
-            ranges += [annotation(0, 36, "there", tid=7), annotation(0, 35, "exactly", tid=8)]
-        elif name == "no launch known":
-            work = [kernel(at, 5, correlation=at) for at in (10, 45, 90)] + [call(30, 5, 77)]
-        elif name == "no ranges":
-            ranges = []
-        elif name == "no events":
-            work = []
-        with monkeypatch.context() as patched:
-            patched.setattr(annotation_buffer, "MOST_HELD", most)
-            patched.setattr(event_buffer, "MOST", -1 if portion < 3 else 10**9)
-            for constant in ("CALLS", "BATCH", "ROWS"):
-                patched.setattr(annotation_kernel, constant, portion)
-            ingest(write(tmp_path / "x.json", [*ranges, *work]), db=tmp_path / "db")
-        found = {
-            table: ask(tmp_path / "db", f"SELECT * FROM main.{table} ORDER BY ALL")
-            for table in ("annotation", "annotation_kernel")
-        }
+        expected = by_sql(name)
+        monkeypatch.setattr(annotation_buffer, "MOST_HELD", most)
+        monkeypatch.setattr(event_buffer, "MOST", -1 if portion < 3 else 10**9)
+        for constant in ("CALLS", "BATCH", "ROWS"):
+            monkeypatch.setattr(annotation_kernel, constant, portion)
+        ingest(write(tmp_path / "x.json", events(name)), db=tmp_path / "db")
+        found = written(tmp_path / "db")
         assert bool(found["annotation_kernel"]) == (name not in ("no launch known", "no ranges", "no events"))
-        monkeypatch.setattr(compiled_nesting, "library", lambda: None)
-        ingest(tmp_path / "x.json", db=tmp_path / "all by SQL")
-        for table, rows in found.items():
-            assert rows == ask(tmp_path / "all by SQL", f"SELECT * FROM main.{table} ORDER BY ALL")
+        assert found == expected
 
     @pytest.mark.parametrize("is_held", [True, False])
     def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self, is_held: bool) -> None:

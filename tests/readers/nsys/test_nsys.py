@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.loading import opened
 from support.nsys_files import EPOCH_NS, ERAS, PID, Nsys, process
 from support.nsys_loaded import Loaded, load, step
 
@@ -23,13 +26,27 @@ TABLES = {
 
 
 def tables(loaded: Loaded) -> dict[str, list[Any]]:
-    return {table: loaded.rows(table, columns) for table, columns in TABLES.items()}
+    with opened(loaded.db) as connection:
+        return {
+            table: connection.execute(f"SELECT {columns} FROM main.{table} ORDER BY ALL").fetchall()
+            for table, columns in TABLES.items()
+        }
+
+
+@pytest.fixture(scope="module")
+def by_era(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Loaded]:
+    """The step as an export of each era, loaded once; the export stays beside the database."""
+    return cache(lambda era: load(tmp_path_factory.mktemp("era"), step(era)))
+
+
+@pytest.fixture
+def found(by_era: Callable[[str], Loaded], era: str) -> Loaded:
+    return by_era(era)
 
 
 @pytest.mark.parametrize("era", ERAS)
 class TestEras:
-    def test_kernels(self, tmp_path: Path, era: str) -> None:
-        found = load(tmp_path, step(era))
+    def test_kernels(self, found: Loaded) -> None:
         assert found.rows(
             "kernel_event WHERE kind = 'kernel'", "name", "start_ns", "duration_ns", order="start_ns"
         ) == [
@@ -41,15 +58,13 @@ class TestEras:
         shared = ("static_shared_bytes", "dynamic_shared_bytes", "shared_bytes")
         assert found.rows(f"kernel_event WHERE name = '{GEMM}'", *shared) == [(1024, 512, 1536)]
 
-    def test_copies(self, tmp_path: Path, era: str) -> None:
-        found = load(tmp_path, step(era))
+    def test_copies(self, found: Loaded) -> None:
         assert found.rows("kernel_event WHERE kind <> 'kernel'", "kind", "name", "bytes", "copy_kind") == [
             ("memcpy", "[CUDA memcpy Host-to-Device]", 4096, "HtoD"),
             ("memset", "[CUDA memset]", 64, None),
         ]
 
-    def test_links(self, tmp_path: Path, era: str) -> None:
-        found = load(tmp_path, step(era))
+    def test_links(self, found: Loaded) -> None:
         joined = "kernel_event AS k LEFT JOIN main.launch AS l USING (capture_id, launch_id)"
         assert found.rows(joined, "k.start_ns", "l.start_ns", "l.name", order="1") == [
             (1000, 200, "cudaLaunchKernel"),
@@ -59,17 +74,16 @@ class TestEras:
         ]
         assert found.held() == [("forward", 1000), ("forward", 1200), ("ncclAllReduce", 1000)]
 
-    def test_account(self, tmp_path: Path, era: str) -> None:
-        made = step(era)
-        found = load(tmp_path, made)
+    def test_account(self, found: Loaded, era: str) -> None:
         events = sum(
-            len(rows) for table, (columns, rows) in made.contents().items() if "start" in columns or "CUPTI" in table
+            len(rows)
+            for table, (columns, rows) in step(era).contents().items()
+            if "start" in columns or "CUPTI" in table
         )
         assert found.one("capture", "events_read", "events_skipped", "rows_written") == (events, 3, events - 3)
         assert found.issues == {"nvtx_definitions": 1, "osrt_api": 1, "synchronization": 1}
 
-    def test_header(self, tmp_path: Path, era: str) -> None:
-        found = load(tmp_path, step(era))
+    def test_header(self, found: Loaded, era: str) -> None:
         version = {"2021": None, "2022.1": "nsys 2022.1.3.3", "2023.4": "nsys 2023.4.4.54", "2025.3": "nsys 2025.3.2.0"}
         assert found.one("capture", "tool_version") == version.get(era, "nsys 2026.2.1.210")
         assert found.one("capture", "clock_zero_unix_ns") == (None if era == "2021" else EPOCH_NS)
@@ -83,20 +97,17 @@ class TestEras:
             True,
         )
 
-    def test_parquet_gives_the_same(self, tmp_path: Path, era: str) -> None:
-        made = step(era)
-        sqlite = Loaded(made.sqlite(tmp_path / "a.sqlite"), db=tmp_path / "a.duckdb")
-        parquet = Loaded(made.parquet(tmp_path / "a_pqtdir"), db=tmp_path / "b.duckdb")
-        assert tables(sqlite) == tables(parquet)
+    def test_parquet_gives_the_same(self, found: Loaded, tmp_path: Path, era: str) -> None:
+        parquet = Loaded(step(era).parquet(tmp_path / "a_pqtdir"), db=tmp_path / "b.duckdb")
+        assert tables(found) == tables(parquet)
 
     def test_every_way_to_read_sqlite_gives_the_same(
-        self, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
+        self, found: Loaded, tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = step(era).sqlite(tmp_path / "a.sqlite")
-        compiled = Loaded(path, db=tmp_path / "a.duckdb")
         monkeypatch.setenv("TRACEDB_READER", "python")
         driver = Loaded(path, db=tmp_path / "b.duckdb")
-        assert tables(compiled) == tables(driver)
+        assert tables(found) == tables(driver)
 
 
 def test_rows_in_any_order_give_the_same(tmp_path: Path) -> None:
