@@ -60,9 +60,9 @@ MUTANTS = (
     ),
     Mutant(
         "who is last in a third of the calls is a straggler",
-        "sql/v1/collectives/stragglers.sql",
-        "sum(times_last) >= 0.5 * sum(calls)",
-        "sum(times_last) >= 0.3 * sum(calls)",
+        "sql/v1/collectives/_straggler.sql",
+        "AND times_last >= 0.5 * calls",
+        "AND times_last >= 0.3 * calls",
         "tests/views/test_stragglers.py",
     ),
     Mutant(

@@ -52,11 +52,8 @@ def test_two_calls_of_three_ranks(insert: Insert, ask: Ask, shuffled: Callable[[
         ([(0, 5, 90)] * 5, []),  # 3 * (1/3)^5 = 0.012: chance may explain it
         ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
         ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
-        (
-            [(0, 5, 500)] * 4 + [(0, 10, 0)] * 6,
-            [],
-        ),  # causes most waiting, last in few calls
-        ([(0, 5, 500)] * 6 + [(0, 10, 0)] * 4, [2]),
+        ([(0, 5, 500)] * 48 + [(0, 10, 0)] * 52, []),  # causes most of the waiting, in less than half of the calls
+        ([(0, 5, 500)] * 52 + [(0, 10, 0)] * 48, [2]),
         ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
         ([(0, 5, 5)] * 20, []),  # two start last together
     ],
