@@ -60,6 +60,13 @@ class TestMachines:
         answer = from_rows([Column("delta", "VARCHAR")], [("-1",), ("+1.5",), ("-x",), ("@a",)])
         assert text_of(write_csv, answer).split() == ["delta", "-1", "+1.5", "'-x", "'@a"]
 
+    def test_json_has_warnings_notes_and_how_many_rows_are_left_out(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR")], [("plain",)])
+        answer.warnings, answer.notes, answer.left_out = ["a"], ["the gist"], "1 of 9 rows"
+        found = json.loads(text_of(write_json, answer))
+        assert (found["warnings"], found["notes"]) == (["a", "1 of 9 rows"], ["the gist"])
+        assert text_of(write_csv, answer) == "name\r\nplain\r\n"
+
     def test_json_says_what_the_answer_is(self) -> None:
         assert text_of(write_json, sample()) == (
             "{\n"
@@ -250,6 +257,20 @@ class TestEyes:
         assert text_of(write_markdown, answer) == (
             "| name | calls |\n|---|---:|\n| `` <script>\\|` `` | 1 |\n| plain | 1,000 |\n"
         )
+
+    def test_markdown_says_what_is_beside_the_rows(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR")], [("plain",)])
+        answer.warnings, answer.notes, answer.left_out = ["<b> of\n| a_b"], ["the gist"], "1 of 9 rows"
+        assert text_of(write_markdown, answer) == (
+            "| name |\n|---|\n| plain |\n\n> Warning: \\<b\\> of \\| a\\_b\n\n> Note: the gist\n\n> Note: 1 of 9 rows\n"
+        )
+
+    def test_html_says_what_is_beside_the_rows(self) -> None:
+        answer = from_rows([Column("name", "VARCHAR")], [("plain",)])
+        answer.warnings, answer.notes, answer.left_out = ["<w>"], ["<n>"], "1 of 9 rows"
+        page = text_of(write_html, answer)
+        assert '<p class="warning">Warning: &lt;w&gt;</p>' in page
+        assert '<p class="note">Note: &lt;n&gt;</p>\n<p class="note">Note: 1 of 9 rows</p>' in page
 
     def test_html_escapes_everything(self) -> None:
         answer = from_rows([Column("<b>", "VARCHAR")], [("<script>alert(1)</script>",)])

@@ -87,7 +87,7 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
             {"calls": "Number of calls.", "total_ns": "Sum. [ns]"},
         )
         answer.report, answer.version, answer.database = "top-kernels", "v1", "run.duckdb"
-        answer.warnings = ["=a warning"]
+        answer.warnings, answer.notes, answer.left_out = ["=a warning"], ["=the gist"], "2 of 9 rows"
         page = sheet(answer, tmp_path / "a.xlsx")
     assert (page.title, page.freeze_panes, page.auto_filter.ref) == ("top-kernels", "A2", "A1:L3")
     rows = list(page.iter_rows())
@@ -106,6 +106,8 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
     notes = list(loaded(tmp_path / "a.xlsx")["Notes"].iter_rows(values_only=True))
     assert ("top-kernels", "report", None, "top-kernels v1") in notes
     assert ("top-kernels", "warning", None, "=a warning") in notes
+    assert ("top-kernels", "note", None, "=the gist") in notes
+    assert ("top-kernels", "rows left out", None, "2 of 9 rows") in notes
     assert ("top-kernels", "total_ns", "ns", "Sum.") in notes
     assert any(row[1] == "rows" and row[3] == "2 (a sheet holds 1,048,575)" for row in notes)
 

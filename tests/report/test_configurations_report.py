@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from support.command import run
 from support.tiny import ADD, Tiny
 
@@ -58,3 +60,20 @@ def test_what_is_left_out_and_pooled_is_said(tmp_path: Path) -> None:
     done = run("report", "configurations", "--db", tiny.save())
     assert "1 capture without steps: no steps marked" in done.stderr
     assert "2 captures with the same source, rank and labels pooled" in done.stderr
+
+
+def test_files_hold_the_gist_and_how_many_rows_are_left_out(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for channels in ("4", "8", "16"):
+        add(tiny, channels, (2_000_000, 2_000_000))
+    db = tiny.save()
+    for ending in ("txt", "md", "html", "json", "parquet", "csv"):
+        path = tmp_path / f"x.{ending}"
+        assert run("report", "configurations", "--db", db, "--top", "1", "-o", path).exit_code == 0
+        if ending == "parquet":
+            held = pq.read_schema(path).metadata
+            text = held[b"tracedb.notes"].decode()
+        else:
+            text = path.read_text(encoding="utf-8")
+        said = "1 of 3 rows" in text and "too few steps to tell from noise" in text
+        assert said == (ending != "csv")  # pure data

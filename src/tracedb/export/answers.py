@@ -39,5 +39,5 @@ def of_view(connection: duckdb.DuckDBPyConnection, name: str, ground: Answer) ->
         connection, f"FROM temp.{identifier(name)}", {str(column): str(text) for column, text in comments}
     )
     answer.report, answer.version, answer.database = ground.report, ground.version, ground.database
-    answer.filters, answer.warnings = ground.filters, ground.warnings
+    answer.filters, answer.warnings, answer.notes = ground.filters, ground.warnings, ground.notes
     return answer

@@ -49,6 +49,11 @@ class Answer:
     database: str | None = None
     filters: Mapping[str, object] | None = None
     warnings: list[str] = field(default_factory=list)
+    """What one must know to read it rightly."""
+    notes: list[str] = field(default_factory=list)
+    """Its gist in words, and other things worth saying."""
+    left_out: str = ""
+    """How many of the rows are here, in words, where ``--top`` left some out."""
     most: int = 0
     """How many rows to write, where not all of them."""
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -57,6 +62,12 @@ class Answer:
     """Gives the keys of a column that holds maps by text, in the order in which they stand there."""
     shows: list[Show] | None = None
     """What a table for eyes shows; every column as it is where None."""
+
+    @property
+    def remarks(self) -> list[tuple[str, str]]:
+        """What is said beside the rows, each with its kind: ``warning`` or ``note``."""
+        notes = [*self.notes, *([self.left_out] if self.left_out else [])]
+        return [("warning", text) for text in self.warnings] + [("note", text) for text in notes]
 
 
 def about(name: str, type_name: str, comment: str | None = None) -> Column:

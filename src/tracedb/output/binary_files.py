@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tracedb.output.answer import Answer
 
 
 def write_parquet(answer: Answer, path: Path) -> None:
-    """Write the rows as Parquet; descriptions and units go along as field metadata."""
+    """Write the rows as Parquet; descriptions and units go along as field metadata, remarks as the file's."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -17,7 +18,11 @@ def write_parquet(answer: Answer, path: Path) -> None:
         for field, column in zip(reader.schema, answer.columns, strict=True):
             said = {"unit": column.unit, "description": column.description}
             fields.append(field.with_metadata({key: text for key, text in said.items() if text}))
-        schema = pa.schema(fields)
+        about: dict[str, str] = {}
+        for kind in ("warning", "note"):
+            if texts := [text for which, text in answer.remarks if which == kind]:
+                about[f"tracedb.{kind}s"] = json.dumps(texts, ensure_ascii=False)
+        schema = pa.schema(fields, about or None)
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             written = 0
             for batch in reader:

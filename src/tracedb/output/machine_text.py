@@ -27,7 +27,8 @@ def write_json(answer: Answer, target: TextIO) -> None:
         "version": answer.version,
         "database": answer.database,
         "filters": dict(answer.filters or {}),
-        "warnings": answer.warnings,
+        "warnings": [*answer.warnings, *([answer.left_out] if answer.left_out else [])],
+        **({"notes": answer.notes} if answer.notes else {}),
         **answer.extra,
     }
     target.write("{\n")

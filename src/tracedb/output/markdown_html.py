@@ -30,6 +30,7 @@ th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; white-space: nowrap;
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 td.text { max-width: 48em; overflow: hidden; text-overflow: ellipsis; font-family: ui-monospace, monospace; }
 .warning { color: #8a4b00; }
+.note { color: #444; }
 </style>
 </head>
 <body>
@@ -68,6 +69,13 @@ def write_markdown(answer: Answer, target: TextIO) -> None:
     target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")
     for cells in zip(*(strip.cells for strip in made), strict=True):
         target.write("| " + " | ".join(_markdown(cell) for cell in cells) + " |\n")
+    for kind, text in answer.remarks:
+        target.write(f"\n> {kind.capitalize()}: {_prose(text)}\n")
+
+
+def _prose(text: str) -> str:
+    """Return text on one line with nothing in it that Markdown would read as its own."""
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def _markdown(text: str) -> str:
@@ -89,7 +97,9 @@ def write_html(answer: Answer, target: TextIO) -> None:
     page = _PAGE.substitute(
         title=html.escape(answer.report or "answer"),
         about=html.escape(" · ".join(part for part in said if part)),
-        warnings="\n".join(f'<p class="warning">{html.escape(text)}</p>' for text in answer.warnings),
+        warnings="\n".join(
+            f'<p class="{kind}">{kind.capitalize()}: {html.escape(text)}</p>' for kind, text in answer.remarks
+        ),
         header="".join(f"<th>{html.escape(strip.header)}</th>" for strip in made),
         body="\n".join(
             "<tr>" + "".join(map(_cell, made, cells)) + "</tr>"

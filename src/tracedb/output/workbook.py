@@ -268,6 +268,10 @@ def _notes(done: _Written) -> Iterator[tuple[str, str, str, str]]:
     yield done.name, "rows", "", f"{done.rows:,}" + (f" (a sheet holds {MOST_ROWS:,})" if done.rows else "")
     for warning in answer.warnings:
         yield done.name, "warning", "", warning
+    for note in answer.notes:
+        yield done.name, "note", "", note
+    if answer.left_out:
+        yield done.name, "rows left out", "", answer.left_out
     if done.cut:
         yield done.name, "warning", "", f"{done.cut:,} texts are cut: a cell holds {MOST_TEXT:,} characters"
     for column in answer.columns:

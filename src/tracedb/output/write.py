@@ -75,7 +75,10 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
             _BINARY[format_name](answer, aside)
             return 0
         with _opened(aside) as target:
-            return _write_text(answer, format_name, target)
+            left = _write_text(answer, format_name, target)
+            if format_name == "table":  # which, unlike one on a terminal, goes without what stderr says
+                target.writelines(f"{kind}: {' '.join(text.split())}\n" for kind, text in answer.remarks)
+            return left
 
 
 def write_text(text: str, out: Path) -> None:

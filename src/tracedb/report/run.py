@@ -36,9 +36,13 @@ class Found:
     """A report's answer, and what is said beside it on stderr."""
 
     answer: Answer
-    notes: list[str] = field(default_factory=list)
     gist: list[str] = field(default_factory=list)
     """The notes that sum up the rows, which stand before the other notes."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the answer, and how many rows are left out."""
+        return [text for kind, text in self.answer.remarks if kind == "note"]
 
 
 @contextmanager
@@ -97,24 +101,24 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
         answer.shows.remove(CYCLE)
     if GPUS in answer.shows and not query.by:
         answer.shows.remove(GPUS)
-    found = Found(answer)
+    gist: list[str] = []
     if report.summary and set(report.summary_needs) <= set(query.columns):
-        found.gist = [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
-        found.notes += found.gist
+        gist = [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
+        answer.notes += gist
     if scope.filters.rule and not scope.rule:
-        found.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
+        answer.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
     if scope.filters.step_range is not None and not _uses_steps(query):
-        found.notes.append(
+        answer.notes.append(
             "--step-range changes nothing here: it goes with --by step, --skip-warmup and reports with a step column"
         )
     if scope.rule == "time":
-        found.notes.append("ranges hold a kernel by rule time")
-    found.notes += next_commands.copies_as_kernels(connection, report, scope)
+        answer.notes.append("ranges hold a kernel by rule time")
+    answer.notes += next_commands.copies_as_kernels(connection, report, scope)
     if top:
         ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
         if shown < rows:
-            found.notes.append(f"{shown} of {rows} rows; --top 0 shows all")
-    return found
+            answer.left_out = f"{shown} of {rows} rows; --top 0 shows all"
+    return Found(answer, gist)
 
 
 def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:
