@@ -2,10 +2,10 @@
 -- and whether the difference is beyond the spread between units.
 -- In:  temp tables side_unit, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side; the
 --      macros v1._mann_whitney_u and v1._mann_whitney_p of the views.
--- Out: temp table answer.
+-- Out: temp table answer; temp view side_filled(kind, name, side, unit, calls, total_ns), with zeros.
 -- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney, from 4 units a side on),
 -- which needs no draws and gives the same answer every time.
-CREATE OR REPLACE TEMP TABLE answer AS
+CREATE OR REPLACE TEMP VIEW side_filled AS
 WITH places AS (
     SELECT 'timeline' AS kind, side, unit FROM side_timeline_unit
     UNION ALL
@@ -16,21 +16,20 @@ WITH places AS (
 
 entries AS (
     SELECT DISTINCT kind, name FROM side_value
-),
+)
 
-filled AS (
-    SELECT
-        n.kind, n.name, p.side, p.unit,
-        coalesce(v.calls, 0) AS calls,
-        coalesce(v.total_ns, 0) AS total_ns
-    FROM entries AS n
-    INNER JOIN places AS p ON p.kind = n.kind
-    LEFT JOIN side_value AS v ON v.kind = n.kind AND v.name = n.name AND v.side = p.side AND v.unit = p.unit
-),
+SELECT
+    n.kind, n.name, p.side, p.unit,
+    coalesce(v.calls, 0) AS calls,
+    coalesce(v.total_ns, 0) AS total_ns
+FROM entries AS n
+INNER JOIN places AS p ON p.kind = n.kind
+LEFT JOIN side_value AS v ON v.kind = n.kind AND v.name = n.name AND v.side = p.side AND v.unit = p.unit;
 
-means AS (
+CREATE OR REPLACE TEMP TABLE answer AS
+WITH means AS (
     SELECT kind, name, side, count(*) AS units, sum(calls) AS calls, sum(total_ns) AS total_ns
-    FROM filled
+    FROM side_filled
     GROUP BY kind, name, side
 ),
 
@@ -48,7 +47,7 @@ ranked AS (
         s.side AS other, f.kind, f.name, f.side,
         rank() OVER value AS first_place,
         count(*) OVER (PARTITION BY s.side, f.kind, f.name, f.total_ns) AS ties
-    FROM filled AS f
+    FROM side_filled AS f
     INNER JOIN side_name AS s ON s.side <> {baseline} AND f.side IN (s.side, {baseline})
     WINDOW value AS (PARTITION BY s.side, f.kind, f.name ORDER BY f.total_ns)
 ),

@@ -1,7 +1,7 @@
 -- Adds what one side of a comparison is made of, which tells whether it can be compared with another one.
 -- In:  {db}: the database of the side; {side}: its number; temp tables side_capture, side_marked, side_unit (side.sql).
 -- Out: a row more of temp table side_fact: digests of its captures, whether its units are steps, how many units, GPUs
---      with events in all and in one capture at most, the names of these GPUs.
+--      with events in all and in one capture at most, the names of these GPUs, the profilers.
 INSERT INTO side_fact
 WITH gpus AS (
     SELECT e.capture_id, coalesce(e.device_id, -1) AS device_id
@@ -27,4 +27,9 @@ SELECT
         FROM gpus AS g
         INNER JOIN {db}.main.device AS d ON d.capture_id = g.capture_id AND d.device_id = g.device_id
         WHERE d.name IS NOT NULL
-    ) AS models;
+    ) AS models,
+    (
+        SELECT list(DISTINCT c.source ORDER BY c.source)
+        FROM {db}.main.capture AS c
+        SEMI JOIN side_capture AS s ON s.capture_id = c.capture_id
+    ) AS profilers;

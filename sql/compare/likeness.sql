@@ -37,12 +37,15 @@ remarks AS (
     UNION ALL
     SELECT
         side, 4, true,
-        format('a capture of {} has {} GPUs, one of {} has {}: their times and calls cannot be compared, only times per '
-            || 'call', base_name, b.gpus_of_capture, name, o.gpus_of_capture)
+        format('a capture of {} has {} {}, one of {} has {}: their times and calls cannot be compared, only times per '
+            || 'call', base_name, b.gpus_of_capture, CASE b.gpus_of_capture WHEN 1 THEN 'GPU' ELSE 'GPUs' END,
+            name, o.gpus_of_capture)
     FROM pairs
     WHERE b.gpus_of_capture <> o.gpus_of_capture
     UNION ALL
-    SELECT side, 5, false, format('{} is of {} GPUs, {} of {}', base_name, b.gpus, name, o.gpus)
+    SELECT
+        side, 5, false,
+        format('{} is of {} {}, {} of {}', base_name, b.gpus, CASE b.gpus WHEN 1 THEN 'GPU' ELSE 'GPUs' END, name, o.gpus)
     FROM pairs
     WHERE b.gpus <> o.gpus AND b.gpus_of_capture = o.gpus_of_capture
     UNION ALL
@@ -57,6 +60,13 @@ remarks AS (
         format('{} has {} steps of ranks, {} has {}: values are means of a step', base_name, b.units, name, o.units)
     FROM pairs
     WHERE b.by_step AND o.by_step AND b.units <> o.units
+    UNION ALL
+    SELECT
+        side, 8, false,
+        format('{} was recorded by {}, {} by {}: they may name a kernel differently, and slow a program differently',
+            base_name, array_to_string(b.profilers, ', '), name, array_to_string(o.profilers, ', '))
+    FROM pairs
+    WHERE b.profilers <> o.profilers
 )
 
 SELECT side, place, is_incomparable, remark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -96,12 +97,20 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         (("total_ns>150", "calls>0%"), 4),
         (("timeline.total_ns>500%", "kernel.call_ns>20 %"), 4),
         (("total_ns>90%", "calls>0%"), 0),
+        (("timeline[computation]>5%",), 4),
+        (("timeline[idle]>5%", f"kernel[{ADD}].call_ns>5%"), 0),
+        (("class[mat*].total_ns>60%", "class[elem*]>1%"), 4),
+        (("class[nope]>1%",), 3),
+        (("class[nope]>1%", "total_ns>5%"), 4),
     ],
 )
 def test_gates(slower: tuple[Path, Path], limits: tuple[str, ...], code: int) -> None:
     done = run("compare", *slower, *(word for text in limits for word in ("--fail-on", text)))
     assert done.exit_code == code, done.stderr
     assert ("gate failed" in done.stderr) == (code == 4)
+    assert ("no class is named 'nope'; some that there are: matmul, elementwise" in done.stderr) == (
+        "class[nope]>1%" in limits
+    )
     assert "kernel time" in done.stdout
 
 
@@ -118,7 +127,7 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
         ((db, "run=z", "--db", db), 3, "run=z: no capture"),
         ((db, "nowhere.json", "--db", db), 3, "nowhere.json: no capture"),
         ((db, "run=a", "--db", db, "--skip-warmup", "9"), 3, "after 9 steps"),
-        ((db, "run=a", "--db", db, "--fail-on", "speed>5%"), 2, "expected [KIND.]METRIC>LIMIT[%]"),
+        ((db, "run=a", "--db", db, "--fail-on", "speed>5%"), 2, "expected [KIND.]METRIC>LIMIT[%] or KIND[NAME]"),
         ((db, "run=a", "--db", tmp_path / "none.duckdb"), 1, "no such database"),
         ((db, "rank=x", "--db", db), 2, "a rank is a number"),
     ):
@@ -130,7 +139,7 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of one capture: a of two steps, b of four, c without steps, e on two GPUs, f of another model, g without
-    kernels."""
+    kernels, h by another profiler."""
     tiny = Tiny(tmp_path_factory.mktemp("odd") / "x.duckdb")
     for name, steps, marks, gpus, model in (
         ("a", 2, True, 1, "H100"),
@@ -139,8 +148,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("e", 2, True, 2, "H100"),
         ("f", 2, True, 1, "A100"),
         ("g", 0, True, 1, "H100"),
+        ("h", 2, True, 1, "H100"),
     ):
-        number = tiny.capture(None, {"run": name}, sha256=name, path=f"/data/{name}/x.json")
+        source = "nsys" if name == "h" else "torch"
+        number = tiny.capture(None, {"run": name}, sha256=name, path=f"/data/{name}/x.json", source=source)
         tiny.connection.execute("UPDATE main.device SET name = ? WHERE capture_id = ?", [model, number])
         if gpus == 2:
             tiny.add("device", capture_id=number, device_id=1, vendor="NVIDIA", name=model)
@@ -159,8 +170,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("run=a", "a/x.json"), "are the same capture", 1),
         (("run=a", "run=b"), "run=a has 2 steps of ranks, run=b has 4", 1),
         (("run=a", "run=c"), "values of run=a are of a step, those of run=c of a whole capture", None),
-        (("run=a", "run=e"), "a capture of run=a has 1 GPUs, one of run=e has 2", None),
+        (("run=a", "run=e"), "a capture of run=a has 1 GPU, one of run=e has 2", None),
         (("run=a", "run=f"), "run=a is of H100, run=f of A100", 1),
+        (("run=a", "run=h"), "run=a was recorded by torch, run=h by nsys", 1),
         (("--capture", "1", "--capture", "f"), "1 is of H100, f of A100", 1),
     ],
 )
@@ -195,3 +207,73 @@ def test_a_side_without_kernels_is_refused(odd: Path) -> None:
             done = run("compare", *sides, "--db", odd, *flags)
             assert (done.exit_code, done.stdout) == (3, "")
             assert "run=g" in done.stderr and done.stderr.count("\n") == 1
+
+
+def noisy(path: Path, durations: list[int], calls: int = 1) -> Path:
+    """One rank with a step of each duration, spent in equal calls of a GEMM."""
+    tiny = Tiny(path)
+    tiny.capture(0, {})
+    for step, duration in enumerate(durations):
+        start = 100_000 * step
+        events = tuple(tiny.kernel(GEMM, start + 10_000 * n, duration) for n in range(calls))
+        tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 90_000, events)
+    return tiny.save()
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "limit", "code", "said"),
+    [
+        ([100, 200, 300, 400], [110, 230, 330, 460], "total_ns>5%", 0, ""),  # within the spread
+        ([100, 101, 102, 103], [200, 201, 202, 203], "total_ns>5%", 4, "p = 0.03"),
+        ([100, 101, 102, 103], [200, 201, 202, 203], "kernel.call_ns>5%", 4, "p = 0.03"),
+        ([100, 101, 102, 103], [200, 201, 202, 203], "calls>0", 0, ""),  # no more calls
+        ([100, 101, 102, 103], [200, 201, 202, 203], "total_ns>500%", 0, ""),
+        ([100, 101, 102], [200, 201, 202, 203], "total_ns>5%", 3, "needs 4 units (steps of ranks, or captures) a side"),
+    ],
+)
+def test_gates_beyond_noise(
+    tmp_path: Path, base: list[int], other: list[int], limit: str, code: int, said: str
+) -> None:
+    sides = noisy(tmp_path / "a.duckdb", base), noisy(tmp_path / "b.duckdb", other)
+    done = run("compare", *sides, "--fail-on", limit, "--beyond-noise")
+    assert done.exit_code == code, done.stderr
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_more_calls_beyond_noise(tmp_path: Path) -> None:
+    sides = noisy(tmp_path / "a.duckdb", [100] * 5), noisy(tmp_path / "b.duckdb", [100] * 5, calls=2)
+    assert run("compare", *sides, "--fail-on", "calls>0", "--beyond-noise").exit_code == 4
+    assert run("compare", *sides, "--fail-on", "call_ns>0", "--beyond-noise").exit_code == 0
+
+
+def test_junit_and_annotations(tmp_path: Path) -> None:
+    """Names of kernels are data: they neither end an XML attribute nor begin a workflow command."""
+    hostile = 'k"&<b>]]>\x1b\n::error::x'
+    sides = []
+    for name, duration in (("a", 100), ("b", 200)):
+        tiny = Tiny(tmp_path / f"{name}.duckdb")
+        tiny.capture(0, {}, sha256=name)
+        tiny.kernel(hostile, 0, duration)
+        sides.append(tiny.save())
+    gates = ["kernel.total_ns>5%", "timeline[idle]>5%", "class[nope]>5%"]
+    path = tmp_path / "gates.xml"
+    flags = [word for gate in gates for word in ("--fail-on", gate)]
+    done = run("compare", *sides, *flags, "--junit", path, "--github", "--format", "json")
+    assert done.exit_code == 4
+    assert len(json.loads(done.stdout)["rows"]) > 0
+    suite = ElementTree.parse(path).getroot()[0]
+    assert [suite.get(key) for key in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    found = [(case.get("name"), [child.tag for child in case]) for case in suite.iter("testcase")]
+    assert found == [(gates[0], ["failure"]), (gates[1], []), (gates[2], ["error"])]
+    (failure,) = suite.iter("failure")
+    assert 'k"&<b>]]> ::error::x: 100 → 200 (+100.0 %)' in str(failure.text)
+    commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
+    assert len(commands) == 2
+    assert commands[0].startswith("::error title=tracedb compare%3A kernel.total_ns>5%25::")
+    assert commands[0].endswith("]> ::error::x: 100 → 200 (+100.0 %25)")
+
+
+def test_rows_left_out_are_said(slower: tuple[Path, Path]) -> None:
+    done = run("compare", *slower, "--kind", "timeline", "--top", "2", "--format", "json")
+    assert json.loads(done.stdout)["warnings"][-1].startswith("2 of 6 rows")
+    assert "2 of 6 rows" in done.stderr

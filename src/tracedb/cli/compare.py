@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracedb.cli.options import capture_option, database_option, note, output_options, warn
+
+if TYPE_CHECKING:
+    from tracedb.compare.gates import Verdict
 
 
 @click.command()
@@ -28,7 +33,20 @@ from tracedb.cli.options import capture_option, database_option, note, output_op
     "limits",
     multiple=True,
     metavar="LIMIT",
-    help="End with exit code 4 where this is exceeded: [KIND.]METRIC>LIMIT[%], such as 'total_ns>5%'. May be repeated.",
+    help="End with exit code 4 where this is exceeded: [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
+    "'total_ns>5%' or 'timeline[idle]>5%'. NAME may be a pattern. May be repeated.",
+)
+@click.option(
+    "--beyond-noise",
+    is_flag=True,
+    help="In --fail-on, count only growth beyond the spread between units (rank test, p < 0.05); exit code 3 where "
+    "there are too few units to tell.",
+)
+@click.option(
+    "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."
+)
+@click.option(
+    "--github", is_flag=True, help="Say failed gates and warnings as annotations of GitHub Actions, on stderr."
 )
 @click.option("--top", type=click.IntRange(min=0), metavar="N", help="The N largest differences of each kind; 0: all.")
 @output_options
@@ -41,6 +59,9 @@ def compare(
     skip_warmup: int,
     step_range: str | None,
     limits: tuple[str, ...],
+    beyond_noise: bool,
+    junit: Path | None,
+    github: bool,
     top: int | None,
     format_name: str | None,
     out: Path | None,
@@ -52,6 +73,7 @@ def compare(
     units: steps of ranks where steps are marked, else captures.
     """
     from tracedb import compare as comparison
+    from tracedb.compare.gates import gate
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write
 
@@ -61,9 +83,12 @@ def compare(
         raise UsageError("compare needs two sides or more")
     if baseline is not None and baseline not in sides:
         raise UsageError(f"--baseline {baseline} is none of the sides: {', '.join(sides)}")
-    gates = [comparison.gate(text) for text in limits]
+    if not limits and (beyond_noise or junit is not None):
+        raise UsageError("--beyond-noise and --junit go with gates: name one with --fail-on")
+    gates = [gate(text) for text in limits]
     form = choose_format(format_name, out)
-    refuse(out, db, [Path(side) for side in sides])
+    for path in (out, junit):
+        refuse(path, db, [Path(side) for side in sides])
     if top is None:
         top = 10 if form in ("table", "markdown", "html") else 0
     first = sides.index(baseline) if baseline is not None else 0
@@ -74,12 +99,41 @@ def compare(
         found.warnings += comparison.warnings(connection)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
-        note(f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked")
+        found.notes = [f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked"]
+        for text in found.notes:
+            note(text)
         for text in found.warnings:
             warn(text)
+        if found.left_out:
+            note(found.left_out)
         write(found, form, out)
-        failed = comparison.broken(connection, gates)
-    for text in failed:
-        click.echo(f"tracedb: gate failed: {text}", err=True)
+        verdicts = comparison.judged(connection, gates, first, beyond_noise)
+    _tell(verdicts, found.warnings, junit, github)
+
+
+def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | None, is_github: bool) -> None:
+    """Say which gates failed or cannot be judged, where it is asked for also to machines, and end the command."""
+    from tracedb.errors import NotCaptured
+    from tracedb.output import ci_reports, write_text
+
+    if junit is not None:
+        cases = [ci_reports.Case(item.gate.text, item.failed, item.undecided) for item in verdicts]
+        write_text(ci_reports.junit("tracedb compare", cases, warnings), junit)
+    if is_github:
+        for text in warnings:
+            click.echo(ci_reports.annotation("warning", "tracedb compare", text), err=True)
+        for item in verdicts:
+            if said := item.failed or item.undecided:
+                click.echo(ci_reports.annotation("error", f"tracedb compare: {item.gate.text}", said), err=True)
+    failed = [item for item in verdicts if item.failed]
+    undecided = [item for item in verdicts if item.undecided]
+    for item in failed:
+        click.echo(f"tracedb: gate failed: {item.gate.text}: {item.failed}", err=True)
+    if undecided:
+        texts = ", ".join(item.gate.text for item in undecided)
+        error = NotCaptured(f"--fail-on {texts} can neither hold nor fail: {undecided[0].undecided}")
+        if not failed:
+            raise error
+        warn(str(error))
     if failed:
         click.get_current_context().exit(4)

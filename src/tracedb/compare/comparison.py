@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 
+from tracedb.compare.gates import KINDS, Gate, Verdict, judge
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.report import captures, step_ranges, time_caveats, view_template
@@ -17,11 +18,6 @@ from tracedb.report.filters import Filters, capture_conditions, one_of
 from tracedb.storage import resources, views
 from tracedb.storage.connection import attach, check_version, in_memory, open_read_only, quoted
 from tracedb.storage.spill_folder import spill_folder
-
-KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
-_METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
-            "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
-_GATE = re.compile(r"(?:(\w+)\.)?(\w+)\s*>\s*([0-9.]+)\s*(%?)")
 
 
 @dataclass(frozen=True)
@@ -39,26 +35,6 @@ class Steps:
 
     skip: int = 0
     range: str | None = None
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A limit on a growth: of all kernel time, or of every entry of a kind."""
-
-    text: str
-    kind: str
-    metric: str
-    limit: float
-    is_percent: bool
-
-    @property
-    def broken(self) -> str:
-        """The condition on rows of the answer that break it."""
-        base, other = _METRICS[self.metric]
-        growth = f"{other} - {base}"
-        if self.is_percent:
-            growth = f"100 * ({growth}) / nullif({base}, 0)"
-        return f"kind = {quoted(self.kind)} AND {growth} > {self.limit!r}"
 
 
 def side(text: str, db: Path) -> Side:
@@ -100,21 +76,6 @@ def _is_database(path: Path) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
-def gate(text: str) -> Gate:
-    """Return the gate that ``[KIND.]METRIC>LIMIT[%]`` means. Raises ``UsageError``."""
-    match = _GATE.fullmatch(text.strip())
-    if match is None or match[2] not in _METRICS or (match[1] or "total") not in KINDS:
-        raise UsageError(
-            f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%], such as 'total_ns>5%' or 'kernel.call_ns>20%'; "
-            f"metrics: {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
-        )
-    try:
-        limit = float(match[3])
-    except ValueError as error:
-        raise UsageError(f"--fail-on {text!r}: {match[3]} is no number") from error
-    return Gate(text, match[1] or "total", match[2], limit, bool(match[4]))
-
-
 @contextmanager
 def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
@@ -140,7 +101,7 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
         connection.execute(
             """CREATE TEMP TABLE side_fact (
                    side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
-                   models VARCHAR[])"""
+                   models VARCHAR[], profilers VARCHAR[])"""
         )
         connection.execute("CREATE TEMP TABLE side_warning (side INTEGER, warning VARCHAR)")
         for number, item in enumerate(sides):
@@ -208,6 +169,10 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
     order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
     limit = f"QUALIFY row_number() OVER (PARTITION BY side_number, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
     listed = ", ".join(quoted(kind) for kind in wanted)
+    ((rows, shown),) = connection.execute(
+        f"""SELECT coalesce(sum(rows), 0), coalesce(sum(least(rows, {top})), 0)
+            FROM (SELECT count(*) AS rows FROM temp.answer WHERE kind IN ({listed}) GROUP BY side_number, kind)"""
+    ).fetchall()
     found = from_sql(
         connection,
         f"""SELECT * EXCLUDE (side_number) FROM temp.answer WHERE kind IN ({listed}) {limit}
@@ -216,6 +181,8 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
     )
     found.report, found.shows = "compare", list(_SHOWS)
     found.warnings = [text for _, text in remarks(connection)]
+    if top and shown < rows:
+        found.left_out = f"{shown} of {rows} rows, the {top} largest differences of each kind; --top 0 shows all"
     return found
 
 
@@ -231,27 +198,14 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [str(text) for (text,) in rows]
 
 
-def broken(connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate]) -> list[str]:
-    """Return in words which gates do not hold.
-
-    Raises ``NotCaptured`` where a gate is about sides that cannot be compared; times per call always can.
-    """
-    reasons = [text for is_incomparable, text in remarks(connection) if is_incomparable]
-    undecided = [item.text for item in gates if item.metric != "call_ns"]
-    if reasons and undecided:
-        raise NotCaptured(f"--fail-on {', '.join(undecided)} can neither hold nor fail: {reasons[0]}")
-    said = []
-    for item in gates:
-        base, other = _METRICS[item.metric]
-        rows = connection.execute(
-            f"""SELECT side, name, format('{{:.0f}} → {{:.0f}} ({{:+.1f}} %)', {base}, {other},
-                       100 * ({other} - {base}) / nullif({base}, 0))
-                FROM temp.answer WHERE {item.broken} ORDER BY {other} - {base} DESC, side, name"""
-        ).fetchall()
-        if rows:
-            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
-            said.append(f"{item.text}: {rows[0][0]}: {rows[0][1]}: {rows[0][2]}{more}")
-    return said
+def judged(
+    connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate], baseline: int, beyond_noise: bool
+) -> list[Verdict]:
+    """Return what each gate says. ``beyond_noise``: a growth counts only where the rank test over units agrees."""
+    if beyond_noise and gates:
+        _run(connection, "noise", {"baseline": str(baseline)})
+    incomparable = next((text for is_incomparable, text in remarks(connection) if is_incomparable), "")
+    return judge(connection, gates, incomparable, beyond_noise)
 
 
 _BY_SIZE = "abs(difference_mean_ns) DESC, name"

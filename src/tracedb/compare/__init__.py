@@ -1,0 +1,30 @@
+"""Comparing runs beside a baseline, and gates on what grew."""
+
+from tracedb.compare.comparison import (
+    Side,
+    Steps,
+    answer,
+    capture_sides,
+    compared,
+    judged,
+    remarks,
+    side,
+    warnings,
+)
+from tracedb.compare.gates import KINDS, Gate, Verdict, gate
+
+__all__ = [
+    "KINDS",
+    "Gate",
+    "Side",
+    "Steps",
+    "Verdict",
+    "answer",
+    "capture_sides",
+    "compared",
+    "gate",
+    "judged",
+    "remarks",
+    "side",
+    "warnings",
+]

@@ -1,0 +1,159 @@
+"""Gates of ``tracedb compare``: limits on growth, judged by SQL over ``temp.answer``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracedb.errors import UsageError
+from tracedb.storage.connection import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
+_METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
+            "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
+_GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
+FEWEST_UNITS = 4
+"""Units on a side from which the test says anything (``sql/compare/answer.sql``)."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on a growth: of all kernel time, of every entry of a kind, or of one that is named."""
+
+    text: str
+    kind: str
+    metric: str
+    limit: float
+    is_percent: bool
+    name: str | None = None
+    """The entry's name, or a pattern of it (GLOB); every entry where None."""
+
+    @property
+    def entries(self) -> str:
+        """The condition on rows of the answer that it is about."""
+        named = "" if self.name is None else f" AND (name = {quoted(self.name)} OR name GLOB {quoted(self.name)})"
+        return f"kind = {quoted(self.kind)}{named}"
+
+    @property
+    def exceeded(self) -> str:
+        """The condition on rows of the answer in which growth exceeds the limit."""
+        base, other = _METRICS[self.metric]
+        growth = f"{other} - {base}"
+        if self.is_percent:
+            growth = f"100 * ({growth}) / nullif({base}, 0)"
+        return f"{self.entries} AND {growth} > {self.limit!r}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate says: it holds, it failed, or it cannot be judged."""
+
+    gate: Gate
+    failed: str = ""
+    """In words, what exceeds the limit."""
+    undecided: str = ""
+    """In words, why it can neither hold nor fail."""
+
+
+def gate(text: str) -> Gate:
+    """Return the gate that ``[KIND.]METRIC>LIMIT[%]`` or ``KIND[NAME][.METRIC]>LIMIT[%]`` means.
+
+    Raises ``UsageError``.
+    """
+    match = _GATE.fullmatch(text.strip())
+    kind = "total" if match is None else match[1] or match[4] or "total"
+    metric = "" if match is None else match[5] or match[3] or "total_ns"
+    if match is None or metric not in _METRICS or kind not in KINDS:
+        raise UsageError(
+            f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
+            "'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "
+            f"metrics: {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
+        )
+    try:
+        limit = float(match[6])
+    except ValueError as error:
+        raise UsageError(f"--fail-on {text!r}: {match[6]} is no number") from error
+    return Gate(text, kind, metric, limit, bool(match[7]), match[2])
+
+
+def judge(
+    connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate], incomparable: str, beyond_noise: bool
+) -> list[Verdict]:
+    """Return what each gate says.
+
+    ``incomparable``: why sides cannot be compared, which times per call always can. ``beyond_noise``: a growth counts
+    only where the values of the units differ by the rank test; ``temp.side_noise`` (noise.sql) has its p-values.
+    """
+    return [_judged(connection, item, incomparable, beyond_noise) for item in gates]
+
+
+def _judged(connection: duckdb.DuckDBPyConnection, item: Gate, incomparable: str, beyond_noise: bool) -> Verdict:
+    if incomparable and item.metric != "call_ns":
+        return Verdict(item, undecided=incomparable)
+    ((entries, units),) = connection.execute(
+        f"SELECT count(*), min(least(base_units, units)) FROM temp.answer WHERE {item.entries}"
+    ).fetchall()
+    if not entries and item.name is not None:
+        return Verdict(item, undecided=_unnamed(connection, item))
+    if beyond_noise and entries and units < FEWEST_UNITS:
+        return Verdict(
+            item,
+            undecided=f"--beyond-noise needs {FEWEST_UNITS} units (steps of ranks, or captures) a side, and a side has "
+            f"{units}; record more steps",
+        )
+    rows = _exceeding(connection, item, beyond_noise)
+    beyond = [row for row in rows if row[3] is not None and row[3] < 0.05]
+    if beyond:
+        side, name, growth, p_value = beyond[0]
+        said = f"{side}: {name}: {growth}" + (f", p = {p_value:.2g}" if beyond_noise else "")
+        return Verdict(item, failed=said + (f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""))
+    untested = [row for row in rows if row[3] is None]
+    if untested:
+        return Verdict(
+            item,
+            undecided=f"{untested[0][0]}: {untested[0][1]}: {untested[0][2]} cannot be told from noise: it occurs in "
+            f"fewer than {FEWEST_UNITS} units of a side",
+        )
+    return Verdict(item)
+
+
+def _exceeding(
+    connection: duckdb.DuckDBPyConnection, item: Gate, beyond_noise: bool
+) -> list[tuple[str, str, str, float | None]]:
+    """Return side, name, growth in words and p-value of what exceeds the limit; 0 stands for it without the test."""
+    base, other = _METRICS[item.metric]
+    p_value, join = "0.0", ""
+    if beyond_noise:
+        p_value = "n.p_value"
+        join = f"""LEFT JOIN temp.side_noise AS n ON n.side = a.side_number AND n.kind = a.kind AND n.name = a.name
+            AND n.metric = {quoted(item.metric)}"""
+    return connection.execute(
+        f"""SELECT a.side, {_on_one_line("a.name")},
+                format('{{:.0f}} → {{:.0f}}', {base}, {other})
+                    || coalesce(format(' ({{:+.1f}} %)', 100 * ({other} - {base}) / nullif({base}, 0)), ''),
+                {p_value}::DOUBLE
+            FROM (FROM temp.answer WHERE {item.exceeded}) AS a {join}
+            ORDER BY {other} - {base} DESC, a.side, a.name"""
+    ).fetchall()
+
+
+def _on_one_line(column: str) -> str:
+    """Return the SQL of a name without control characters, which end lines and steer terminals."""
+    return f"regexp_replace({column}, '[[:cntrl:]]+', ' ', 'g')"
+
+
+def _unnamed(connection: duckdb.DuckDBPyConnection, item: Gate) -> str:
+    rows = connection.execute(
+        f"""SELECT {_on_one_line("name")} FROM temp.answer WHERE kind = ?
+            GROUP BY name ORDER BY max(mean_ns) DESC, name LIMIT 6""",
+        [item.kind],
+    ).fetchall()
+    there = ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for (name,) in rows)
+    return (
+        f"no {item.kind} is named {item.name!r}; some that there are: {there}" if there else f"there is no {item.kind}"
+    )
