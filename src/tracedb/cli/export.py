@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.export_sheets import variance_csv, xlsx
-from tracedb.cli.options import database_option, filter_options, note, output_option
+from tracedb.cli.options import database_option, filter_options, listed, note, output_option, sort_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -23,12 +22,6 @@ def export() -> None:
 
 for _command in (perfetto, xlsx, variance_csv):
     export.add_command(_command)
-
-
-def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return what stands between commas and in repeated options, each once."""
-    found = (item.strip() for value in values for item in value.split(","))
-    return tuple(dict.fromkeys(item for item in found if item))
 
 
 @export.command("rocprof-yaml")
@@ -44,11 +37,12 @@ def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str
     help=f"The first N kernels, of each capture where the report has captures. [default: {PER_CAPTURE}]",
 )
 @filter_options
+@sort_option
 @click.option("--families", is_flag=True, help="Match every template of a kernel, not only the one that ran.")
 @click.option(
     "--counters",
     multiple=True,
-    callback=_listed,
+    callback=listed,
     metavar="A,B",
     help="Counters to read. [default: SQ_BUSY_CU_CYCLES,SQ_WAVES,SQ_WAVE_CYCLES,SQ_INSTS_MFMA]",
 )
@@ -56,7 +50,7 @@ def _listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str
     "--output-format",
     "formats",
     multiple=True,
-    callback=_listed,
+    callback=listed,
     metavar="A,B",
     help="What rocprofv3 is to write. [default: csv,json]",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -113,6 +114,35 @@ def output_options(command: F) -> F:
     )(command)
 
 
+def _whole_numbers(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[int, ...]:
+    """Return whole numbers, which stand between commas or in repeated options."""
+    for value in values:
+        if not re.fullmatch(r"\s*-?\d{1,9}\s*(,\s*-?\d{1,9}\s*)*", value):
+            raise click.BadParameter(f"{value!r} is not a whole number, nor a list of them such as 0,1", ctx, parameter)
+    return tuple(map(int, listed(ctx, parameter, values)))
+
+
+def listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return what stands between commas and in repeated options, each once."""
+    found = (item.strip() for value in values for item in value.split(","))
+    return tuple(dict.fromkeys(item for item in found if item))
+
+
+def _classes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return classes one by one; an exclamation mark before a list is meant for all of it."""
+    found = []
+    for value in values:
+        mark = "!" if value.startswith("!") else ""
+        found += [mark + part.strip().removeprefix("!") if mark else part.strip() for part in value.split(",")]
+    return tuple(dict.fromkeys(found))
+
+
+def _captures(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return captures one by one; only lists of numbers are taken apart, since paths may hold commas."""
+    found = [part for value in values for part in (value.split(",") if re.fullmatch(r"[\d,\s]+", value) else [value])]
+    return tuple(dict.fromkeys(part.strip() for part in found))
+
+
 def capture_option(command: F) -> F:
     """Add ``--capture``; the command gets ``captures`` (see ``tracedb.report.captures.chosen``)."""
     return click.option(
@@ -120,7 +150,9 @@ def capture_option(command: F) -> F:
         "captures",
         multiple=True,
         metavar="ID|PATHPART",
-        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated.",
+        callback=_captures,
+        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated;"
+        " numbers also as 1,3.",
     )(command)
 
 
@@ -141,9 +173,9 @@ def filter_options(command: F) -> F:
     command = click.option(
         "--by",
         multiple=True,
-        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
-        metavar="COL",
-        help="Group by a label, rank, device, source, vendor, range or step. May be repeated.",
+        callback=listed,
+        metavar="COL,…",
+        help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
     )(command)
     command = click.option(
         "--attention-as-matmul",
@@ -175,33 +207,64 @@ def filter_options(command: F) -> F:
         " [default: thread, else time where no launches were recorded]",
     )(command)
     command = click.option(
-        "--range", metavar="GLOB", help="Only kernels launched inside ranges of such a name (forward*, NCCL:*)."
+        "--range",
+        multiple=True,
+        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
+        metavar="GLOB",
+        help="Only kernels launched inside ranges of such a name (forward*, NCCL:*). May be repeated: inside any.",
     )(command)
     command = click.option(
         "--class",
         "classes",
         multiple=True,
-        metavar="CLASS",
-        help="Only kernels of this class (matmul, attention …), or with '!' before it all but these. May be repeated.",
+        callback=_classes,
+        metavar="CLASS,…",
+        help="Only kernels of these classes (matmul,attention …), or with '!' before them all but these.",
     )(command)
     command = click.option(
         "--where",
         multiple=True,
         callback=_pairs,
-        metavar="K=V",
-        help="Only this label; the same key twice means either.",
+        metavar="K=V,…",
+        help="Only captures with this label; several values (channels=4,8) mean any of them.",
+    )(command)
+    command = click.option(
+        "--path",
+        "paths",
+        multiple=True,
+        metavar="GLOB",
+        help="Only captures of such a path (*rank0*, before/*). May be repeated: any of them.",
     )(command)
     command = capture_option(command)
     command = click.option(
-        "--source", "sources", multiple=True, metavar="NAME", help="Only captures of this profiler."
+        "--source",
+        "sources",
+        multiple=True,
+        callback=listed,
+        metavar="NAME,…",
+        help="Only captures of these profilers.",
     )(command)
-    command = click.option(
-        "--device", "devices", type=int, multiple=True, metavar="N", help="Only this device. May be repeated."
-    )(command)
-    command = click.option(
-        "--rank", "ranks", type=int, multiple=True, metavar="N", help="Only this rank. May be repeated."
-    )(command)
+    for name in ("device", "rank"):
+        command = click.option(
+            f"--{name}",
+            f"{name}s",
+            multiple=True,
+            callback=_whole_numbers,
+            metavar="N,…",
+            help=f"Only these {name}s. May be repeated.",
+        )(command)
     return command
+
+
+def sort_option(command: F) -> F:
+    """Add ``--sort``; the command gets ``sort``, for ``Filters``."""
+    return click.option(
+        "--sort",
+        multiple=True,
+        callback=listed,
+        metavar="COL,…",
+        help="Order rows by this column of the answer, descending as -COL or 'COL DESC'. May be repeated.",
+    )(command)
 
 
 def top_option(command: F) -> F:

@@ -14,6 +14,7 @@ from tracedb.cli.options import (
     note,
     output_options,
     rows_shown,
+    sort_option,
     top_option,
     warn,
 )
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
 @database_option
 @filter_options
+@sort_option
 @top_option
 @output_options
+@click.option("--wide", is_flag=True, help="Show every column of the view in a table, however wide it gets.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
 def report(
@@ -40,6 +43,7 @@ def report(
     format_name: str | None,
     out: Path | None,
     version: str,
+    wide: bool,
     show_sql: bool,
     **chosen: Any,
 ) -> None:
@@ -47,6 +51,11 @@ def report(
 
     NAME is a report; without it, they are listed. Filters and --by go into the view's own SELECT, over its events,
     never over an aggregated result; --show-sql prints what runs. With --by, --top counts rows within each group.
+
+    \b
+    tracedb report top-kernels --class matmul,attention --by capture --top 5
+    tracedb report gemm-variance --where channels=4,8 --by sweep,channels --sort -cv_percent
+    tracedb report kernels --path '*rank0*' --range 'forward*' --range 'backward*' --wide
     """
     from tracedb.output import choose_format, write
     from tracedb.report import registry
@@ -57,11 +66,18 @@ def report(
         write(registry.listing(), form, out)
         return
     top = rows_shown(form, top)
-    _run(db, registry.find(name), Filters(**chosen), version, top, None if show_sql else form, out)
+    _run(db, registry.find(name), Filters(**chosen), version, top, None if show_sql else form, out, wide)
 
 
 def _run(
-    db: Path, report: Report, filters: Filters, version: str, top: int, form: str | None, out: Path | None
+    db: Path,
+    report: Report,
+    filters: Filters,
+    version: str,
+    top: int,
+    form: str | None,
+    out: Path | None,
+    is_wide: bool,
 ) -> None:
     """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
     from tracedb.output import write
@@ -76,7 +92,7 @@ def _run(
             click.echo(query.text(top) + ";")
             return
         detail("runs:\n" + query.text(top))
-        found = engine.run(connection, db, query, top)
+        found = engine.run(connection, db, query, top, is_wide)
         for text in found.answer.warnings:
             warn(text)
         for text in found.notes:

@@ -62,6 +62,8 @@ class Answer:
     """Gives the keys of a column that holds maps by text, in the order in which they stand there."""
     shows: list[Show] | None = None
     """What a table for eyes shows; every column as it is where None."""
+    is_wide: bool = False
+    """Whether a table stays as wide as its columns are, on whatever terminal."""
 
     @property
     def remarks(self) -> list[tuple[str, str]]:

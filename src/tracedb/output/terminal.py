@@ -23,7 +23,7 @@ def write_table(answer: Answer, target: TextIO) -> int:
     is_terminal = target.isatty()
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if is_terminal else _width_without_terminal()
     made = strips(answer, rows)
-    kept, gap = fit(made, width)
+    kept, gap = (made, 2) if answer.is_wide else fit(made, width)
     lines = _render(kept, gap, is_terminal and not os.environ.get("NO_COLOR"))
     target.write(lines)
     return len(made) - len(kept)

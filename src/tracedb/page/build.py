@@ -108,11 +108,13 @@ def _options(filters: Filters, path: Path) -> str:
         ("--source", filters.sources),
         ("--capture", filters.captures),
         ("--where", [f"{key}={value}" for key, values in filters.where.items() for value in values]),
+        ("--path", filters.paths),
         ("--class", filters.classes),
+        ("--range", filters.range),
         ("--by", filters.by),
     ]
     words = [word for option, values in lists for value in values for word in (option, str(value))]
-    for option, text in (("--range", filters.range), ("--rule", filters.rule), ("--step-range", filters.step_range)):
+    for option, text in (("--rule", filters.rule), ("--step-range", filters.step_range)):
         words += [] if text is None else [option, text]
     words += ["--skip-warmup", str(filters.skip_warmup)] if filters.skip_warmup else []
     words += ["--counted"] if filters.counted else []

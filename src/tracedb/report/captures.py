@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tracedb.errors import UsageError
+from tracedb.errors import NotCaptured, UsageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,6 +105,23 @@ def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option:
         return ()
     found = paths(connection)
     return tuple(sorted({number for text in texts for number in chosen(found, text, option)}))
+
+
+def matching(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the captures whose path any of the patterns matches. Raises ``NotCaptured``.
+
+    A pattern matches a whole path, or a run of whole names of folders and files in it.
+    """
+    found = paths(connection)
+    chosen: set[int] = set()
+    for pattern in patterns:
+        those = [number for number, path in found.items() if fnmatchcase(path, pattern) or _matches(path, pattern)]
+        if not those:
+            raise NotCaptured(
+                f"no capture has a path that --path {pattern!r} matches; there are: {_listed(found, found)}"
+            )
+        chosen.update(those)
+    return tuple(sorted(chosen))
 
 
 def statement(those: Sequence[object]) -> str:

@@ -13,13 +13,13 @@ from tracedb.storage.connection import identifier, quoted
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
 
-_CAPTURE_COLUMNS = ("rank", "source")
-_EVENT_COLUMNS = {"device": "device_id", "vendor": "vendor"}
+_COLUMNS = {"capture": "capture_id", "rank": "rank", "source": "source", "device": "device_id", "vendor": "vendor"}
+"""Name for ``--by`` → column of a base."""
 _LACKS: dict[str, tuple[str, ...]] = {
     RANGES: ("device", "vendor", "class"),
     CALLS: ("device", "vendor", "class"),
     MEMBERS: ("vendor", "class"),
-    COLLECTIVES: ("rank", "device", "vendor", "class", "range"),
+    COLLECTIVES: ("capture", "rank", "device", "vendor", "class", "range"),
 }
 """What a base's rows do not have, and so cannot be filtered or grouped by."""
 _KNOWS_STEP = (MEMBERS, COLLECTIVES)
@@ -78,7 +78,7 @@ def _given(filters: Filters) -> list[str]:
         ("--device", filters.devices),
         ("--class", filters.classes),
         ("--skip-warmup", filters.skip_warmup),
-        ("--range", filters.range is not None),
+        ("--range", filters.range),
     ]
     return [option for option, value in options if value]
 
@@ -99,7 +99,7 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
         found["--class"] = class_conditions(filters, base)
     if filters.skip_warmup and "skip_warmup" not in lacks:
         found["--skip-warmup"] = [_after_warmup(scope, base)]
-    if filters.range is not None and "range" not in lacks:
+    if filters.range and "range" not in lacks:
         found["--range"] = [_inside_range(scope, base)]
     return {option: conditions for option, conditions in found.items() if conditions}
 
@@ -135,22 +135,22 @@ def _after_warmup(scope: Scope, base: str) -> str:
 
 
 def _inside_range(scope: Scope, base: str) -> str:
-    glob = scope.filters.range or ""
+    patterns = scope.filters.range
     if base == RANGES:
-        return named(f"{base}.name", f"{base}.domain", glob)
+        return named(f"{base}.name", f"{base}.domain", patterns)
     if base == CALLS:
         lane = "" if scope.rule == "process" else f" AND q.thread_id = {base}.thread_id"
         return (
             f"EXISTS (SELECT 1 FROM {scope.version}._nsys_range AS q WHERE q.capture_id = {base}.capture_id{lane} "
             f"AND q.start_ns <= {base}.start_ns AND q.start_ns + q.duration_ns >= {base}.start_ns + {base}.duration_ns "
-            f"AND {named('q.name', 'q.domain', glob)})"
+            f"AND {named('q.name', 'q.domain', patterns)})"
         )
     if "range" in scope.filters.by:
         return f"{base}_range.name IS NOT NULL"  # the join has chosen them
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
         f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} "
-        f"AND {named('q.name', 'q.domain', glob)})"
+        f"AND {named('q.name', 'q.domain', patterns)})"
     )
 
 
@@ -158,9 +158,9 @@ def _joins(scope: Scope, base: str) -> str:
     """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
     steps, key = _steps(base)
     joins = []
-    glob = scope.filters.range
+    patterns = scope.filters.range
     if base != RANGES and "range" in scope.filters.by:
-        chosen = "" if glob is None else f" AND {named('q.name', 'q.domain', glob)}"
+        chosen = "" if not patterns else f" AND {named('q.name', 'q.domain', patterns)}"
         joins.append(
             f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
             f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}{chosen}\n"
@@ -187,6 +187,6 @@ def _by(name: str, taken: Collection[str]) -> view_template.By:
         return view_template.By(name, lambda base: f"{base}.name" if base == RANGES else f"{base}_range.name")
     if name == "step":
         return view_template.By(name, lambda base: f"{base}.step" if base in _KNOWS_STEP else f"{base}_step.step")
-    if name in _CAPTURE_COLUMNS or name in _EVENT_COLUMNS:
-        return view_template.By(name, lambda base: f"{base}.{identifier(_EVENT_COLUMNS.get(name, name))}")
+    if name in _COLUMNS:
+        return view_template.By(name, lambda base: f"{base}.{identifier(_COLUMNS[name])}")
     return view_template.By(f"label {name}" if name in taken else name, lambda base: label(base, name))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracedb.storage.connection import quoted
 
-BY_BUILT_IN = ("rank", "device", "source", "vendor", "step", "range")
+BY_BUILT_IN = ("capture", "rank", "device", "source", "vendor", "step", "range")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,10 @@ class Filters:
     classes: tuple[str, ...] = ()
     """Classes of kernels; one that begins with ``!`` is left out."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    range: str | None = None
+    paths: tuple[str, ...] = ()
+    """Patterns of paths of captures; a capture is taken that any of them matches."""
+    range: tuple[str, ...] = ()
+    """Patterns of names of ranges; what is inside a range that any of them matches is taken."""
     rule: str | None = None
     skip_warmup: int = 0
     step_range: str | None = None
@@ -32,6 +35,8 @@ class Filters:
     attention_as_matmul: bool = False
     """Whether kernels of fused attention are counted as matrix products."""
     by: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    """Columns that come first in the order of rows; ``-COLUMN`` and ``COLUMN DESC`` for descending."""
 
     @property
     def is_bare(self) -> bool:
@@ -41,17 +46,17 @@ class Filters:
     @property
     def on_captures(self) -> bool:
         """Whether some captures may be left out."""
-        return bool(self.ranks or self.sources or self.where or self.captures)
+        return bool(self.ranks or self.sources or self.where or self.captures or self.paths)
 
     @property
     def on_events(self) -> bool:
         """Whether some events of a capture may be left out."""
-        return bool(self.devices or self.classes or self.range is not None or self.skip_warmup)
+        return bool(self.devices or self.classes or self.range or self.skip_warmup)
 
     @property
     def needs_rule(self) -> bool:
         """Whether ranges are joined to kernels for the filters themselves."""
-        return self.range is not None or "range" in self.by
+        return bool(self.range) or "range" in self.by
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,8 @@ def described(filters: Filters) -> str:
     """Return the capture filters in words, as they were typed."""
     said = [f"--rank {rank}" for rank in filters.ranks] + [f"--source {source}" for source in filters.sources]
     said += [f"--where {key}={value}" for key, values in filters.where.items() for value in values]
-    said += [f"--capture {number}" for number in filters.captures]
+    said += [f"--capture {number}" for number in filters.captures] if not filters.paths else []
+    said += [f"--path {pattern!r}" for pattern in filters.paths]
     return ", ".join(said)
 
 
@@ -105,13 +111,14 @@ def natural(column: str) -> str:
     return f"TRY_CAST({column} AS DOUBLE) NULLS LAST, {column} NULLS LAST"
 
 
-def named(range_name: str, domain: str, glob: str) -> str:
-    """Return the condition on a range's columns that its name matches.
+def named(range_name: str, domain: str, patterns: Sequence[str]) -> str:
+    """Return the condition on a range's columns that its name matches one of the patterns.
 
     A pattern with a colon may also mean domain and name, as nsys prints them: ``NCCL:ncclAllReduce``, ``NCCL:*``.
     """
-    plain = f"{range_name} GLOB {quoted(glob)}"
-    return f"({plain} OR ({domain} || ':' || {range_name}) GLOB {quoted(glob)})" if ":" in glob else plain
+    conditions = [f"{range_name} GLOB {quoted(glob)}" for glob in patterns]
+    conditions += [f"({domain} || ':' || {range_name}) GLOB {quoted(glob)}" for glob in patterns if ":" in glob]
+    return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
 
 
 def class_conditions(filters: Filters, alias: str) -> list[str]:

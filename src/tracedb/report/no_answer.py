@@ -260,7 +260,7 @@ def _left_out(filters: Filters) -> str:
     said = [described(filters)] if filters.on_captures else []
     said += [f"--device {device}" for device in filters.devices]
     said += [f"--class {name!r}" for name in filters.classes]
-    said += [f"--range {filters.range!r}"] if filters.range is not None else []
+    said += [f"--range {pattern!r}" for pattern in filters.range]
     said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
     said += [f"--step-range {filters.step_range!r}"] if filters.step_range is not None else []
     return f" with {', '.join(said)}" if said else ""

@@ -20,6 +20,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     if report.needs is Needs.SPREADS:  # its rows pool all runs of a setting: that is the question
         return []
     said = []
+    columns = [*columns, "capture_id"] if "capture" in scope.filters.by else columns
     if not {"capture_id", "labels"} & set(columns):  # with labels, a row is of one configuration
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
     elif report.needs is Needs.STEPS:  # of which there may be several runs
@@ -69,9 +70,8 @@ def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
         return []
     paths = [path for (group,) in rows for path in group]
     return [
-        f"{len(paths)} captures with the same source, rank and labels pooled ({captures.some_of(paths)}); --capture "
-        "chooses one, and --by run keeps them apart in a new file into which each is loaded with its own --label "
-        "run=NAME"
+        f"{len(paths)} captures with the same source, rank and labels pooled ({captures.some_of(paths)}); "
+        "--by capture keeps them apart, and --capture chooses one"
     ]
 
 
@@ -155,7 +155,7 @@ def _most_gpus(connection: duckdb.DuckDBPyConnection) -> int:
 def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     """Say where one device number stands for several GPUs: each process counts its own."""
     by = scope.filters.by
-    if "device" not in by:
+    if "device" not in by or "capture" in by:
         return []
     groups = [f"s.{name}" for name in ("rank", "source") if name in by]
     groups += [label("s", name) for name in by if name not in BY_BUILT_IN]
@@ -173,7 +173,7 @@ def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
 
 def _numbers_of_steps(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
     """Say where groups are sums over different numbers of steps."""
-    if "step" in scope.filters.by or report.spans_ranks or scope.filters.range is not None:
+    if "step" in scope.filters.by or report.spans_ranks or scope.filters.range:
         return []
     ((least, most),) = _rows(
         connection,

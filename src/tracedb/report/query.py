@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tracedb.errors import UsageError
 from tracedb.report import captures, filter_sql, selection, step_ranges, view_template
 from tracedb.report.definition import Report
 from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, named, natural
@@ -16,7 +18,7 @@ from tracedb.storage.connection import identifier, quoted
 if TYPE_CHECKING:
     import duckdb
 
-BY_NUMBERS = ("rank", "device", "step")
+BY_NUMBERS = ("capture", "rank", "device", "step")
 
 
 @dataclass
@@ -96,32 +98,51 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
     if report.is_by_row or report.has_rule:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
-    if report.range_column is not None and filters.range is not None:
+    if report.range_column is not None and filters.range:
         where.append(_named(report, scope, filters.range))
-        filters = replace(filters, range=None)
+        filters = replace(filters, range=())
     return replace(scope, filters=filters), " AND ".join(where)
 
 
-def _named(report: Report, scope: Scope, glob: str) -> str:
+def _named(report: Report, scope: Scope, patterns: Sequence[str]) -> str:
     """Return the condition that the range of a row has such a name."""
     column = identifier(report.range_column or "")
     if not report.has_domain:
-        return named(column, '"domain"', glob)
-    matches = named("q.name", "q.domain", glob)
+        return named(column, '"domain"', patterns)
+    matches = named("q.name", "q.domain", patterns)
     return f"{column} IN (SELECT q.nsys_name FROM {scope.version}._nsys_range AS q WHERE {matches})"
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
     """Return a total order: --by columns, the report's own, names, then every other column."""
-    order = [item for name in by for item in in_order(identifier(name), name in BY_NUMBERS)]
+    order = [item for text in scope.filters.sort for item in _sorted_by(text, report.name, columns, by)]
+    sorted_by = {_column_of(item) for item in order}
+    order += [item for name in by if name not in sorted_by for item in in_order(identifier(name), name in BY_NUMBERS)]
     for item in report.order:
         if item == "{place}":
             order += _place_order(scope, columns)
-        elif _column_of(item) in columns:
+        elif _column_of(item) in columns and _column_of(item) not in sorted_by:
             order.append(item)
     said = {_column_of(item) for item in order} | set(by)
     rest = dict.fromkeys((*report.names, *columns))
     return order + [_bare(name) for name in rest if name not in said]
+
+
+def _sorted_by(text: str, report: str, columns: Sequence[str], by: Sequence[str]) -> list[str]:
+    """Return an ORDER BY list for an item of ``--sort``. Raises ``UsageError`` for what is no column of the answer."""
+    found = re.fullmatch(r"(-?)\s*(.*?)(?:\s+(asc|desc))?\s*", text, re.IGNORECASE | re.DOTALL)
+    assert found is not None
+    direction = " DESC" if (found[1] == "-") != ((found[3] or "").lower() == "desc") else ""
+    wanted = found[2].replace("-", "_")
+    name = next((column for column in columns if column.lower() in (found[2].lower(), wanted.lower())), None)
+    if name is None:
+        close = difflib.get_close_matches(wanted, columns, 1) or [one for one in columns if wanted and wanted in one]
+        meant = f"did you mean {close[0]}? " if close else ""
+        raise UsageError(
+            f"report {report} has no column {found[2]!r} to sort by; {meant}there are: {', '.join(columns)}"
+        )
+    items = in_order(identifier(name), name not in by or name in BY_NUMBERS)
+    return [item.replace(" NULLS LAST", f"{direction} NULLS LAST") for item in items]
 
 
 def _column_of(item: str) -> str:

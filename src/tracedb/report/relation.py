@@ -21,7 +21,14 @@ from tracedb.storage.connection import connect, identifier, quoted
 
 SHOWN = 10
 """Rows that the display of a report shows."""
-_ALSO = {"rank": "ranks", "device": "devices", "source": "sources", "capture": "captures", "class_": "classes"}
+_ALSO = {
+    "path": "paths",
+    "rank": "ranks",
+    "device": "devices",
+    "source": "sources",
+    "capture": "captures",
+    "class_": "classes",
+}
 """Names of filters in the singular, as the command line has them → fields of ``Filters``."""
 
 
@@ -99,7 +106,7 @@ def report(
     (within each group, with ``by``); 0 is all. ``label_columns``: also a column of text for each label of the captures,
     named as the label (``label_NAME`` where the report has such a column). ``filters`` are those of ``tracedb report``:
     ``rank``, ``device``, ``source``, ``capture`` and ``classes`` take one value or several, ``where`` a mapping of
-    label to value or values; ``range``, ``rule``, ``skip_warmup``, ``step_range``, ``counted``,
+    label to value or values; ``path``, ``range``, ``sort``, ``rule``, ``skip_warmup``, ``step_range``, ``counted``,
     ``attention_as_matmul``.
 
     Raises ``NotCaptured`` where the database cannot answer, ``UsageError`` where report or filter do not fit it, both

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from tracedb.storage.error_lines import engine_words
 _KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
 """Columns that name kernels, of which a report has one at most."""
 _BY_TEXTS = {
+    "capture": "Number of the capture (capture_id).",
     "rank": "Rank of the captures.",
     "device": "Device number within the capture.",
     "source": "Which ingester read the captures.",
@@ -66,15 +68,33 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
         ) from error
 
 
-def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
-    """Run a report. Raises ``NotCaptured``, with the reason, where there is no answer."""
+def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, is_wide: bool = False) -> Found:
+    """Run a report. ``is_wide``: a table shows every column. Raises ``NotCaptured`` where there is no answer."""
     try:
-        return _run(connection, path, query, top)
+        found = _run(connection, path, query, top)
     except NotCaptured as error:
         undone = caveats.unfinished(connection)  # then what is missing may be still to come
         if undone:
             raise NotCaptured("; ".join([str(error), *undone])) from error
         raise
+    if is_wide:
+        found.answer.is_wide, found.answer.shows = True, _every_column(query)
+    return found
+
+
+def _every_column(query: Query) -> list[Show]:
+    """Return how every column of an answer is shown, those of --by first; as the report shows it, where it does."""
+    own = {show.columns[0]: show for show in query.report.shows if len(show.columns) == 1}
+    kinds = {"capture": _show_by("capture", query), "input_dims": Show(("input_dims",), "input_dims", "dims")}
+    return [kinds.get(name) or _unnamed(name, own.get(name), name in BY_NUMBERS) for name in query.columns]
+
+
+def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
+    """Return how a column is shown under its own name, without the words that a narrow table has for its values."""
+    if name.startswith("start_"):  # a place on a clock, of which no digit is to be lost
+        return Show((name,), name, "raw")
+    kind = "name" if name in _KERNEL_COLUMNS else own.kind if own and own.kind in ("raw", "dims", "labels") else None
+    return Show((name,), re.sub(r"_(ns|percent)$", "", name), "raw" if is_number or name.endswith("_id") else kind)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
@@ -188,16 +208,30 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "capture": [int(number) for number in filters.captures],
         "class": list(filters.classes),
         "where": {key: list(values) for key, values in filters.where.items()},
-        "range": filters.range,
+        "path": list(filters.paths),
+        "range": filters.range[0] if len(filters.range) == 1 else list(filters.range),
         "rule": query.scope.rule or None,
         "skip_warmup": filters.skip_warmup,
         "step_range": filters.step_range,
         "counted": filters.counted or None,
         "attention_as_matmul": filters.attention_as_matmul or None,
         "by": query.by,
+        "sort": list(filters.sort),
         "top": top,
     }
     return {key: value for key, value in said.items() if value not in (None, [], {}, 0)}
+
+
+def _show_by(name: str, query: Query) -> Show:
+    """Return how a --by column is shown."""
+    if name == "capture":
+        return Show((name,), name, "name", words=_words(query.scope.names))
+    return Show((name,), name, "raw" if name in BY_NUMBERS else "text")
+
+
+def _words(names: Mapping[int, str]) -> dict[str, str]:
+    """Return what a table shows for the number of a capture: the number and what tells its path apart."""
+    return {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
 
 
 def _shows(query: Query) -> list[Show]:
@@ -207,13 +241,12 @@ def _shows(query: Query) -> list[Show]:
         if show not in (PLACE, CONFIGURATION):
             shows.append(show)
         elif query.by:
-            shows += [Show((name,), name, "raw" if name in BY_NUMBERS else "text") for name in query.by]
+            shows += [_show_by(name, query) for name in query.by]
         elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
             shows.append(replace(show, keys=query.scope.varying))
             names = query.scope.names
             if show is PLACE and names and "capture_id" in query.columns:
-                words = {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
-                shows.append(Show(("capture_id",), "capture", "text", words=words))
+                shows.append(Show(("capture_id",), "capture", "name", words=_words(names)))
     by = set(query.by)
     return [
         show

@@ -23,7 +23,7 @@ def select(
     ``default_rule``: the rule of range membership where none is asked for; None: what the captures call for.
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
-    filters = replace(filters, captures=tuple(map(str, captures.numbers(connection, filters.captures))))
+    filters = replace(filters, captures=_numbers(connection, filters), where=_where(connection, filters.where))
     connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
@@ -43,20 +43,43 @@ def select(
         _check_range(connection, filters, version)
     rule = ""
     if needs_rule or filters.needs_rule:
-        chosen = "true" if filters.range is None else named("r.name", "r.domain", filters.range)
+        chosen = named("r.name", "r.domain", filters.range) if filters.range else "true"
         range_rules.compare(connection, version, chosen)
         rule = filters.rule or range_rules.default(connection, default_rule)
-    return Scope(filters, version, rule, _varying(connection), count, _names(connection))
+    return Scope(filters, version, rule, _varying(connection), count, _names(connection, filters))
 
 
-def _names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, str]:
-    """Return what tells captures apart where some that are selected have the same rank and labels."""
+def _names(connection: duckdb.DuckDBPyConnection, filters: Filters) -> Mapping[int, str]:
+    """Return what tells captures apart where some that are selected have the same rank and labels, or by capture."""
     alike = _scalar(
         connection,
         """SELECT count(*) FROM (SELECT 1 FROM temp.selected_capture AS s GROUP BY s.rank, s.labels
            HAVING count(*) > 1)""",
     )
-    return captures.told_apart(captures.paths(connection)) if alike else {}
+    return captures.told_apart(captures.paths(connection)) if alike or "capture" in filters.by else {}
+
+
+def _numbers(connection: duckdb.DuckDBPyConnection, filters: Filters) -> tuple[str, ...]:
+    """Return the numbers of the captures that ``--capture`` and ``--path`` leave. Raises as ``select`` does."""
+    chosen = captures.numbers(connection, filters.captures)
+    if filters.paths:
+        matching = captures.matching(connection, filters.paths)
+        chosen = tuple(number for number in matching if not chosen or number in chosen)
+        if not chosen:
+            raise NotCaptured(f"no capture matches all of {described(filters)}")
+    return tuple(map(str, chosen))
+
+
+def _where(
+    connection: duckdb.DuckDBPyConnection, where: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return labels with the values of comma lists one by one; a value that holds a comma itself is left whole."""
+    found = {}
+    for key, texts in where.items():
+        there = _texts(connection, f"SELECT DISTINCT {label('c', key)} FROM main.capture AS c") if texts else []
+        values = [value for text in texts for value in ([text] if text in there else text.split(","))]
+        found[key] = tuple(dict.fromkeys(value for value in values if value or value in there))
+    return found
 
 
 def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:
@@ -175,15 +198,14 @@ def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
     names = step_ranges.names(connection, version, "temp.selected_capture")
     if not names:
         raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
-    if filters.range is None:
-        return
-    condition = named("r.name", "r.domain", filters.range)
-    if not _scalar(
-        connection,
-        f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
-            ON s.capture_id = r.capture_id WHERE {condition}""",
-    ):
-        raise NotCaptured(step_ranges.absent(repr(filters.range), names))
+    for pattern in filters.range:
+        condition = named("r.name", "r.domain", [pattern])
+        if not _scalar(
+            connection,
+            f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
+                ON s.capture_id = r.capture_id WHERE {condition}""",
+        ):
+            raise NotCaptured(step_ranges.absent(repr(pattern), names))
 
 
 def _varying(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
