@@ -74,13 +74,12 @@ def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, sco
     if amd < 2:
         return []
     ((kernels, others),) = connection.execute(
-        """WITH copies AS (
+        f"""WITH copies AS (
                SELECT e.capture_id, bool_or(e.kind = 'kernel') AS as_kernels
                FROM main.kernel_event AS e
                SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
                SEMI JOIN main.device AS d ON d.capture_id = e.capture_id AND d.vendor = 'AMD'
-               WHERE e.kind IN ('memcpy', 'memset') OR starts_with(e.name, '__amd_rocclr_')
-                    OR starts_with(e.name, 'MEMORY_COPY_')
+               WHERE e.kind IN ('memcpy', 'memset') OR {scope.version}._is_runtime_copy(e.name)
                GROUP BY e.capture_id
            )
            SELECT count(*) FILTER (as_kernels), count(*) FILTER (NOT as_kernels) FROM copies"""
