@@ -7,7 +7,7 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -240,6 +240,33 @@ class TestEyes:
             took[form] = time.process_time() - begun
             assert written.count("kernel_7") >= 400
         assert max(took.values()) < 10 * max(took[write_csv], 0.1)
+
+    def test_a_long_table_is_written_before_its_last_row_is_read(self) -> None:
+        target = io.StringIO()
+        written: list[int] = []
+
+        def rows() -> Iterator[Sequence[object]]:
+            for at in range(20_000):
+                if at % 1000 == 999:
+                    written.append(target.getvalue().count("\n"))
+                yield (
+                    f"void kernel_of_a_family_with_a_long_name<{at // 2}>(a_rather_long_argument, {at // 2})",
+                    at * 1000,
+                )
+
+        columns = [Column("name", "VARCHAR"), Column("total_ns", "BIGINT", "ns")]
+        answer = Answer(columns, rows(), lambda: pytest.fail("not asked for"))
+        answer.shows = [Show(("name",), kind="name", floor=16), Show(("total_ns",))]
+        write_table(answer, target)
+        lines = target.getvalue().splitlines()
+        assert written[:2] == [0, 1000 + 3]  # two lines of header, a rule, and the first page
+        assert written[-1] > 18_000
+        names = [line.rsplit(maxsplit=1)[0] for line in lines[3:]]
+        assert len(names) == 20_000
+        assert [first == second for first, second in zip(names[::2], names[1::2], strict=True)] == [True] * 10_000
+        assert len(set(names)) == 10_000
+        assert " ".join(lines[:2]).split() == ["total", "name", "µs"]
+        assert lines[3].endswith(" 0.0") and lines[-1].endswith(" 19,999.0")
 
     def test_terminal_codes_in_names_do_nothing(self) -> None:
         answer = from_rows([Column("name", "VARCHAR")], [("\x1b[2J[red]x\u202e",)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracedb.output.answer import Answer, Column, plain
@@ -42,20 +42,27 @@ class Strip:
     drop: int = 0
     floor: int = 0
     shorten: Shorten | None = None
+    largest: float = 0
+    """The largest of times, which chooses their unit."""
 
 
-def strips(answer: Answer, rows: Sequence[Sequence[object]]) -> list[Strip]:
-    """Return the columns for eyes of an answer."""
+def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[Strip] | None = None) -> list[Strip]:
+    """Return the columns for eyes of some rows of an answer.
+
+    ``before``: the columns of the first rows, whose units these are given, too.
+    """
     places = {column.name: at for at, column in enumerate(answer.columns)}
     shows = answer.shows
     if shows is None:
         shows = [Show((column.name,), column.name, _plain_kind(column)) for column in answer.columns]
-    made = []
+    made: list[Strip] = []
     for show in shows:
         if not all(name in places for name in show.columns):
             continue
         parts = [[row[places[name]] for row in rows] for name in show.columns]
-        made.append(_strip(show, answer.columns[places[show.columns[0]]], parts))
+        largest = before[len(made)].largest if before else _largest(value for values in parts for value in values)
+        made.append(_strip(show, answer.columns[places[show.columns[0]]], parts, largest))
+        made[-1].largest = largest
     return made
 
 
@@ -65,12 +72,12 @@ def _plain_kind(column: Column) -> str:
     return "raw" if column.is_number else "text"
 
 
-def _strip(show: Show, column: Column, parts: Sequence[Values]) -> Strip:
+def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) -> Strip:
     kind = show.kind or _kind(column)
     header = show.header if show.header is not None else _header(column.name)
     values = parts[0]
     if kind == "ns":
-        cells, unit = _times(values)
+        cells, unit = _times(values, largest)
         return Strip(f"{header} {unit}".strip(), cells, True, show.drop)
     if kind in _NUMBERS:
         suffix = " %" if kind == "percent" else ""
@@ -81,7 +88,7 @@ def _strip(show: Show, column: Column, parts: Sequence[Values]) -> Strip:
         ]
         return Strip(header, cells, True, show.drop)
     if kind == "span":
-        return _span(header, parts, show)
+        return _span(header, parts, show, largest)
     if kind == "place":
         return _place(show, parts)
     cut: Shorten = shorten if kind == "name" else _cut_end
@@ -103,14 +110,14 @@ def _header(name: str) -> str:
     return re.sub(r"_(ns|percent)$", "", name).replace("_", " ")
 
 
-def _times(values: Values) -> tuple[list[str], str]:
-    """Return nanoseconds in the unit that suits the largest of them, and the unit."""
-    divisor, unit = time_unit(values)
-    digits = 1 if unit == "µs" and _largest(values) >= 1e5 else 3
+def _times(values: Values, largest: float) -> tuple[list[str], str]:
+    """Return nanoseconds in the unit that suits the largest of the column, and the unit."""
+    divisor, unit = time_unit([largest])
+    digits = 1 if unit == "µs" and largest >= 1e5 else 3
     return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
 
 
-def _largest(values: Values) -> float:
+def _largest(values: Iterable[object]) -> float:
     return max((abs(value) for value in values if isinstance(value, int | float)), default=0)
 
 
@@ -120,9 +127,9 @@ def time_unit(values: Values) -> tuple[float, str]:
     return next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
 
 
-def _span(header: str, parts: Sequence[Values], show: Show) -> Strip:
+def _span(header: str, parts: Sequence[Values], show: Show, largest: float) -> Strip:
     """Return two times as one text, in one unit."""
-    divisor, unit = time_unit([value for values in parts for value in values])
+    divisor, unit = time_unit([largest])
     ends = [
         [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
         for values in parts

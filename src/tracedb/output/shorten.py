@@ -31,7 +31,8 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
             best = cut
         if len(set(best.values())) == len(distinct):
             break
-    return [_tell_apart(best, bare, width)[name] for name in names] if best else []
+    told = _tell_apart(best, bare, width) if best else {}
+    return [told[name] for name in names]
 
 
 def _common_start(long: Sequence[str]) -> int:

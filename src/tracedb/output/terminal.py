@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -15,18 +19,64 @@ from tracedb.output.shorten import visible
 
 DEFAULT_WIDTH = 100
 _HARD_FLOOR = 6
+PAGE = 1000
+"""Rows that are laid out and written at once."""
 
 
 def write_table(answer: Answer, target: TextIO) -> int:
-    """Write the table; return how many columns did not fit."""
-    rows = list(answer.rows)
+    """Write the table; return how many columns did not fit.
+
+    Rows are written a page at a time. The first page chooses columns, widths and units; what is wider later stands out.
+    """
+    rows = iter(answer.rows)
+    first = list(islice(rows, PAGE))
     is_terminal = target.isatty()
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if is_terminal else _width_without_terminal()
-    made = strips(answer, rows)
+    made = strips(answer, first)
+    whole = {id(strip): strip.cells for strip in made}
     kept, gap = (made, 2) if answer.is_wide else fit(made, width)
-    lines = _render(kept, gap, is_terminal and not os.environ.get("NO_COLOR"))
-    target.write(lines)
+    given = [whole[id(strip)] for strip in kept]
+    layout = _layout(kept, gap)
+    target.write(_head(layout, is_terminal and not os.environ.get("NO_COLOR")) + _body(kept, layout))
+    if len(first) == PAGE:
+        places = [at for at, strip in enumerate(made) if any(strip is other for other in kept)]
+        widths = [sys.maxsize] * len(kept) if answer.is_wide else layout.widths
+        short = [_Short(*each) for each in zip(kept, given, widths, strict=True)]
+        while page := list(islice(rows, PAGE)):
+            target.flush()
+            following = strips(answer, page, made)
+            following = [following[at] for at in places]
+            for strip, shortened in zip(following, short, strict=True):
+                strip.cells = shortened.cells(strip)
+            target.write(_body(following, layout))
     return len(made) - len(kept)
+
+
+class _Short:
+    """The texts of a column as cut for its width, page after page: one text is always cut to the same."""
+
+    def __init__(self, strip: Strip, whole: Sequence[str], width: int) -> None:
+        self._width = width
+        self._is_cut = list(whole) != strip.cells
+        self._told = dict(zip(whole, strip.cells, strict=True))
+        self._taken = set(self._told.values())
+
+    def cells(self, strip: Strip) -> list[str]:
+        """Return the texts of a later page; different ones stay different."""
+        new = [text for text in dict.fromkeys(strip.cells) if text not in self._told]
+        if strip.shorten is None or not (self._is_cut or any(_width(text) > self._width for text in new)):
+            return strip.cells
+        for text, cut in zip(new, strip.shorten(new, self._width), strict=True):
+            self._told[text] = self._free(cut)
+            self._taken.add(self._told[text])
+        return [self._told.get(text, text) for text in strip.cells]
+
+    def _free(self, cut: str) -> str:
+        number, found = 2, cut
+        while found in self._taken:
+            mark = f"#{number}"
+            found, number = cut[: max(self._width - len(mark), 0)] + mark, number + 1
+        return found
 
 
 def _width_without_terminal() -> int:
@@ -86,24 +136,41 @@ def _width(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def _render(kept: list[Strip], gap: int, colour: bool) -> str:
-    """Return header, rule and rows; a long answer has tens of thousands of these, so each is one join."""
-    between = " " * gap
-    columns, headers = [], []
+@dataclass(frozen=True)
+class _Layout:
+    """Widths of the columns, their headers in lines, and the gap between them."""
+
+    widths: list[int]
+    headers: list[list[str]]
+    gap: int
+
+
+def _layout(kept: Sequence[Strip], gap: int) -> _Layout:
+    widths, headers = [], []
     for strip in kept:
-        cells = [visible(cell) for cell in strip.cells]
-        wide = max(_longest_word(strip), max(map(_width, cells), default=0))
+        wide = max(_longest_word(strip), max((_width(visible(cell)) for cell in strip.cells), default=0))
+        widths.append(wide)
         headers.append(_padded(textwrap.wrap(strip.header, wide, break_long_words=False) or [""], wide, strip.right))
-        columns.append(_padded(cells, wide, strip.right))
-    most = max(map(len, headers), default=0)
-    for header in headers:  # they stand on the rule
-        header[:0] = [" " * _width(header[0])] * (most - len(header))
-    top = [between.join(words).rstrip() for words in zip(*headers, strict=True)]
-    rule = "─" * (sum(_width(header[-1]) for header in headers) + gap * (len(headers) - 1))
-    lines = [f"\x1b[1m{line}\x1b[0m" if colour else line for line in top]
-    lines.append(rule)
-    lines += [between.join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "".join(line + "\n" for line in lines)
+    return _Layout(widths, headers, gap)
+
+
+def _head(layout: _Layout, colour: bool) -> str:
+    between = " " * layout.gap
+    most = max(map(len, layout.headers), default=0)
+    standing = [[" " * _width(lines[0])] * (most - len(lines)) + lines for lines in layout.headers]  # on the rule
+    top = [between.join(words).rstrip() for words in zip(*standing, strict=True)]
+    rule = "─" * (sum(_width(lines[-1]) for lines in layout.headers) + layout.gap * (len(layout.headers) - 1))
+    return "".join(f"{line}\n" for line in [*(f"\x1b[1m{line}\x1b[0m" if colour else line for line in top), rule])
+
+
+def _body(kept: Sequence[Strip], layout: _Layout) -> str:
+    """Return rows; a long answer has tens of thousands of these, so each is one join."""
+    between = " " * layout.gap
+    columns = [
+        _padded([visible(cell) for cell in strip.cells], wide, strip.right)
+        for strip, wide in zip(kept, layout.widths, strict=True)
+    ]
+    return "".join(between.join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True))
 
 
 def _padded(texts: list[str], wide: int, right: bool) -> list[str]:
