@@ -1,4 +1,4 @@
-"""The rows of one capture of nsys: read, link, split by process, and give the account."""
+"""The rows of one nsys capture: read it, link it, split it by process and report the counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ONLY_GRAPHS = "its {} graph launches hold the kernels; record again with `nsys p
 
 
 def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-    """Yield the rows of an export; every process in it gives a part."""
+    """Yield the rows of an export; every process gives one part."""
     progress = _Progress(sum(path.stat().st_size for path in capture.files), options)
     export, share = _open(capture.files, progress)
     account = Account()
@@ -46,7 +46,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     progress.finish()
     value_issues.of_header(header, account)
     others = recording_names(capture.duplicates)
-    account.noted("duplicate_recording", len(others), f"of the same capture, left aside: {', '.join(others)}")
+    account.noted("duplicate_recording", len(others), f"of the same capture, not read: {', '.join(others)}")
     processes = link.prepare(scratch, account)
     straight_rows = stage.straight_rows()
     direct_kernels.check(processes, straight_rows)
@@ -72,7 +72,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
 
 
 class _Progress:
-    """Turns shares of the work into bytes of the files."""
+    """Converts shares of the work into bytes of the files."""
 
     def __init__(self, size: int, options: Options) -> None:
         self._size = size
@@ -94,7 +94,7 @@ class _Progress:
 
 
 def _open(files: Sequence[Path], progress: _Progress) -> tuple[Export, float]:
-    """Open the export; returns it and the share of the work that reading it is."""
+    """Open the export; returns it and the share of the work that reading takes."""
     kind = kind_of(files[0])
     if kind == PARQUET:
         return ParquetExport(files), 1.0
@@ -119,7 +119,7 @@ def _capture(
     events_read: int | None,
     straight_rows: int,
 ) -> pa.Table:
-    """Return the row of a process; ``events_read`` is counted where one export holds several."""
+    """Return the capture row of a process; ``events_read`` is counted by query if one export holds several."""
     written = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     place = nccl_payloads.place(scratch)
@@ -142,14 +142,14 @@ def _capture(
 
 
 def _what_is_missing(account: Account) -> str:
-    """Return what the export holds that may be GPU work and gave no row; empty where all of it was read."""
+    """Return which possible GPU work gave no row; empty if everything was read."""
     unread = [issue.detail for code, issue in account.issues.items() if code.startswith(UNREAD)]
     lost = account.lost_events
     return "; ".join(unread) or (f"events skipped as unreadable: {lost:,}; kernels may be among them" if lost else "")
 
 
 def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, header: Header, copies: int) -> str:
-    """Return why no kernel was recorded, as far as the export tells."""
+    """Return why no kernel was recorded, as far as the export shows."""
     calls, spans = _rows(scratch, "part_launch"), _rows(scratch, "part_range")
     had = ((copies, "copies and memsets"), (calls, "API calls"), (spans, "ranges and marks"))
     what = ", ".join(f"{count:,} {noun}" for count, noun in had if count)

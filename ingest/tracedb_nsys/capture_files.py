@@ -1,4 +1,4 @@
-"""Which files are captures of nsys, and which of them record the same one."""
+"""Find the captures of nsys among files, and which files record the same session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER_ENDING = "_pqtdir"
 
 
 def kind_of(path: Path) -> str | None:
-    """Return what a file is by its content, of an empty or damaged one by its name; None if it is none of nsys."""
+    """Return the kind of a file by its content, or by name if empty or damaged; None if it is not from nsys."""
     if path.name.endswith(SUFFIX):
         return PARQUET
     named = next((kind for ending, kind in ENDINGS.items() if path.name.endswith(ending)), None)
@@ -27,7 +27,7 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as file:
         start = file.read(64)
     if start.startswith(MAGIC):
-        from tracedb_nsys.export.sqlite import is_nsys  # Arrow comes with it
+        from tracedb_nsys.export.sqlite import is_nsys  # imports Arrow
 
         return SQLITE if is_nsys(path) else None
     if start.startswith(REPORT_MAGIC):
@@ -38,7 +38,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def captures(files: Sequence[Path]) -> Iterator[Capture]:
-    """Yield a capture for each recorded session; the other recordings of it are its duplicates."""
+    """Yield a capture for each recorded session; further recordings of the session are its duplicates."""
     sessions: dict[tuple[Path, str], list[tuple[bool, int, tuple[Path, ...]]]] = {}
     for kind, recording in _recordings(files):
         is_empty = not any(path.stat().st_size for path in recording)
@@ -49,7 +49,7 @@ def captures(files: Sequence[Path]) -> Iterator[Capture]:
 
 
 def recording_names(paths: Iterable[Path]) -> list[str]:
-    """Return the names of recordings: of a Parquet folder, the folder's."""
+    """Return the names of recordings; for a Parquet export, the folder's name."""
     return list(dict.fromkeys(path.parent.name if path.name.endswith(SUFFIX) else path.name for path in paths))
 
 
@@ -65,14 +65,14 @@ def _recordings(files: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...]]]
         elif kind is not None:
             yield kind, (path,)
     if folders:
-        from tracedb_nsys.export.protocol import is_export  # Arrow comes with it
+        from tracedb_nsys.export.protocol import is_export  # imports Arrow
     for paths in folders.values():
         if is_export(path.name.removesuffix(SUFFIX) for path in paths):
             yield PARQUET, tuple(sorted(paths))
 
 
 def _session(kind: str, path: Path) -> tuple[Path, str]:
-    """Return folder and name that all recordings of a session share."""
+    """Return the folder and base name that all recordings of a session share."""
     if kind == PARQUET:
         folder = path.parent
         return folder.parent, folder.name.removesuffix(FOLDER_ENDING)
@@ -80,7 +80,7 @@ def _session(kind: str, path: Path) -> tuple[Path, str]:
 
 
 def _stem(name: str, endings: Iterable[str]) -> str:
-    """Return the name without endings: of report.nsys-rep.sqlite, too, it is report."""
+    """Return the name without endings; report.nsys-rep.sqlite, too, gives report."""
     for ending in endings:
         if name.endswith(ending) and name != ending:
             return _stem(name.removesuffix(ending), endings)

@@ -1,7 +1,7 @@
-"""Kernels of a large export as rows of the schema while the export is still read, past the staging table.
+"""Turn the kernels of a large export into schema rows while it is being read, without staging them.
 
-Staging is needed where an export may hold several processes, or NCCL's payloads, which are joined to kernels. All the
-rest is known when a kernel is read: its call by the calls read before, its name by the export's table of strings.
+Staging is needed only if an export may hold several processes, or NCCL payloads, which are joined to kernels. Otherwise
+everything is known when a kernel is read: its call from the calls read before, its name from the string table.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tracedb_nsys import link
 
 SMALLEST_ROWS = 500_000
 GROUPS = 2
-"""So many row groups are handed on at once: two cores then write one each, and none is left broken."""
+"""Row groups yielded at once: two cores write one each, and no group is split."""
 
 
 class Straight:
-    """Makes rows of the schema from tables of kernels as they are read."""
+    """Converts tables of kernels into schema rows as they are read."""
 
     def __init__(
         self,
@@ -30,20 +30,20 @@ class Straight:
         valid: str,
         texts: Callable[[list[int]], Mapping[int, str]],
     ) -> None:
-        """``query``: select list that makes staged rows of a table; ``texts`` gives strings of an export by number."""
+        """``query``: select list that gives staged rows of a table; ``texts`` returns strings of the export by id."""
         self._connection = connection
         self._query = query
         self._valid = valid
         self._texts = texts
         self.nameless = 0
-        """How many kernels have a name that the export lacks."""
+        """Number of kernels whose name the export lacks."""
         self.replaced = 0
-        """How many names hold bytes that are no UTF-8."""
+        """Number of names with bytes that are not UTF-8."""
         self._has_unknown = False
         connection.execute("CREATE OR REPLACE TEMP TABLE straight_text (id BIGINT, value VARCHAR)")
 
     def rows(self, table: pa.Table) -> Rows:
-        """Return the rows of kernels; they are to be taken before the next are asked for."""
+        """Return the rows of kernels; they must be consumed before the next call."""
         connection = self._connection
         feed = table  # noqa: F841 - found by its name; what is registered would live as long as the transaction
         made = f"SELECT * FROM (SELECT {self._query} FROM feed) WHERE {self._valid}"
@@ -60,7 +60,7 @@ class Straight:
         return Rows("kernel_event", connection.sql(link.STRAIGHT_SQL.format(kernels=made)), 0, is_ordered=False)
 
     def _name(self, feed: pa.Table) -> None:
-        """Read the names that are new."""
+        """Read the names not met before."""
         found = self._connection.execute(
             f"""SELECT DISTINCT name FROM (SELECT {self._query} FROM feed)
             WHERE name IS NOT NULL AND name NOT IN (SELECT id FROM straight_text)"""
@@ -75,13 +75,13 @@ class Straight:
 
 
 def check(processes: list[int | None], straight: int) -> None:
-    """Raise ``ReadAgain`` where an export whose kernels went straight turns out to hold several processes."""
+    """Raise ``ReadAgain`` if an export whose kernels were not staged turns out to hold several processes."""
     if straight and len(processes) > 1:
         raise ReadAgain
 
 
 def grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield tables of whole row groups, and what is left at the end."""
+    """Yield tables of whole row groups, then the remainder."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Which GPU a device number of a process means."""
+"""Map a process's device numbers to GPUs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Gpu = dict[str, Any]
 
 
 def devices(header: Header, gpid: int | None, used: Iterable[int], shared: Collection[int]) -> pa.Table:
-    """Return the rows of ``device`` of a process: those that it used, and those that it could see.
+    """Return the ``device`` rows of a process: the GPUs that it used and those visible to it.
 
-    CUDA numbers devices within a process; TARGET_INFO_CUDA_DEVICE says which GPU a number means. Exports before 2025
-    lack it, and TARGET_INFO_GPU.cuDevice is taken; TARGET_INFO_GPU.id counts otherwise. That is a guess where processes
-    were given different GPUs, so for the numbers that several processes use (``shared``), and for those that
-    TARGET_INFO_CUDA_DEVICE leaves out, only what all GPUs of the machine have in common is told.
+    CUDA numbers devices per process; TARGET_INFO_CUDA_DEVICE maps a number to a GPU. Exports before 2025 lack it, so
+    TARGET_INFO_GPU.cuDevice is used, else TARGET_INFO_GPU.id. That is a guess if processes were given different GPUs,
+    so for numbers that several processes use (``shared``), and for those missing from TARGET_INFO_CUDA_DEVICE, only the
+    properties common to all GPUs of the machine are stored.
     """
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     machine = gpid & (0xFFFF << 48) if gpid is not None else None
@@ -42,7 +42,7 @@ def devices(header: Header, gpid: int | None, used: Iterable[int], shared: Colle
 
 
 def _named(row: Gpu, gpus: Sequence[Gpu]) -> Gpu:
-    """Return the GPU that a row of TARGET_INFO_CUDA_DEVICE names. A slice of a GPU has a UUID and a size of its own."""
+    """Return the GPU that a row of TARGET_INFO_CUDA_DEVICE names. A MIG slice has a UUID and size of its own."""
     found = next((gpu for gpu in gpus if gpu["id"] == row["gpuId"] and row["gpuId"] is not None), None)
     if found is None and row["uuid"] is not None:
         found = next((gpu for gpu in gpus if gpu["uuid"] == row["uuid"]), None)
@@ -51,7 +51,7 @@ def _named(row: Gpu, gpus: Sequence[Gpu]) -> Gpu:
 
 
 def _common(gpus: Sequence[Gpu]) -> Gpu:
-    """Return what all GPUs have in common; of none, nothing."""
+    """Return the properties common to all GPUs; none if there is no GPU."""
     first, *others = gpus or [{}]
     return {name: value for name, value in first.items() if all(gpu.get(name) == value for gpu in others)}
 

@@ -1,4 +1,4 @@
-"""What an export says of itself, the machine and its GPUs: a fixed choice, and nothing of the environment."""
+"""The export's metadata about itself, the machine and its GPUs: a fixed selection, nothing of the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMITS = {
     **dict.fromkeys(("totalMemory", "utcEpochNs"), (0, FAR)),
 }
 FIRST_SCHEMA, LAST_SCHEMA = (2, 9), (3, 25)
-"""Between these lie the versions of the export's tables that tracedb was tried on."""
+"""Oldest and newest version of the export's tables that tracedb was tested with."""
 KNOWN_SCHEMAS = "{}.{} to {}.{}".format(*FIRST_SCHEMA, *LAST_SCHEMA)
 
 
@@ -38,17 +38,17 @@ class Header:
     clock_zero_unix_ns: int | None
     metadata: dict[str, Any]
     warnings: tuple[str, ...]
-    """What nsys itself said of activity that it did not get."""
+    """nsys's own messages about activity that it could not record."""
     odd: Counter[tuple[str, str]]
     """Values that could not be read, by table and column."""
     gpus: list[dict[str, Any]] = field(default_factory=list)
     ordinals: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of TARGET_INFO_CUDA_DEVICE: which GPU a number of a process means."""
+    """Rows of TARGET_INFO_CUDA_DEVICE, which map a process's device number to a GPU."""
     mpi_ranks: dict[int, int] = field(default_factory=dict)
 
     @property
     def strange_schema(self) -> str | None:
-        """The version of the export's tables, where tracedb was not tried on such."""
+        """The version of the export's tables, if tracedb was not tested with it."""
         schema = self.metadata.get("schema")
         if schema is None:
             return None
@@ -102,7 +102,7 @@ def header_of(export: Export) -> Header:
 
 
 class _Small:
-    """Reads small tables; what is no number in a column of numbers becomes None, and is counted."""
+    """Reads small tables; a non-number in a number column becomes None and is counted."""
 
     def __init__(self, export: Export) -> None:
         self._export = export

@@ -1,7 +1,7 @@
-"""Which API call launched a GPU event: the one of its process with its correlation id.
+"""Find the API call that launched a GPU event: the one with its process and correlation id.
 
-A join of millions of calls to millions of kernels does not fit into the memory that a load is given; sorted arrays of
-eight bytes a call do, and are faster.
+A join of millions of calls with millions of kernels exceeds the memory of a load; sorted arrays with eight bytes per
+call fit, and are faster.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from tracedb_nsys.export.protocol import ROW
 
 Numbers = npt.NDArray[np.int64]
 UNKNOWN = -(1 << 63)
-"""Stands for a process that is not recorded; no serialized id, and unchanged by the mask."""
+"""Stands for a process that is not recorded; never a serialized id, and unchanged by the mask."""
 PROCESS_MASK = -1 << 24
-FAR = 1 << 62  # times beyond are none, see columns.DURATION
-LARGEST = (1 << 32) - 2  # correlation ids are unsigned 32-bit numbers, the last of them means none
+FAR = 1 << 62  # later times are invalid, see staging_sql.DURATION
+LARGEST = (1 << 32) - 2  # correlation ids are unsigned 32-bit numbers; the largest means none
 
 
 class Calls:
-    """The calls by process and correlation id. Add all, then ask."""
+    """The calls by process and correlation id. Add all of them, then look up."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, list[npt.NDArray[np.uint64]]] = {}
         self._sorted: dict[int, npt.NDArray[np.uint64]] = {}
 
     def add(self, batch: pa.RecordBatch, base: int) -> None:
-        """Take the calls of a batch; those without usable times give no row, and launch nothing."""
+        """Add the calls of a batch; those without usable times give no row and launch nothing."""
         correlations = _column(batch, "correlationId", 0)
         numbers = _column(batch, ROW, 0) + base
         processes = _column(batch, "globalTid", UNKNOWN) & PROCESS_MASK
@@ -42,7 +42,7 @@ class Calls:
             self._pieces.setdefault(process, []).append(packed[usable & (processes == process)])
 
     def finish(self) -> None:
-        """Sort the calls; of several with one id the first then stands first."""
+        """Sort the calls; among several with one id the first comes first."""
         for process in list(self._pieces):
             packed = np.concatenate(self._pieces.pop(process))
             packed.sort()
@@ -70,14 +70,14 @@ class Calls:
         return np.where(is_same, found & np.uint64(0xFFFFFFFF), 0).astype(np.int64)
 
     def _of_process(self, process: int) -> npt.NDArray[np.uint64] | None:
-        """Return the calls of a process; where processes are not recorded on one side, those that are left."""
+        """Return the calls of a process; if one side does not record processes, the calls that remain."""
         if process == UNKNOWN and len(self._sorted) == 1:
             return next(iter(self._sorted.values()))
         return self._sorted.get(process, self._sorted.get(UNKNOWN))
 
 
 def _column(batch: pa.RecordBatch, name: str, absent: int) -> Any:
-    """Return a column as whole numbers, with ``absent`` for NULL and for a column that is not there."""
+    """Return a column as integers, with ``absent`` for NULLs and for a missing column."""
     if name not in batch.schema.names:
         return np.full(batch.num_rows, absent, np.int64)
     column = batch[name]

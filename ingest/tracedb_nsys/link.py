@@ -1,4 +1,4 @@
-"""From staged rows to schema rows: which process a row belongs to, and which call launched a GPU event."""
+"""Turn staged rows into schema rows: assign each to its process, and GPU events to the calls that launched them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SELECT device_id FROM staged_total WHERE device_id IS NOT NULL
 SHARED_DEVICES = """
 SELECT device_id FROM staged_gpu WHERE device_id IS NOT NULL GROUP BY device_id HAVING count(DISTINCT gpid) > 1
 """
-# Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 have no table of kinds.
+# Names as nsys prints them; the short form is that of other profilers. Exports before 2022.4 lack the enum table.
 COPY_KINDS = (
     (0, "Unknown", None),
     (1, "Host-to-Device", "HtoD"),
@@ -46,12 +46,12 @@ COPY_KINDS = (
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> list[int | None]:
-    """Make the staged rows ready for linking; returns the processes, in the order of their numbers."""
+    """Prepare the staged rows for linking; returns the processes in the order of their numbers."""
     ranges.prepare(connection, account)
     connection.execute(GPU.format("staged"))
     connection.execute("CREATE OR REPLACE TEMP TABLE link_copy_kind (id INTEGER, label VARCHAR, direction VARCHAR)")
     connection.executemany("INSERT INTO link_copy_kind VALUES (?, ?, ?)", COPY_KINDS)
-    # nsys leaves out a version of four digits and no other.
+    # nsys omits a version suffix of four digits, and no other.
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE link_call_name AS
         SELECT id, regexp_replace(value, '_v[0-9]{4}$', '') AS value FROM staged_text
@@ -74,7 +74,7 @@ def _processes(connection: duckdb.DuckDBPyConnection, account: Account) -> list[
 
 
 def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
-    """Give GPU rows without a process that of the only call with their correlation id."""
+    """Assign GPU rows without a process to the process of the only call with their correlation id."""
     ((unknown,),) = connection.execute("SELECT count(*) FROM staged_gpu WHERE gpid IS NULL").fetchall()
     if not unknown:
         return
@@ -89,12 +89,12 @@ def _settle_unknown(connection: duckdb.DuckDBPyConnection, account: Account) -> 
     account.noted(
         "process_guessed",
         unknown,
-        "GPU rows without a process; told by their correlation id where only one call has it",
+        "GPU rows without a process; assigned by correlation id if only one call has it",
     )
 
 
 def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool, is_only: bool) -> None:
-    """Make the rows of a process current, as views ``part_kernel``, ``part_launch`` and so on.
+    """Select the rows of a process as views ``part_kernel``, ``part_launch`` and so on.
 
     Rows of no known process go with the first.
     """
@@ -105,7 +105,7 @@ def use(connection: duckdb.DuckDBPyConnection, gpid: int | None, is_first: bool,
 
 
 def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> Iterator[Rows]:
-    """Yield the event rows of the current process; ``are_sorted``: the kernels stand in the order of their starts."""
+    """Yield the event rows of the current process; ``are_sorted``: the kernels are ordered by start."""
     nccl_payloads.link(connection)
     ((devices,),) = connection.execute("SELECT count(DISTINCT device_id) FROM part_kernel").fetchall()
     order = "" if are_sorted and devices < 2 else "ORDER BY g.device_id, g.start_ns, g.event_id"
@@ -123,7 +123,7 @@ EVENT = """
     g.block_x::BIGINT AS block_x, g.block_y::BIGINT AS block_y, g.block_z::BIGINT AS block_z,
     g.registers AS registers_per_thread, g.static_shared::BIGINT AS static_shared_bytes,
     g.dynamic_shared::BIGINT AS dynamic_shared_bytes, g.static_shared::BIGINT + g.dynamic_shared AS shared_bytes"""
-# Sorted while narrow; the names are joined on last, and keep the order.
+# Sorted while narrow; the names are joined last, which keeps the order.
 KERNEL_SQL = f"""
 SELECT {EVENT}, m.bytes, m.collective, m.group_name, m.group_size
 FROM (FROM part_kernel AS g {{order}}) AS g

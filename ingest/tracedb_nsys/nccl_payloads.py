@@ -1,4 +1,4 @@
-"""What NCCL says of its calls in the payloads of its ranges, where an export holds them as JSON text."""
+"""Read NCCL's metadata from the payloads of its NVTX ranges, if an export holds them as JSON text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RANK = "Rank"
 
 
 class Place(NamedTuple):
-    """A process in its job."""
+    """Rank and world size of a process."""
 
     rank: int | None
     world_size: int | None
 
 
 def link(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill temp table ``link_collective``: what the innermost range of NCCL around a kernel's launch says."""
+    """Fill temp table ``link_collective`` from the innermost NCCL range around each kernel's launch."""
     connection.execute(
         PAYLOADS,
         {
@@ -59,7 +59,7 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def place(connection: duckdb.DuckDBPyConnection) -> Place:
-    """Return rank and world size of the current process: those in its largest communicator. Call after ``link``."""
+    """Return rank and world size of the current process in its largest communicator. Call after ``link``."""
     rows = connection.execute(
         """SELECT rank, ranks FROM link_payload WHERE rank IS NOT NULL AND ranks IS NOT NULL
         ORDER BY ranks DESC, start_ns LIMIT 1"""

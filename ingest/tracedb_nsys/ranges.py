@@ -17,7 +17,7 @@ USABLE = """start_ns > -4611686018427387904 AND start_ns < 4611686018427387904 A
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
-    """Make ``staged_range`` of the staged rows, and count those that give no range."""
+    """Create ``staged_range`` from the staged rows, and count those that give no range."""
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE staged_domain AS
@@ -44,14 +44,14 @@ def _count(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
         FROM staged_nvtx"""
     ).fetchall()[0]
     account.left_aside("nvtx_definitions", defined, "NVTX rows that name domains, categories, threads and devices")
-    account.left_aside("nvtx_other", other, "NVTX rows of other kinds than ranges and marks")
-    account.lost("event_unreadable", unknown, f"{unknown} rows of NVTX_EVENTS do not say what they are")
+    account.left_aside("nvtx_other", other, "NVTX rows that are neither ranges nor marks")
+    account.lost("event_unreadable", unknown, f"{unknown} rows of NVTX_EVENTS have no known event type")
     account.lost("times_unusable", lost, f"{lost} rows of NVTX_EVENTS end before they start or have no start")
-    account.noted("range_over_threads", crossing, "ranges that ended on another thread; nsys counts them on none")
+    account.noted("range_over_threads", crossing, "ranges that ended on another thread; nsys counts them for none")
 
 
 def last_ns(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the last time that any NVTX row tells, of all processes: until then nsys counts ranges still open."""
+    """Return the last time in any NVTX row of all processes: nsys counts open ranges until then."""
     ((last,),) = connection.execute(
         f"SELECT max(greatest(start_ns, end_ns)) FROM staged_nvtx WHERE {USABLE}"
     ).fetchall()

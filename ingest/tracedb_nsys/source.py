@@ -1,6 +1,6 @@
 """The nsys ingester: which files are captures.
 
-What reads them is imported when one is read: to look at a folder neither DuckDB nor Arrow is needed.
+The readers are imported only when a file is read: looking through a folder needs neither DuckDB nor Arrow.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class NsysIngester:
         return {"reader": pages.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim SQLite and Parquet exports and reports; of several recordings of one capture, the first of these."""
+        """Claim SQLite and Parquet exports and reports; of one capture's recordings, the first in that order."""
         return captures(files)
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the rows of an export; every process in it gives a part."""
+        """Yield the rows of an export; every process gives one part."""
         from tracedb_nsys.capture import rows_of
 
         yield from rows_of(capture, scratch, options)

@@ -1,4 +1,4 @@
-"""Staging tables in the scratch connection: narrow rows as the export has them, before anything is linked."""
+"""Staging tables in the scratch connection: narrow rows as they are in the export, before linking."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tracedb_nsys.launches import Calls
 
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
 TIME_COLUMNS = ("start", "timestamp", "rawTimestamp", "startedAt")
-# JSON texts are of use for collectives only, whose library declares what it attaches.
+# JSON texts are only needed for collectives, whose library registers its payload schema.
 PAYLOADS = "NVTX_PAYLOAD_SCHEMAS"
 JSON = ("jsonText", "jsonTextId")
 
 
-NOT_READ = "look like work of a GPU, and this version of tracedb does not read them"
+NOT_READ = "look like GPU work, but this version of tracedb does not read them"
 WHAT_TO_DO = "export again with a release of nsys that writes those, or update tracedb"
 UNREAD = "device_events_not_read:"
 GPU = ("kernel", "copy")
 VALID_ON_GPU = "duration_ns IS NOT NULL AND (start_ns <> 0 OR duration_ns <> 0)"
 NUMBERS = {"copy": "kernel", "nvtx": "annotation", "other": "annotation"}
-"""Which staging tables share the numbers of their rows."""
+"""Groups of staging tables that share one numbering of rows."""
 
 
 class Stage:
-    """Fills the staging tables from an export; counts what it reads."""
+    """Fills the staging tables from an export and counts the rows read."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class Stage:
         self._straight: direct_kernels.Straight | None = None
         self.events_read = 0
         self.kernels_are_sorted = False
-        """Whether kernels stand in the export in the order of their starts, and so in ``staged_kernel``."""
+        """Whether the export's kernels, and so ``staged_kernel``, are ordered by start."""
 
     def fill(self, may_go_straight: bool = False) -> Iterator[Rows]:
-        """Read everything; yields kernels that need not be staged. Raises ``ReadError`` where the export is damaged.
+        """Read everything; yields kernels that need no staging. Raises ``ReadError`` if the export is damaged.
 
-        Raises ``ReadAgain`` where damage shows after kernels were yielded.
+        Raises ``ReadAgain`` if damage shows after kernels were yielded.
         """
         try:
             yield from self._fill(may_go_straight)
@@ -106,7 +106,7 @@ class Stage:
         self._flaws()
 
     def _check_kernels(self, kernels: Sequence[str]) -> None:
-        """Raise ``ReadError`` where there are kernels and none of them can be read."""
+        """Raise ``ReadError`` if there are kernels but none can be read."""
         held = {
             table: set(TIMES).issubset(self._export.tables[table]) for table in kernels if self._export.count(table)
         }
@@ -116,7 +116,7 @@ class Stage:
             raise ReadError(f"{why}; tracedb knows versions {KNOWN_SCHEMAS} of the export's tables: {WHAT_TO_DO}")
 
     def _can_go_straight(self, kernels: Sequence[str]) -> bool:
-        """Whether kernels are many, and nothing is joined to them that comes later in the export."""
+        """Whether there are many kernels, and nothing later in the export is joined to them."""
         tables = self._export.tables
         return (
             kernels == [KERNEL]
@@ -150,7 +150,7 @@ class Stage:
         return int(rows)
 
     def _events(self, table: str, into: str, template: str) -> None:
-        """Read a table of events that last; those without usable times are lost."""
+        """Read a table of events with a duration; those without usable times are lost."""
         columns = self._export.tables[table]
         if not set(TIMES).issubset(columns):
             count = self._count_unread(table)
@@ -162,7 +162,7 @@ class Stage:
         self._account_for_columns(table, rows)
 
     def _account_for_columns(self, table: str, rows: int) -> None:
-        """Say which columns of a table are not there, or not as nsys names the table today."""
+        """Report columns of a table that are missing, and tables under another name than today's."""
         role = table_roles.role_of(table)
         if role is None or not rows:
             return
@@ -186,7 +186,7 @@ class Stage:
         self.events_read += rows
 
     def _insert(self, table: str, into: str, template: str, valid: str, leave: Sequence[str] = ()) -> tuple[int, int]:
-        """Stage a table; returns how many rows were read and how many kept."""
+        """Stage a table; returns the number of rows read and of rows kept."""
         names = _Names(name for name in self._export.tables[table] if name not in leave)
         numbers = NUMBERS.get(into, into)
         base = self._bases.get(numbers, 0)
@@ -212,7 +212,7 @@ class Stage:
         for number, feed in enumerate(feeds):
             self._connection.register(f"feed_{number}", feed.reader)
         union = " UNION ALL ".join(f"SELECT * FROM feed_{number}" for number in range(len(feeds)))
-        self._connection.execute("SET preserve_insertion_order = true")  # also of rows that several threads read
+        self._connection.execute("SET preserve_insertion_order = true")  # also if several threads read
         try:
             ((done,),) = self._connection.execute(query.format(feeds=union)).fetchall()
         except duckdb.Error:
@@ -239,24 +239,24 @@ class Stage:
             if table_roles.is_gpu_work(table, columns):
                 self._account.lost(f"{UNREAD}{table}", count, f"{count} rows of {table} {NOT_READ}")
             else:
-                self._account.left_aside(code, count, f"rows of {table}: no GPU work, call or range; left aside")
+                self._account.left_aside(code, count, f"rows of {table}: no GPU work, call or range; skipped")
 
     def _count_unread(self, table: str) -> int:
-        """Count the events of a table that is not read; its count is verified as that of one that is."""
+        """Count the events of a table that is not read; the count is verified like that of a table that is."""
         count = self._export.held(table)
         self._export.verify(table, count)
         self.events_read += count
         return count
 
     def _strings(self) -> None:
-        """Read the strings that staged rows name, and no other: exports hold the environment of the machine there."""
+        """Read only strings that staged rows refer to: StringIds also holds the machine's environment."""
         used = " UNION ".join(
             f"SELECT {column} AS id FROM staged_{table} WHERE {column} IS NOT NULL" for table, column in made.NAMED
         )
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_used AS {used}")
         ((used_count,),) = self._connection.execute("SELECT count(*) FROM staged_used").fetchall()
         columns = ["id", "value"]
-        # Where no string is asked for, DuckDB would not read them to the end, and some would seem to be lost.
+        # If no string is wanted, DuckDB would not read them to the end, and some would seem lost.
         if not used_count or not set(columns).issubset(self._export.tables.get(STRINGS, ())):
             return
         feeds = [Feed(part, columns, self._advance) for part in self._export.batches(STRINGS, columns, 1)]
@@ -286,7 +286,7 @@ def _without_times(columns: Sequence[str]) -> str:
 
 
 class _Names(dict[str, str]):
-    """Columns of a table for a template: absent ones are NULL; remembers which were used."""
+    """Columns of a table for a template: missing ones are NULL; records which were used."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         super().__init__({name: f'"{name}"' for name in columns})

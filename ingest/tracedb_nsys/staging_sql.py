@@ -1,4 +1,4 @@
-"""What columns of an export become in the staging tables: templates of SQL, in which ``{name}`` is a column or NULL."""
+"""SQL templates that turn an export's columns into those of the staging tables; ``{name}`` is a column or NULL."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ STAGED = {
     "text": "id BIGINT, value VARCHAR",
     "total": "gpid BIGINT, device_id INTEGER, kernels BIGINT",
 }
-"""The staging tables. ``gpid`` is the serialized id of a process, ``tid`` the thread within it; ``copy`` also holds
-memsets and graph replays, told by ``kind``; ``total`` counts the kernels that went past ``kernel``."""
+"""The staging tables. ``gpid`` is the serialized id of a process, ``tid`` the thread within it. ``copy`` also holds
+memsets and graph replays, told apart by ``kind``. ``total`` counts the kernels that bypassed ``kernel``."""
 COPY, SET, REPLAY = 1, 2, 3
 NAMED = (("kernel", "name"), ("launch", "name"), ("nvtx", "name"), ("nvtx", "json"), ("other", "name"))
-"""The columns of staging tables that name strings."""
+"""Columns of staging tables that refer to strings."""
 
-# A serialized id holds hardware, virtual machine and process, and in its last 24 bits the thread.
+# A serialized id encodes hardware, virtual machine and process, and the thread in its last 24 bits.
 PROCESS, THREAD = str(-1 << 24), str((1 << 24) - 1)
-# What ends before it starts, or lies so far away that sums overflow, has no duration and is left out.
+# Rows that end before they start, or whose times would overflow sums, get no duration and are skipped.
 DURATION = """CASE
     WHEN "end" >= start AND start > -4611686018427387904 AND "end" < 4611686018427387904 THEN "end" - start
 END"""
@@ -101,7 +101,7 @@ DOMAINS = (
     ("CUBLAS_EVENTS", "cuBLAS"),
     ("CUDNN_EVENTS", "cuDNN"),
 )
-"""How tables of calls begin that become ranges, and the domain that they get."""
+"""Prefixes of call tables that become ranges, and the ranges' domain."""
 
 
 def filled(template: str, names: dict[str, str], base: int) -> str:
@@ -113,5 +113,5 @@ def filled(template: str, names: dict[str, str], base: int) -> str:
 
 
 def domain_of(table: str) -> str | None:
-    """Return the domain of a table of calls that become ranges; None for other tables."""
+    """Return the domain of a call table that becomes ranges; None for other tables."""
     return next((domain for prefix, domain in DOMAINS if table.startswith(prefix)), None)

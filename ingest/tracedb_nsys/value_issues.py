@@ -1,4 +1,4 @@
-"""What an export should say of its events and does not: values that cannot be, values and names that are missing."""
+"""Report impossible and missing values and names of an export."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tracedb_nsys.header import KNOWN_SCHEMAS, Header
 from tracedb_nsys.staging_sql import NAMED
 
 REPLACED = chr(0xFFFD)
-"""What stands in a text for bytes that are no UTF-8."""
+"""The replacement character for bytes that are not UTF-8."""
 KNOWN_NAMES = "SELECT id FROM staged_text WHERE value IS NOT NULL"
 
 
 def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account) -> None:
-    """Account for values that cannot be, and for missing ones; ``nulls``: how many are, by table and column."""
+    """Report impossible and missing values; ``nulls``: number of missing ones by table and column."""
     for (table, column), count in sorted(export.odd.items()):
-        detail = f"{count} values of {table}.{column} are not whole numbers that fit it; they are NULL"
+        detail = f"{count} values of {table}.{column} are not integers within its limits; they are NULL"
         account.mended("field_unreadable", count, detail)
     for (table, column), found in sorted(nulls.items()):
         count = found - export.odd[table, column]
@@ -28,7 +28,7 @@ def of_values(export: Export, nulls: Counter[tuple[str, str]], account: Account)
 
 
 def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int, account: Account) -> None:
-    """Account for names that the export lacks or spoils; ``nameless``, ``replaced``: those that went straight."""
+    """Report missing and damaged names; ``nameless``, ``replaced``: counts of the kernels that were not staged."""
     missing = nameless
     ((unknown,),) = connection.execute(f"SELECT count(*) FROM staged_used WHERE id NOT IN ({KNOWN_NAMES})").fetchall()
     if unknown:
@@ -38,7 +38,7 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
         )
         ((staged,),) = connection.execute(f"SELECT sum(n)::BIGINT FROM ({counts})").fetchall()
         missing += staged
-    detail = f"{missing} events have a name that StringIds lacks; its number stands for it"
+    detail = f"{missing} events have a name that StringIds lacks; its number is stored instead"
     account.mended("string_missing", missing, detail)
     ((spoilt,),) = connection.execute(
         """SELECT (SELECT count(*) FROM staged_text WHERE contains(value, $mark))
@@ -50,15 +50,15 @@ def of_names(connection: duckdb.DuckDBPyConnection, nameless: int, replaced: int
 
 
 def of_header(header: Header, account: Account) -> None:
-    """Account for what the export says of itself: values that cannot be, and tables of a version nobody has tried."""
+    """Report impossible header values, and tables of a version that tracedb was not tested with."""
     for (table, column), count in sorted(header.odd.items()):
         account.mended("field_unreadable", count, f"{count} values of {table}.{column} do not fit it; they are NULL")
     if (schema := header.strange_schema) is not None:
-        detail = f"the tables are of version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
+        detail = f"the tables have version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
         account.warned("schema_unknown", 1, detail)
 
 
 def of_file(export: Export, account: Account) -> None:
-    """Account for damage of the file, which may have cost rows."""
+    """Report damage of the file, which may have cost rows."""
     if losses := export.losses():
         account.mended("file_damaged", max(losses[0], 1), losses[1])

@@ -1,4 +1,4 @@
-"""Operator and NCCL sampling files of estimate-train-time: CSV with a time for each shape."""
+"""Operator and NCCL sampling files of estimate-train-time: CSV with one or more times per shape."""
 
 from tracedb_samples.source import SamplesIngester
 

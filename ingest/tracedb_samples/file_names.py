@@ -1,4 +1,4 @@
-"""What the name and the header of a sampling file say."""
+"""Parse the name and the header of a sampling file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tracedb.errors import ReadError
 
 NAME = re.compile(r"(?P<gpu>[^_]+)_(?P<operator>.+)_(?P<dtype>fp16|bf16|fp32|fp64)(?P<piece>_\d+_\d+)?\.csv", re.ASCII)
 PASSES = {"F_dur(us)": "fwd", "B_dur(us)": "bwd", "dur(us)": "", "dur": ""}
-"""Column of a time → its pass; empty where a file has one time a row, whose pass the shape tells."""
+"""Time column → its pass; empty if a file has one time per row, where the shape determines the pass."""
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _RENAMED = {"shape": "elements", "GPUsPerNode": "gpus_per_node"}
-"""NCCL files call the number of elements the shape."""
+"""NCCL files call the number of elements "shape"."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a file: parameters of the shape as the file and as tracedb calls them, and times by pass."""
+    """The columns of a file: shape parameters under the file's and tracedb's names, and times by pass."""
 
     columns: tuple[str, ...]
     parameters: tuple[tuple[str, str], ...]
@@ -27,7 +27,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a file's name says. ``piece``: a part of the sweep, or nodes and GPUs of a collective."""
+    """The parts of a file's name. ``piece``: a part of the sweep, or a collective's nodes and GPUs."""
 
     gpu: str
     operator: str
@@ -36,7 +36,7 @@ class Sweep:
 
 
 def header_of(line: str) -> Header | None:
-    """Return the columns of a sampling file, or None where the line is no such header."""
+    """Return the columns of a sampling file, or None if the line is not its header."""
     columns = tuple(line.strip().split(","))
     times = [name for name in columns if name in PASSES]
     parameters = columns[: len(columns) - len(times)]
@@ -57,11 +57,11 @@ def header_of(line: str) -> Header | None:
 
 
 def sweep_of(path: Path) -> Sweep:
-    """Return what a file's name says. Raises ``ReadError`` for a name of another form."""
+    """Parse a file's name. Raises ``ReadError`` if it has another form."""
     match = NAME.fullmatch(path.name)
     if match is None:
         raise ReadError(
-            f"its name does not say GPU, operator and element type; name it GPU_OPERATOR_fp16.csv, with _PARTS_PART "
-            f"or _NODES_GPUS before the dot where it is a piece, not {path.name!r}"
+            f"the name must give GPU, operator and element type; name it GPU_OPERATOR_fp16.csv, with _PARTS_PART or "
+            f"_NODES_GPUS before the dot for a piece, not {path.name!r}"
         )
     return Sweep(match["gpu"], match["operator"], match["dtype"], match["piece"] or "")

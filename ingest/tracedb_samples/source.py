@@ -1,7 +1,7 @@
-"""Sampling files of estimate-train-time into ``operator_sample``: one row a time.
+"""Load sampling files of estimate-train-time into ``operator_sample``: one row per time.
 
-A sweep lies in one file or in pieces (``_PARTS_PART``; for collectives ``_NODES_GPUS``), or in both: then the whole
-repeats the pieces line by line, and is read for what they do not hold.
+A sweep is one file or several pieces (``_PARTS_PART``; for collectives ``_NODES_GPUS``), or both: then the whole file
+repeats the pieces line by line, and only what they lack is loaded from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_BYTES = 4096
 STATISTIC = "span_trimmed_mean"
 
 LONGEST_LINE = 1 << 16
-"""Of a longer line each piece of this length counts as one, of which none is a record."""
+"""A longer line is split into pieces of this length, each counted as a line that is no record."""
 BATCH_LINES = 50_000
 
 LINES = """
@@ -85,19 +85,19 @@ FROM sample_time
 
 
 class SamplesIngester:
-    """Reads the sampling files of one GPU, operator and element type as one capture. DuckDB does the work."""
+    """Reads the sampling files of one GPU, operator and element type as one capture, in SQL."""
 
     name = "samples"
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim files by their header; those of one sweep and one folder are one capture."""
+        """Claim files by their header; files of one sweep in one folder are one capture."""
         sweeps: dict[tuple[Path, str, str, str], list[Path]] = {}
         for path in files:
             if _header(path) is None:
                 continue
             match = NAME.fullmatch(path.name)
             if match is None:
-                yield Capture((path,))  # reading it says what is wrong with the name
+                yield Capture((path,))  # reading it reports what is wrong with the name
             else:
                 key = (path.parent, match["gpu"], match["operator"], match["dtype"])
                 sweeps.setdefault(key, []).append(path)
@@ -105,7 +105,7 @@ class SamplesIngester:
             yield Capture(tuple(sorted(pieces)))
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the times of a sweep, its account last. Raises ``ReadError`` where a name or header says too little."""
+        """Yield the times of a sweep, then its counts. Raises ``ReadError`` if a name or header is incomplete."""
         sweeps = [sweep_of(path) for path in capture.files]
         scratch.execute(
             """CREATE OR REPLACE TEMP TABLE sample_line
@@ -128,7 +128,7 @@ class SamplesIngester:
 
 
 def _header(path: Path) -> Header | None:
-    """Return the header of a sampling file; None for any other file and for one that cannot be read."""
+    """Return the header of a sampling file; None for any other or unreadable file."""
     if path.suffix.lower() != ".csv":
         return None
     try:
@@ -140,7 +140,7 @@ def _header(path: Path) -> Header | None:
 
 
 def _load(scratch: duckdb.DuckDBPyConnection, path: Path, sweep: Sweep) -> None:
-    """Put every line down, also one that is no record: no reader of CSV stands between, which may pass over lines."""
+    """Store every line, also invalid ones. No CSV reader is used, since it may skip lines."""
     header = _header(path)
     if header is None:
         raise ReadError("its first line is no longer that of a sampling file")
@@ -168,7 +168,7 @@ def _map(values: Mapping[str, str]) -> str:
 
 
 def _lines(path: Path) -> Iterator[pa.Table]:
-    """Yield the lines after the header with their numbers, bytes that are no UTF-8 replaced; empty ones are none."""
+    """Yield the numbered lines after the header; bytes that are not UTF-8 are replaced, empty lines skipped."""
     import pyarrow as pa
 
     with path.open("rb") as file:

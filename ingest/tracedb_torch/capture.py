@@ -1,4 +1,4 @@
-"""The rows of one trace: read, link, split by process, and give the account."""
+"""The rows of one trace: read it, link it, split it by process and report the counts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tracedb_torch.staging_columns import NUMBERED
 from tracedb_torch.trace_kinds import Claim
 from tracedb_torch.trace_reader import Reader
 
-SAME_IDS = 0.1  # share of operators with the id of another one, from which on they are of two processes
+SAME_IDS = 0.1  # when this share of operators repeats another's id, two processes wrote into the trace
 OWN_CODES = {"profiler_spans", "overhead_events", "synchronization_events", "python_functions", "memory_events"}
-"""Codes of events that give no row, but that only torch.profiler writes."""
-ABSOLUTE_FROM_NS = 10**17  # a clock that reads more than this counts from 1970
+"""Issue codes of events that give no row but that only torch.profiler writes."""
+ABSOLUTE_FROM_NS = 10**17  # a clock above this counts from 1970
 
 
 def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-    """Yield the rows of a trace; a merged trace of several processes gives a part for each."""
+    """Yield the rows of a trace; a merged trace of several processes gives one part per process."""
     path = capture.files[0]
     claim, what = trace_kinds.claim_of(path)
     if claim is Claim.OTHER:
@@ -95,7 +95,7 @@ def _processes(scratch: duckdb.DuckDBPyConnection, stage: Stage, dropped: bool) 
 
 
 def _linked(stage: Stage, rules: Rules, account: Account, is_chosen: bool) -> HeldLinker | Linker | None:
-    """Link what is held in memory; None for all else. ``is_chosen``: whether rows were dropped or told apart by SQL."""
+    """Link in memory, if the rows are held there; else None. ``is_chosen``: SQL dropped rows or told them apart."""
     if stage.held is None or is_chosen or not stage.met["gpu"].rows:
         return None
     return rows_arrays.linker(Held(stage.held), rules, account)
@@ -110,7 +110,7 @@ def _check(account: Account) -> None:
 def _check_single(
     scratch: duckdb.DuckDBPyConnection, stage: Stage, header: Header, account: Account, processes: int
 ) -> None:
-    """Raise ``ReadError`` where a damaged file holds two traces: of two processes, or with the same ids twice."""
+    """Raise ``ReadError`` if a damaged file mixes two traces: two processes, or the same ids twice."""
     damage = [account.issues[code] for code in ("event_unreadable", "event_repaired") if code in account.issues]
     if not damage:
         return
@@ -119,21 +119,21 @@ def _check_single(
         "SELECT count(external_id), count(DISTINCT external_id) FROM staged_op"
     ).fetchall()
     if "event_unreadable" in account.issues and ids - different > SAME_IDS * ids:
-        what = f"the ids of {ids - different} operators stand twice in it"
+        what = f"the ids of {ids - different} operators occur twice in it"
     elif processes > 1 and ("event_unreadable" in account.issues or header.rank is not None):
-        what = f"{processes} processes stand in it"
+        what = f"it holds events of {processes} processes"
     else:
         return
     raise ReadError(
-        f"the file is damaged ({damage[0].detail}) and {what}: several processes wrote into it at once; let each rank "
+        f"the file is damaged ({damage[0].detail}) and {what}: several processes wrote to it at once; let each rank "
         "export to its own path"
     )
 
 
 def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage: Stage) -> bool:
-    """Leave out rows whose time was clamped to 0 while all others count from long ago: a fault of the clock.
+    """Drop rows whose time was clamped to 0 while all others are absolute times: a clock fault.
 
-    Returns whether there were any.
+    Returns whether any row was dropped.
     """
     dropped = False
     for table in HELD:
@@ -141,7 +141,7 @@ def _drop_zero_times(scratch: duckdb.DuckDBPyConnection, account: Account, stage
         if met.zeros and met.are_late:
             stage.show()
             drop_rows(scratch, table, "start_ns = 0")
-            account.lost("timestamp_zero", met.zeros, f"{table} rows with ts 0 in a trace whose clock is far from it")
+            account.lost("timestamp_zero", met.zeros, f"{table} rows with ts 0 in a trace whose clock is far from 0")
             dropped = True
     return dropped
 
@@ -150,7 +150,7 @@ def _devices(seen: Seen, header: Header, account: Account, vendor: str | None) -
     used = [device for device in seen.devices if device < 1 << 31]
     listed = {item["id"]: item for item in header.devices if item["id"] is not None}
     if len(listed) == 1 and len(used) == 1 and used[0] not in listed:
-        # ROCm rows carry the number of the physical device, the list that of the visible one.
+        # On ROCm, rows carry the physical device number and deviceProperties the visible one.
         (listed_id,) = listed
         listed = {used[0]: listed.pop(listed_id)}
         account.noted("device_renumbered", 1, f"properties of device {listed_id} are taken for device {used[0]}")
@@ -188,15 +188,15 @@ def _closing(
     written: int | None,
     seen: Seen,
 ) -> Iterator[Rows]:
-    """Yield the issues and the capture row of a part. What was left aside of a merged file is told with the last.
+    """Yield the issues and the capture row of a part. Issues of the whole merged file come with the last part.
 
-    ``written``: how many rows it gave; None where they must be counted.
+    ``written``: number of rows of the part; None if they must be counted.
     """
     if written is None:
         counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in NUMBERED)
         ((written,),) = scratch.execute(f"SELECT {counts}").fetchall()
     for other in capture.duplicates:
-        account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was left aside")
+        account.noted("duplicate_recording", 1, f"{other.name} holds the same trace and was not read")
     if not seen.rows:
         account.noted("no_gpu_activity", 1, _why_no_gpu(scratch, account))
     skipped = account.skipped if is_last else 0
@@ -231,7 +231,7 @@ def _rank_in(name: str | None) -> int | None:
 
 
 def _clock_zero(header: Header, first_ns: int | None, scratch: duckdb.DuckDBPyConnection) -> int | None:
-    """Unix time of the trace's zero: its base; 0 for eras whose ts is absolute; unknown for a bare small clock."""
+    """Unix time of the trace's zero: its base; 0 if ts is absolute; None for a small clock without a base."""
     if header.base_ns is not None:
         return header.base_ns
     if first_ns is None:
@@ -243,7 +243,7 @@ def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, account: Account) -> str:
     unread = {code: issue.count for code, issue in account.issues.items() if code.startswith(DEVICE_EVENTS)}
     if unread:
         named = ", ".join(f"{count} of category {code.removeprefix(DEVICE_EVENTS)}" for code, count in unread.items())
-        return f"device events are there, but of categories that tracedb does not read: {named}"
+        return f"the trace has device events, but in categories that tracedb does not read: {named}"
     if lost := account.lost_among({name for name, kind in CATEGORIES.items() if kind == GPU}):
         return f"events skipped as unreadable: {lost:,}; kernels may be among them"
     ((graphs,),) = scratch.execute(

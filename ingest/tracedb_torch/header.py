@@ -1,6 +1,6 @@
-"""What a trace says about itself around its events: clock, devices, rank, versions. Nothing else is kept.
+"""The header of a trace, around its events: clock, devices, rank, versions. Nothing else is kept.
 
-Headers may hold the recording machine's whole environment; only the fields named here are ever looked at.
+Headers may hold the recording machine's whole environment; only the fields named here are read.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ KEPT = (
     "profile_memory",
 )
 READ = (*KEPT, "baseTimeNanoseconds", "distributedInfo", "deviceProperties", "host_name")
-COMMON = ("displayTimeUnit", "trace_id", "host_name")  # in Chrome traces of others, too
+COMMON = ("displayTimeUnit", "trace_id", "host_name")  # also in Chrome traces of other tools
 DISTRIBUTED = ("backend", "world_size", "pg_count", "pg_config", "nccl_version")
 RANK = re.compile(rb'(?<!\\)"distributedInfo"\s*:\s*\{[^{}\[\]]*?(?<!\\)"rank"\s*:\s*"?(\d+)')
 EVENT_START = re.compile(rb'\{\s*"ph"\s*:\s*"[A-Za-z]"\s*,\s*"(?:cat|name|pid|tid|ts|s|id)"\s*:')
 DEVICE_NUMBERS = ("id", "numSms", "computeMajor", "computeMinor", "warpSize")
-LATEST_BASE = 1 << 62  # ns since 1970, in the year 2116: later ones and a time within the trace leave 64 bits
+LATEST_BASE = 1 << 62  # ns since 1970, in the year 2116: a later base plus a time in the trace overflows 64 bits
 CUDA_KEYS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version")
 AMD_KEYS = ("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The header fields in use; None where the trace does not say."""
+    """The header fields in use; None if the trace lacks one."""
 
     fields: dict[str, Any]
 
@@ -58,7 +58,7 @@ class Header:
 
     @property
     def is_torch(self) -> bool:
-        """Whether any field is one that torch.profiler writes."""
+        """Whether torch.profiler wrote any of the fields."""
         return any(key in self.fields for key in READ if key not in COMMON)
 
     @property
@@ -85,7 +85,7 @@ class Header:
 
     @property
     def devices(self) -> list[dict[str, Any]]:
-        """The deviceProperties list: of each device the fields in use, None where they are not as expected."""
+        """The deviceProperties list: the fields in use per device, None where one is not of the expected type."""
         found = self.fields.get("deviceProperties")
         items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
         return [
@@ -106,7 +106,7 @@ class Header:
 
     @property
     def vendor(self) -> str | None:
-        """Vendor of the devices by the libraries that recorded them; None where the trace names none."""
+        """Vendor of the devices, by the libraries that recorded them; None if the trace names none."""
         if self.is_amd:
             return "AMD"
         is_cuda = any(key in self.fields for key in CUDA_KEYS)
@@ -140,7 +140,7 @@ class Header:
         return clean(json.dumps(kept, ensure_ascii=False))
 
     def unusable(self) -> Iterator[str]:
-        """Yield the names of fields that are there, but cannot be what they stand for."""
+        """Yield the names of fields whose values are impossible."""
         fields, distributed, devices = self.fields, self.distributed, self.fields.get("deviceProperties")
         found = {
             "baseTimeNanoseconds": (fields.get("baseTimeNanoseconds"), self.base_ns),
@@ -158,14 +158,14 @@ class Header:
 def header_of(trace: Trace, account: Account) -> Header:
     """Return the header of a trace whose events have been read.
 
-    A header that is not valid JSON is searched for the wanted fields. Raises ``ReadError`` where a second event array
+    A header that is not valid JSON is searched for the fields in use. Raises ``ReadError`` if a second event array
     follows the first.
     """
     tail = bytes(trace.tail)
     if b'"traceEvents"' in tail and EVENTS_KEY.search(tail):
         raise ReadError("a second traceEvents array follows the first: two traces were written into one file")
     if b'"ph"' in tail and EVENT_START.search(tail):
-        raise ReadError("events follow the end of the event array: several processes wrote into this file at once")
+        raise ReadError("events follow the end of the event array: several processes wrote to this file at once")
     if trace.is_bare_list:
         return Header({})
     head = trace.head.removeprefix(BOM)
@@ -178,7 +178,7 @@ def header_of(trace: Trace, account: Account) -> Header:
         pass
     if trace.ended:
         account.mended(
-            "header_unreadable", 1, "the header is not valid JSON; the fields that tracedb uses were searched for"
+            "header_unreadable", 1, "the header is not valid JSON; it was searched for the fields that tracedb uses"
         )
     return _checked(_searched((head + tail).decode("utf-8", errors="replace")), account)
 
@@ -186,24 +186,24 @@ def header_of(trace: Trace, account: Account) -> Header:
 def _checked(fields: dict[str, Any], account: Account) -> Header:
     header = Header(fields)
     for name in header.unusable():
-        account.warned("header_field_unreadable", 1, "header fields with values that are impossible for them", name)
+        account.warned("header_field_unreadable", 1, "header fields with impossible values", name)
     return header
 
 
 def _check_ranks(head: bytes, tail: bytes) -> None:
-    """Raise ``ReadError`` where different ranks stand before and after the events."""
+    """Raise ``ReadError`` if the text before and the text after the events name different ranks."""
     texts = [text for text in (head, tail) if b'"distributedInfo"' in text]
     ranks = {rank for text in texts for rank in RANK.findall(text)}
     if len(ranks) > 1:
         named = " and ".join(sorted(rank.decode() for rank in ranks))
-        raise ReadError(f"the trace says that it is of rank {named}: several processes wrote into this file at once")
+        raise ReadError(f"the trace names the ranks {named}: several processes wrote to this file at once")
 
 
 def _searched(text: str) -> dict[str, Any]:
     decoder = json.JSONDecoder(strict=False)
     found: dict[str, Any] = {}
     for key in READ:
-        # Looked for plainly first: a regular expression takes seconds for a long tail of garbage.
+        # A plain search first: the regular expression takes seconds on a long tail of garbage.
         place = re.search(r'(?<!\\)"' + re.escape(key) + r'"\s*:\s*', text) if f'"{key}"' in text else None
         if place is None:
             continue
@@ -232,7 +232,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether a value that was read can be written: no NaN, not nested too deep."""
+    """Whether a decoded value can be written as JSON: no NaN, not nested too deep."""
     try:
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):

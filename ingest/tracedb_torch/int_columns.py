@@ -1,4 +1,4 @@
-"""Integer columns of 32 bits where they do: half the memory while a file is read."""
+"""Store integer columns in 32 bits where the values fit: half the memory while a file is read."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ WORDS = {
     "kind": pa.array(["kernel", "memcpy", "memset"], pa.string()),
     "style": pa.array(["user", "gpu_projection", "python_function"], pa.string()),
 }
-"""Columns that hold one of few words, and the words by their codes in the compiled reader."""
+"""Columns with a fixed set of words, in the order of their codes in the compiled reader."""
 TIMES = ("start_ns", "duration_ns")
 UNUSABLE = -1
-"""Stands for a device or a stream that cannot be one: nothing else in the event may be taken for it."""
+"""Marks an invalid device or stream number: no other field of the event may replace it."""
 
 
 def word(column: str, value: str, rows: int) -> pa.Array:
-    """Return a column that holds the same one of its words in every row."""
+    """Return a column with the same word in every row."""
     words = WORDS[column]
     return pa.DictionaryArray.from_arrays(np.full(rows, words.to_pylist().index(value), np.int32), words)
 
 
 def moved(numbers: pa.Array, further: int) -> pa.Array:
-    """Return event numbers, none of them NULL, made larger."""
+    """Return event numbers (no NULLs) with ``further`` added."""
     values = numbers.to_numpy()
     if further + int(values.max()) > MOST:
         values = values.astype(np.int64)
@@ -32,9 +32,9 @@ def moved(numbers: pa.Array, further: int) -> pa.Array:
 
 
 def column(values: npt.NDArray[np.number | np.bool_], there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return the values as they lie in memory; NULL where they are not ``there``.
+    """Return the values without a copy; NULL where they are not ``there``.
 
-    As ``pa.array``, which imports all of numpy's masked arrays to see that these are none.
+    Like ``pa.array``, but without importing numpy's masked arrays only to see that these are none.
     """
     bits = None if there is None else _bits(there)
     data = _bits(values.view(np.bool_)) if values.dtype == np.bool_ else pa.py_buffer(values)
@@ -46,9 +46,9 @@ def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with 32 bits in every integer column that they suffice for, times left out."""
+    """Return the batch with 32 bits for every integer column whose values fit, except times."""
     if pa.types.is_int32(batch.column(0).type):
-        return batch  # as the compiled reader made it
+        return batch  # already narrow: made by the compiled reader
     columns = [
         _cast(values, np.int32)
         if name not in TIMES and pa.types.is_int64(values.type) and _is_small(values)
@@ -59,7 +59,7 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Return batches as one table: a column has 64 bits in all where it has them in one."""
+    """Return batches as one table: a column that has 64 bits in one batch gets them in all."""
     kinds = zip(*(batch.schema.types for batch in batches), strict=True)
     wide = [place for place, found in enumerate(kinds) if len(set(found)) > 1]
     if wide:
@@ -76,7 +76,7 @@ def _widened(batch: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
 
 
 def values_of(numbers: pa.Array) -> npt.NDArray[np.signedinteger]:
-    """Return the values where they lie; anything may stand where a number is NULL."""
+    """Return the values without a copy; the value at a NULL is undefined."""
     _, values = numbers.buffers()
     found: npt.NDArray[np.signedinteger] = np.frombuffer(values, numbers.type.to_pandas_dtype())
     return found[numbers.offset : numbers.offset + len(numbers)]
@@ -88,7 +88,7 @@ def _is_small(numbers: pa.Array) -> bool:
 
 
 def _cast(numbers: pa.Array, kind: type[np.int32] | type[np.int64]) -> pa.Array:
-    """Return the column in other integers; what stands where it is NULL does not matter."""
+    """Return the column with another integer type; values at NULLs are ignored."""
     there, _ = numbers.buffers()
     if there is not None and numbers.offset:
         return numbers.cast(pa.from_numpy_dtype(kind))

@@ -1,6 +1,6 @@
 """The torch-profiler ingester: which files are traces.
 
-What reads them is imported when one is read: to look at a folder neither DuckDB nor Arrow is needed.
+The readers are imported only when a file is read: looking through a folder needs neither DuckDB nor Arrow.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class TorchIngester:
         return {"reader": native_scanner.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim Chrome traces except those of rocprof; of a trace packed and unpacked, the unpacked.
+        """Claim Chrome traces except those of rocprof; if a trace is there packed and unpacked, the unpacked one.
 
-        Chrome traces of other tools are refused, with what they are.
+        Chrome traces of other tools are rejected with a message that names the tool.
         """
         by_stem: dict[Path, list[Path]] = {}
         for path in files:
@@ -49,11 +49,11 @@ class TorchIngester:
             yield Capture(files=(paths[0],), duplicates=tuple(paths[1:]))
 
     def begin(self, capture: Capture, options: Options) -> Reading:
-        """Read and scan, until memory for that is used up."""
+        """Start reading and scanning, within a memory limit."""
         return Reading(capture.files[0], options, is_early=True)
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the rows of a trace; a merged trace of several processes gives a part for each."""
+        """Yield the rows of a trace; a merged trace of several processes gives one part per process."""
         from tracedb_torch.capture import rows_of
 
         yield from rows_of(capture, scratch, options)

@@ -1,4 +1,4 @@
-"""Staging tables for queries of the scratch connection: narrow rows as the file has them, before anything is linked."""
+"""Staging tables in the scratch connection: narrow rows as they are in the file, before linking."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tracedb_torch.staging_columns import COLUMNS, DDL, NUMBERED, SCANNED
 
 FLUSH_ROWS = 60_000
 HELD = SCANNED
-"""Tables that are queried in Arrow's memory while all rows take no more than ``HELD_BYTES``."""
+"""Tables that are queried in Arrow memory while all rows take at most ``HELD_BYTES``."""
 NARROWED = (*HELD, "text", "message")
-HELD_BYTES = 64 << 20  # of some 550 MB of JSON
+HELD_BYTES = 64 << 20  # about 550 MB of JSON
 
 
 DAY_NS = 86_400_000_000_000
@@ -25,18 +25,18 @@ DAY_NS = 86_400_000_000_000
 
 @dataclass
 class Met:
-    """What the rows of a staging table had: it saves asking for it, which costs a small trace as much as linking."""
+    """Statistics of a staging table, collected while reading: for a small trace a query costs as much as linking."""
 
     rows: int = 0
     zeros: int = 0
     """Rows that start at 0."""
     early: int = 0
-    """Rows that start within a day of it."""
+    """Rows that start within a day of 0."""
     processes: set[int] = field(default_factory=set)
-    """Their number, where it is one; of several, at least two."""
+    """Number of processes; exact for one, at least two if there are several."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take a batch with start and process."""
+        """Count a batch with columns start and process."""
         self.rows += batch.num_rows
         starts = batch.column("start_ns").to_numpy()
         if starts.min() <= DAY_NS:
@@ -48,16 +48,16 @@ class Met:
 
     @property
     def are_late(self) -> bool:
-        """Whether most rows start later than a day after 0: the median, the lower one of two."""
+        """Whether most rows start more than a day after 0 (the lower median)."""
         return self.early < (self.rows + 1) // 2
 
 
 class Stage:
     """Collects Arrow batches per staging table.
 
-    A file of common size stays in memory as it is, and need not be seen by the engine at all. From a larger one
-    everything is inserted into temporary tables, a few batches at a time, by one other thread; DuckDB puts them on disk
-    where its memory ends.
+    The rows of a file of common size stay in Arrow memory and DuckDB reads them there. Those of a larger file are
+    inserted into temporary tables, a few batches at a time, by one background thread; DuckDB spills them to disk when
+    memory runs out.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -83,7 +83,7 @@ class Stage:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
-        """Take a batch whose columns stand in the order of the table."""
+        """Add a batch whose columns are in the table's order."""
         if not batch.num_rows:
             return
         if table in NUMBERED:
@@ -102,22 +102,22 @@ class Stage:
 
     @property
     def has_messages(self) -> bool:
-        """Whether any event told of a collective."""
+        """Whether any event describes a collective."""
         return self._has_messages
 
     def finish(self) -> None:
-        """Take no more."""
+        """Stop accepting batches."""
         if not self._is_held:
             self._flush(COLUMNS)
             self._settle()
 
     @property
     def held(self) -> dict[str, list[pa.RecordBatch]] | None:
-        """All batches by table, where they are in memory. Who takes some out of it gives their memory back."""
+        """All batches by table, if they are in memory. Popping a table frees its memory."""
         return self._waiting if self._is_held else None
 
     def show(self) -> None:
-        """Make everything ready for queries, as ``staged_NAME``; after ``finish``."""
+        """Make all tables queryable as ``staged_NAME``; call after ``finish``."""
         if not self._is_held or self._is_shown:
             return
         self._is_shown = True
@@ -133,13 +133,13 @@ class Stage:
             self._connection.execute(f"CREATE TEMP TABLE staged_{name} ({DDL[name]})")
 
     def _show(self, name: str, batches: list[pa.RecordBatch]) -> None:
-        """Let queries read batches where they lie."""
+        """Let queries read batches in place."""
         self._connection.register(f"held_{name}", joined(batches))
         chosen = ", ".join(f"{column}::{kind} AS {column}" for column, kind in COLUMNS[name].items())
         self._connection.execute(f"CREATE TEMP VIEW staged_{name} AS SELECT {chosen} FROM held_{name}")
 
     def _flush(self, names: Iterable[str]) -> None:
-        """Hand what waits to the inserting thread; waits itself while that is still busy with the batches before."""
+        """Hand the pending batches to the inserting thread, after it has finished the previous ones."""
         self._settle()
         ready = {name: self._waiting[name] for name in names if self._waiting.get(name)}
         self._waiting.update((name, []) for name in ready)
@@ -160,7 +160,7 @@ class Stage:
 
 
 def drop_rows(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> None:
-    """Take the rows of ``condition`` out of a staging table."""
+    """Delete the rows that match ``condition`` from a staging table."""
     connection.execute(f"CREATE TEMP TABLE kept AS FROM staged_{table} WHERE NOT coalesce({condition}, false)")
     ((views,),) = connection.execute(
         "SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [f"staged_{table}"]

@@ -1,7 +1,7 @@
-"""The staging tables and their columns: narrow rows as a file has them, before anything is linked.
+"""The staging tables and their columns: narrow rows as they are in the file, before linking.
 
-This is the one declaration: of the tables in SQL, of the batches of both readers (of the compiled one in the order of
-its ``rows.h``), and of what is held in memory. Names and other texts are numbers into ``text``.
+This is the single declaration: of the SQL tables, of the batches of both readers (the compiled one in the order of its
+``rows.h``), and of the columns held in memory. Names and other texts are numbers that refer to ``text``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DDL = {
     "text": "id BIGINT, value VARCHAR",
     "process": "pid BIGINT, name VARCHAR",
 }
-"""Columns by table, as CREATE TABLE takes them."""
+"""Columns by table, as in CREATE TABLE."""
 COLUMNS = {table: dict(column.split() for column in columns.split(",")) for table, columns in DDL.items()}
-"""Types in SQL by table and column, in the order of the table."""
+"""SQL types by table and column, in the table's order."""
 SCANNED = ("gpu", "launch", "op", "annotation")
-"""Tables that the compiled reader fills, in its order."""
+"""Tables filled by the compiled reader, in its order."""
 NUMBERED = (*SCANNED, "memory")
-"""Tables of one row an event, with its start and process; the first column numbers the events."""
+"""Tables with one row per event, with its start and process; the first column numbers the events."""

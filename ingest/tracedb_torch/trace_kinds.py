@@ -1,4 +1,4 @@
-"""Whose trace a Chrome JSON file is. Many tools write the format; it does not say which one did."""
+"""Tell which tool wrote a Chrome JSON file. Many tools use the format, and it does not name its writer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ OWN_CATEGORIES = frozenset(
     )
 )
 """Categories that torch.profiler writes."""
-LEGACY = re.compile(rb'"pid"\s*:\s*"(?:CPU|CUDA) functions"')  # of torch.autograd.profiler
-ROCPROF = (b'"BeginNs"', b'"EndNs"')  # arguments in JSON of rocprof v1 and v2
+LEGACY = re.compile(rb'"pid"\s*:\s*"(?:CPU|CUDA) functions"')  # written by torch.autograd.profiler
+ROCPROF = (b'"BeginNs"', b'"EndNs"')  # arguments in the JSON of rocprof v1 and v2
 ROCPROFV3 = re.compile(rb'\{\s*"rocprofiler-sdk-tool"\s*:')
 ASCEND = re.compile(rb'"(?:Ascend Hardware|CANN|AscendCL@\w*|AI_CORE|AI_VECTOR_CORE)"')
 XLA = re.compile(rb'"(?:hlo_module|hlo_op|/device:[GT]PU:\d+|/host:CPU|XLA Ops|XLA Modules|TensorFlow Ops)"')
@@ -36,25 +36,25 @@ BROWSER = re.compile(
 READ = "tracedb reads traces of torch.profiler, nsys and rocprofv3"
 KINDS = (
     (ASCEND, f"a trace of an Ascend NPU, whose rows are not read; {READ}"),
-    (XLA, "a trace of JAX, XLA or TensorFlow, which is not read; record the run with nsys or rocprofv3 instead"),
-    (BROWSER, f"a trace of a browser or of Node.js, which has nothing of a GPU to read; {READ}"),
+    (XLA, "a trace of JAX, XLA or TensorFlow, which tracedb does not read; record the run with nsys or rocprofv3"),
+    (BROWSER, f"a trace of a browser or of Node.js, which holds no GPU work; {READ}"),
 )
 
 
 class Claim(Enum):
-    """What is to become of a file."""
+    """How sure it is that the file is a torch.profiler trace."""
 
     NOT_CHROME = auto()
     OF_ROCPROF = auto()
     TORCH = auto()
     OTHER = auto()
-    """A Chrome trace, but of something else."""
+    """A Chrome trace written by another tool."""
     UNKNOWN = auto()
-    """A Chrome trace that must be read to its end to tell."""
+    """A Chrome trace that has to be read whole to decide."""
 
 
 def claim_of(path: Path) -> tuple[Claim, str]:
-    """Tell by its first bytes whose trace a file is; of an ``OTHER`` also what is to be said of it."""
+    """Decide by the first bytes which tool wrote a file; for ``OTHER``, also return the message for the user."""
     found = (Claim.NOT_CHROME, "")
     for size in (SNIFF, PIECE):
         try:
@@ -76,14 +76,14 @@ def _judged(text: bytes, is_whole: bool) -> tuple[Claim, str]:
         return Claim.OF_ROCPROF, ""
     keys = set(TRACE_KEYS.findall(text)) if text.startswith(b"{") else set()
     if not (FIRST_KEYS.match(text) or (text.startswith(b"{") and EVENTS_KEY.search(text))):
-        # No events in sight: a long header, or a trace that is cut. Other formats have a schemaVersion, too.
+        # No events yet: a long header or a truncated trace. Other formats have a schemaVersion, too.
         is_head = len(keys) > 1 or b'"traceEvents"' in text or (bool(keys) and not is_whole)
         return (Claim.TORCH if is_head and text.startswith(b"{") else Claim.NOT_CHROME), ""
     if keys:
         return Claim.TORCH, ""
     if all(key in text for key in ROCPROF):
         return Claim.OF_ROCPROF, ""
-    for pattern, words in KINDS[:1]:  # in which the operators have a category of torch.profiler
+    for pattern, words in KINDS[:1]:  # its operators have a category of torch.profiler
         if pattern.search(text):
             return Claim.OTHER, words
     categories = {name.decode("utf-8", errors="replace") for name in CATEGORY.findall(text)}
@@ -96,7 +96,7 @@ def _judged(text: bytes, is_whole: bool) -> tuple[Claim, str]:
 
 
 def other(categories: set[str]) -> str:
-    """Return what is to be said of a Chrome trace that nothing is known of."""
+    """Return the message for a Chrome trace of an unknown tool."""
     named = ", ".join(sorted(categories)[:3]) + (", …" if len(categories) > 3 else "")
     what = f"none of its categories ({named}) is" if categories else "its events have no category, such as"
     return f"a Chrome trace, but not of torch.profiler: {what} kernel or cpu_op; {READ}"

@@ -1,4 +1,4 @@
-"""One pass over the events of a file: decode, sort by category, hand columns to the stage."""
+"""One pass over the events of a file: decode, group by category, pass columns to the stage."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tracedb_torch.staging import Stage
 from tracedb_torch.staging_columns import COLUMNS, NUMBERED
 
 IDS = frozenset(next(iter(COLUMNS[table])) for table in NUMBERED)
-"""Columns that number the events of a block from 0."""
+"""Columns with the number of an event, from 0 within a block."""
 
 
 class Reader:
-    """Reads the events of one trace into a stage and keeps the account."""
+    """Reads the events of one trace into a stage and counts what was skipped."""
 
     def __init__(self, stage: Stage, options: Options) -> None:
         self.trace = Trace()
@@ -36,13 +36,13 @@ class Reader:
         self._salvage = Salvage(self.trace, self.account, lambda: self._own.decoders)
         self._processes: dict[int | str | None, int] = {}
         self._pairs = Pairs()
-        self._carried: tuple[bytes, int] | None = None  # what a block ended in, and its place in the file
+        self._carried: tuple[bytes, int] | None = None  # the incomplete event at a block's end, and its file offset
         self.has_fractions = False
 
     def read(self, source: Iterable[bytes] | Ahead) -> None:
-        """Read everything: pieces of the file, or what is scanned of it already.
+        """Read everything, from pieces of the file or from blocks that are already being scanned.
 
-        Raises ``ReadError`` where the bytes are no trace, or two traces.
+        Raises ``ReadError`` if the bytes are not a trace, or are two traces.
         """
         with _without_collector():
             if isinstance(source, Ahead):
@@ -65,7 +65,7 @@ class Reader:
         self._stage.finish()
 
     def _read_ahead(self, ahead: Ahead) -> None:
-        """Take what a thread of its own scans."""
+        """Take the blocks of a background scanner."""
         try:
             while (found := ahead.next(self._carried is not None)) is not None:
                 self.trace.head, self.trace.is_bare_list = ahead.cut.head, ahead.cut.is_bare_list
@@ -77,7 +77,7 @@ class Reader:
             ahead.close()
 
     def _leave(self, waiting: Iterable[tuple[bytes, bool]]) -> None:
-        """Put to the tail what was cut into blocks before the end of the events was seen; then comes the rest."""
+        """Move blocks that were split after the end of the events to the tail, before the rest of the file."""
         for text, last in waiting:
             self.trace.add_tail(text if last else text + b",")
 
@@ -90,7 +90,7 @@ class Reader:
             self._finish(found.text, found.offset, found.last, self._own.complete(found.text, block))
 
     def _finish(self, text: bytes, offset: int, last: bool, found: Decoded | None) -> None:
-        """Take a block as decoded; look closer where it did not decode, or where the one before ended in an event."""
+        """Take a decoded block; recover if it did not decode, or if the previous one ended inside an event."""
         if self._carried:
             before, begin = self._carried
             gap = offset - begin - len(before)
@@ -99,7 +99,7 @@ class Reader:
         self._take(found or self._closing(text, last) or self._damaged(text, offset, last))
 
     def _closing(self, text: bytes, last: bool) -> Decoded | None:
-        """Read a block in which the event array ends; None if no such end leaves sound events before it."""
+        """Read a block in which the event array ends; None if no candidate end leaves valid events before it."""
         ends = list(ARRAY_END.finditer(text))
         for end in (*ends[:2], *reversed(ends[2:][-2:])):
             found = self._own.read(text[: end.start() + 1])
@@ -132,7 +132,7 @@ class Reader:
             self._match(is_last=False)
 
     def _match(self, is_last: bool) -> None:
-        """Make rows of the events that begin and end, as far as they match."""
+        """Make rows of the begin and end events matched so far."""
         if self._pairs.is_empty:
             return
         found = self._own.paired(self._pairs.match(is_last))
@@ -144,7 +144,7 @@ class Reader:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Pause the cyclic garbage collector: millions of short-lived tuples, no cycles, a quarter of the time."""
+    """Pause the cyclic garbage collector, which takes a quarter of the time for millions of tuples without cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -57,7 +57,7 @@ class TestOnce:
         rows = ask(tmp_path / "db", "SELECT path, rows_written FROM capture ORDER BY path")
         assert rows == [(str(tmp_path / "in" / "x.json"), 9), (str(tmp_path / "in" / "y.json.gz"), 15)]
         issue = "SELECT detail, severity FROM ingest_issue WHERE code = 'duplicate_recording'"
-        assert ask(tmp_path / "db", issue) == [("x.json.gz holds the same trace and was left aside", "note")]
+        assert ask(tmp_path / "db", issue) == [("x.json.gz holds the same trace and was not read", "note")]
 
     def test_packed_beside_an_empty_unpacked(self, tmp_path: Path) -> None:
         trace(tmp_path / "in" / "x.json.gz", 4)

@@ -1,1 +1,1 @@
-"""The forms of an nsys export: SQLite, Parquet, a report to be exported."""
+"""Readers for the forms of an nsys export: SQLite, Parquet, and reports via `nsys export`."""

@@ -1,6 +1,6 @@
-"""The folder in which exports of reports are kept: found again by the report's bytes, bounded in age and size.
+"""The cache of exported reports, keyed by the report's bytes and bounded in age and size.
 
-Only its owner may look into it, and ``scrub`` has taken out of the exports what nobody needs to know.
+Only the owner can read it, and ``scrub`` has removed private data from the exports.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tracedb.storage.spill_folder import temporary_folder
 
 MOST_BYTES = 20 << 30
 MOST_AGE_S = 30 * 86_400.0
-"""Exports that were not used for so long are removed, and then the longest unused until the rest is small enough."""
+"""Exports unused for this long are removed; then the least recently used ones until the rest is small enough."""
 ENDING = ".bare.sqlite"
-"""Exports without it are of a tracedb that kept them whole, and go."""
+"""Exports without this suffix were kept unscrubbed by an older tracedb and are removed."""
 
 
 def folder() -> Path:
-    """Return the folder that exports are to be kept in."""
+    """Return the cache folder."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "tracedb" / "nsys"
 
 
 def place(report: Path) -> Path:
-    """Return where the export of a report is kept, whether it is there or not.
+    """Return the path of a report's export, whether it exists or not.
 
-    Where the folder belongs to another user, or cannot be made or closed to others, that is a place which goes with
-    this process.
+    If the folder belongs to another user, or cannot be created or made private, this is a temporary path that is
+    removed when the process ends.
     """
     with report.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -40,19 +40,19 @@ def place(report: Path) -> Path:
 
 
 def keep(draft: Path, target: Path) -> None:
-    """Put a new export into its place, for its owner only. Raises OSError."""
+    """Move a new export into place, readable by its owner only. Raises OSError."""
     draft.chmod(0o600)
     draft.replace(target)
 
 
 def used(export: Path) -> None:
-    """Remember that an export was used now."""
-    with suppress(OSError):  # a cache that others may read only
+    """Record that an export was used now."""
+    with suppress(OSError):  # the cache may be read-only
         os.utime(export)
 
 
 def clean(keep: Path) -> None:
-    """Remove what is too old or too much; ``keep`` stays."""
+    """Remove exports that are too old or exceed the size limit; ``keep`` stays."""
     now = time.time()
     kept = 0
     for export in sorted(keep.parent.glob("*.sqlite"), key=lambda path: _age(path, now)):
@@ -66,7 +66,7 @@ def clean(keep: Path) -> None:
 
 
 def _usable() -> Path | None:
-    """Return the folder, made and closed to all but its owner; None where that cannot be."""
+    """Return the folder, created and private to its owner; None if that is impossible."""
     found = folder()
     try:
         found.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _usable() -> Path | None:
 
 @cache
 def _passing() -> Path:
-    """Return a private folder that is removed when the process ends."""
+    """Return a private temporary folder that is removed when the process ends."""
     stack = ExitStack()
     atexit.register(stack.close)
     return Path(stack.enter_context(temporary_folder()))

@@ -1,4 +1,4 @@
-"""Reports (.nsys-rep), turned into SQLite by `nsys export` and kept in a cache, never beside the report."""
+"""Convert reports (.nsys-rep) to SQLite with `nsys export`; the result is cached, never written next to the report."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PROGRESS = re.compile(r".*\[[=\s]*\d{1,3}%\s*\]")
 TOO_NEW = re.compile(r"(?i)version not supported|newer version|unsupported version")
 NO_IMPORTER = re.compile(r"(?i)importer (?:binary|error|version)")
 NO_HOST = (
-    "nsys does not find its importer: the folders host-linux-x64 and target-linux-x64 of its installation must lie "
-    "beside each other (Debian's package needs a link for that)"
+    "nsys does not find its importer: the folders host-linux-x64 and target-linux-x64 of its installation must be "
+    "next to each other (Debian's package needs a link for that)"
 )
 ELSEWHERE = "run `nsys export --type=sqlite` where the report was made and ingest that file"
 INCOMPLETE = "incomplete nsys capture"
 
 
 def check_complete(path: Path) -> None:
-    """Raise ``ReadError`` for what a killed recording leaves: an empty file, or only the raw stream."""
+    """Raise ``ReadError`` for the remains of a killed recording: an empty file, or only the raw stream."""
     if path.stat().st_size == 0:
         raise ReadError(f"{INCOMPLETE}: the file is empty; the recording was killed before nsys wrote it; record again")
     if path.name.endswith(".qdstrm"):
@@ -51,10 +51,10 @@ def check_complete(path: Path) -> None:
 
 
 def export(path: Path, progress: Callable[[float], None]) -> Path:
-    """Return the SQLite export of a report, made now or before.
+    """Return the SQLite export of a report, from the cache or newly made.
 
-    Raises ``ReadError`` where there is no nsys, or where nsys cannot read the report; its own message is passed on.
-    What is not to be kept of it has been taken out (``scrub``).
+    Raises ``ReadError`` if nsys is missing or cannot read the report; nsys's own message is passed on. ``scrub`` has
+    removed private data from the export.
     """
     target = cache.place(path)
     if not target.exists():
@@ -65,12 +65,12 @@ def export(path: Path, progress: Callable[[float], None]) -> Path:
 
 
 def programs() -> list[Path]:
-    """Return the nsys programs found, preferred ones first. Raises ``ReadError`` if the named one is not there."""
+    """Return the nsys programs found, preferred ones first. Raises ``ReadError`` if the configured one is missing."""
     named = os.environ.get(ENVIRONMENT)
     if named:
         found = Path(named) / "nsys" if Path(named).is_dir() else Path(named)
         if not os.access(found, os.X_OK):
-            raise ReadError(f"{ENVIRONMENT} names {named}, where there is no program nsys")
+            raise ReadError(f"{ENVIRONMENT} names {named}, but there is no nsys program there")
         return [found]
     on_path = shutil.which("nsys")
     usual = [path for pattern in USUAL for path in sorted(Path("/").glob(pattern[1:]), key=_release, reverse=True)]
@@ -103,7 +103,7 @@ def _make(path: Path, target: Path, progress: Callable[[float], None]) -> None:
 
 
 def _run(program: Path, path: Path, draft: Path, progress: Callable[[float], None]) -> str:
-    """Run the export; returns what nsys said if it failed, else nothing. Raises ``ReadError`` if it takes too long."""
+    """Run the export; returns nsys's message if it failed, else "". Raises ``ReadError`` if it takes too long."""
     options = ("--type=sqlite", "--force-overwrite=true", f"--output={draft}")
     command = [str(program), "export", *options, str(path.absolute())]
     try:
@@ -135,7 +135,7 @@ def _stop(process: subprocess.Popen[bytes], late: threading.Event) -> None:
 
 
 def _watched(process: subprocess.Popen[bytes], progress: Callable[[float], None]) -> Iterator[bytes]:
-    """Yield what the program prints, and tell the percents in it as progress."""
+    """Yield the program's output, and report the percentages in it as progress."""
     assert process.stdout is not None
     told = 0
     while piece := os.read(process.stdout.fileno(), 4096):
@@ -147,7 +147,7 @@ def _watched(process: subprocess.Popen[bytes], progress: Callable[[float], None]
 
 
 def _words(said: str) -> str:
-    """Return what a program said, without its progress bar."""
+    """Return the program's message, without its progress bar."""
     lines = [PROGRESS.sub("", line).strip() for line in re.split(r"[\r\n]+", said)]
     return " ".join(line for line in lines if line)[:400]
 
@@ -164,7 +164,7 @@ def _failure(path: Path, program: Path, said: str) -> str:
 
 
 def _written_by(path: Path) -> str:
-    """Return which release wrote the report, as its last part tells."""
+    """Return which release wrote the report, from its last section."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL, 0))
         found = VERSION.search(file.read())

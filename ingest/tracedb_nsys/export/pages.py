@@ -1,8 +1,8 @@
-"""The compiled reader of SQLite pages: whole numbers out of a table, where a library in C was built.
+"""The compiled reader of SQLite pages: reads integer columns of a table, if the C library is built.
 
-``native/pages.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
-Without a library, or with TRACEDB_READER=python in the environment, and wherever a table holds anything else than whole
-numbers within the limits of their columns, SQLite reads the rows with the same result, at a fifth of the speed.
+``native/pages.h`` has the same declarations; if ``INTERFACE`` differs, the library is not used. Without the library,
+with TRACEDB_READER=python in the environment, or if a table holds anything but integers within the limits of their
+columns, SQLite reads the rows with the same result, at a fifth of the speed.
 """
 
 from __future__ import annotations
@@ -59,27 +59,27 @@ FUNCTIONS: tuple[native_library.Function, ...] = (
 
 
 def library() -> ctypes.CDLL | None:
-    """Return the library; None where there is none that fits, or the environment asks for the readers in Python."""
+    """Return the library; None if it is missing or does not fit, or if the environment asks for Python."""
     return native_library.library(LIBRARY, ("tracedb_pages_interface", INTERFACE), FUNCTIONS)
 
 
 def state() -> str:
-    """Say in words which reader of large tables is in use, and why."""
+    """Say which reader of large tables is in use, and why."""
     return native_library.state(LIBRARY, library() is not None, "SQLite")
 
 
 class Table:
-    """A table of a file that nobody writes to. Any number of threads may read; the interpreter lock is released."""
+    """A table of a file that is not being written. Any number of threads may read; the interpreter lock is released."""
 
     def __init__(self, found: ctypes.CDLL, path: Path, root: int, places: dict[str, int]) -> None:
-        """``root``: the page where the table begins; ``places``: of its columns in a record."""
+        """``root``: the table's root page; ``places``: positions of its columns in a record."""
         self._library = found
         self._path = path
         self._root = root
         self._places = places
 
     def read(self, columns: Sequence[str], rows: range) -> pa.RecordBatch | None:
-        """Return columns of the rows with these numbers, the numbers first; None where SQLite itself must read them."""
+        """Return columns of a range of row numbers, the numbers first; None if SQLite itself must read them."""
         order = sorted(range(len(columns)), key=lambda at: self._places[columns[at]])
         made = (_Column * len(columns))()
         numbers = np.empty(len(rows), np.int64)
@@ -111,7 +111,7 @@ class Table:
 
 
 def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None:
-    """Return a table that can be read by pages; None where SQLite must do it."""
+    """Return a table that can be read by pages; None if SQLite must read it."""
     found = library()
     if found is None:
         return None
@@ -123,7 +123,7 @@ def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None
         columns = connection.execute(
             "SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", [name]
         ).fetchall()
-    # A key that is a whole number is not in the record; generated columns need not be.
+    # An integer primary key is not in the record; generated columns may not be.
     if not roots or any(key or hidden for _, key, hidden in columns):
         return None
     places = {column: place for place, (column, _, _) in enumerate(columns)}

@@ -1,4 +1,4 @@
-"""Exports as a folder of Parquet files, one a table (`nsys export --type=parquetdir`)."""
+"""Exports as a folder of Parquet files, one per table (`nsys export --type=parquetdir`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracedb_nsys.export.values import ANY, Odd, number_of, text_of, whole_numbe
 
 BATCH_ROWS = 32_768
 ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""What Arrow raises over a damaged file; names of columns may be no UTF-8."""
+"""Raised by Arrow for a damaged file; its column names may not be UTF-8."""
 
 
 class ParquetExport:
@@ -26,7 +26,7 @@ class ParquetExport:
     format = "parquet"
 
     def __init__(self, files: Sequence[Path]) -> None:
-        """Raises ``ReadError`` for a file that is no whole Parquet file."""
+        """Raises ``ReadError`` for an incomplete Parquet file."""
         import pyarrow.parquet as pq
 
         self.odd: Counter[tuple[str, str]] = Counter()
@@ -54,7 +54,7 @@ class ParquetExport:
         return self.count(table)
 
     def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the values of a small table; a column that is not there gives None."""
+        """Return the values of a small table; a missing column gives None."""
         if table not in self._files:
             return []
         known = [name for name in columns if name in self.tables[table]]
@@ -69,7 +69,7 @@ class ParquetExport:
         return [self._batches(table, columns)]
 
     def texts(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return strings of the export by their numbers, as far as it has them."""
+        """Return strings of the export by id, those that exist."""
         wanted = set(numbers)
         rows = ((number_of(number, ANY[0]), text_of(value)) for number, value in self.small(STRINGS, ("id", "value")))
         return {
@@ -77,15 +77,15 @@ class ParquetExport:
         }
 
     def verify(self, table: str, rows: int) -> None:
-        """Hold the number of rows that were read against the one that the file's footer says."""
+        """Compare the number of rows read with the file's footer."""
         if rows != self.count(table):
             self._lost[table] = rows
 
     def distrust(self, fault: str) -> None:
-        """Do nothing: there is one way to read Parquet."""
+        """Do nothing: there is only one way to read Parquet."""
 
     def losses(self) -> tuple[int, str] | None:
-        """Return how many rows are missing, and of which tables, in words; None if none is."""
+        """Return the number of missing rows and a text naming their tables; None if none is missing."""
         if not self._lost:
             return None
         lines = [

@@ -1,7 +1,7 @@
-"""The tables of an export, whatever holds them: which there are, and their rows as Arrow batches of pinned types.
+"""The interface to the tables of an export in any format: their names, and their rows as typed Arrow batches.
 
-Exports create tables only for what was met, and columns come, go and move between releases. So everything is probed,
-and columns are chosen by name.
+nsys creates a table only for activity it recorded, and columns appear, vanish and move between releases. So everything
+is probed, and columns are chosen by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STRINGS = "StringIds"
 META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # since 2023.3; from 2022.1; older exports have none
 
 TEXT = frozenset(("text", "value", "jsonText"))
-"""Columns of text among those that are read in bulk; all others are 64-bit integers."""
+"""Text columns among those read in bulk; all others are 64-bit integers."""
 START = "start"
 TIMES = (START, "end")
 LAUNCH = "launch"
@@ -45,7 +45,7 @@ def is_export(tables: Iterable[str]) -> bool:
 
 
 class Unsound(ReadError):
-    """A table is damaged: its rows cannot be told by their numbers. Nothing that was read of the export counts."""
+    """A table is damaged: lookups by row number miss rows. Nothing read of the export so far counts."""
 
 
 class Export(Protocol):
@@ -53,7 +53,7 @@ class Export(Protocol):
 
     @property
     def format(self) -> str:
-        """What holds it: sqlite or parquet."""
+        """Storage format: sqlite or parquet."""
         ...
 
     @property
@@ -66,11 +66,11 @@ class Export(Protocol):
         ...
 
     def held(self, table: str) -> int:
-        """Return how many rows a table holds that is not read: of a damaged file, those that differ."""
+        """Return the number of rows of a table that is not read; in a damaged file, of distinct rows."""
         ...
 
     def about(self, table: str) -> int:
-        """Return a number that no row's number exceeds, about the number of rows."""
+        """Return an upper bound of the row numbers, close to the number of rows."""
         ...
 
     def batches(self, table: str, columns: Sequence[str], parts: int) -> list[Iterator[pa.RecordBatch]]:
@@ -81,28 +81,28 @@ class Export(Protocol):
         ...
 
     def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the values of a small table; a column that is not there gives None."""
+        """Return the values of a small table; a missing column gives None."""
         ...
 
     def texts(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """Return strings of the export by their numbers, as far as it has them."""
+        """Return strings of the export by id, those that exist."""
         ...
 
     @property
     def odd(self) -> Counter[tuple[str, str]]:
-        """How many values were no whole number within the limits of their column, by table and column."""
+        """Number of values that were not integers within the limits of their column, by table and column."""
         ...
 
     def verify(self, table: str, rows: int) -> None:
-        """Hold the number of rows read against an independent count; raises ``Unsound`` where another read may help."""
+        """Compare the rows read with an independent count; raises ``Unsound`` if another way of reading may help."""
         ...
 
     def distrust(self, fault: str) -> None:
-        """Have the next read go another way, which damage of this kind does not harm."""
+        """Make the next read use a way that this kind of damage does not affect."""
         ...
 
     def losses(self) -> tuple[int, str] | None:
-        """Return how many rows damage has cost, and what is wrong, in words; None for a sound export."""
+        """Return the number of rows lost to damage and a description; None for an intact export."""
         ...
 
 
@@ -113,7 +113,7 @@ def schema(columns: Sequence[str]) -> pa.Schema:
 
 
 def decoded(column: pa.Array) -> pa.Array:
-    """Return text of an array of bytes; what is no UTF-8 is replaced."""
+    """Return binary data as text; bytes that are not UTF-8 are replaced."""
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
@@ -122,9 +122,9 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 class Feed:
-    """A reader over batches that counts them and remembers what stopped it.
+    """A reader over batches that counts them and keeps the exception that stopped it.
 
-    DuckDB drains it in threads of its own and turns an error into text; ``check`` raises the error itself.
+    DuckDB drains it in its own threads and turns an exception into text; ``check`` raises the original.
     """
 
     def __init__(
@@ -136,17 +136,17 @@ class Feed:
         launched: Callable[[pa.RecordBatch], pa.Array] | None = None,
         required: Sequence[Sequence[str]] = (),
     ) -> None:
-        """``watch`` sees each batch; what ``launched`` makes of it becomes its column ``launch``.
+        """``watch`` sees each batch; the result of ``launched`` becomes its column ``launch``.
 
-        ``required``: groups of columns, of which every row should have a value in one.
+        ``required``: groups of columns; every row should have a value in one column of each group.
         """
         self.rows = 0
         self.nulls: Counter[str] = Counter()
-        """How many rows have no value in a group of required columns, by the first column of the group."""
+        """Number of rows without a value in a required group, by the group's first column."""
         held = [[name for name in group if name in columns] for group in required]
         self._required = [group for group in held if group]
         self.span: tuple[int, int] | None = (0, 0)
-        """First and last start; None if a row starts before the one before it."""
+        """First and last start; None if the starts are not ascending."""
         self._batches = batches
         self._progress = progress
         self._watch = watch
@@ -158,7 +158,7 @@ class Feed:
         self.reader = pa.RecordBatchReader.from_batches(made, self.batches())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches; ``reader`` does, where it is drained."""
+        """Yield the batches; used by ``reader``."""
         try:
             for batch in self._batches:
                 self._follow(batch)
@@ -189,7 +189,7 @@ class Feed:
         for group in self._required:
             least = min(batch[name].null_count for name in group)
             if least and len(group) > 1:
-                import pyarrow.compute as pc  # takes 6 MiB
+                import pyarrow.compute as pc  # costs 6 MiB
 
                 absent = [batch[name].is_null() for name in group]
                 least = pc.sum(reduce(pc.and_, absent)).as_py()
@@ -197,13 +197,13 @@ class Feed:
                 self.nulls[group[0]] += least
 
     def check(self) -> None:
-        """Raise what stopped the reading."""
+        """Raise the exception that stopped the reading, if any."""
         if self._error is not None:
             raise self._error
 
 
 def in_order(feeds: Sequence[Feed]) -> bool:
-    """Whether the rows of all feeds, one after the other, stand in the order of their starts."""
+    """Whether the rows of all feeds, one feed after the other, are ordered by start."""
     spans = [feed.span for feed in feeds if feed.rows]
     if None in spans:
         return False

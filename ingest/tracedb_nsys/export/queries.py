@@ -1,4 +1,4 @@
-"""Queries for the rows of an SQLite table, and what is made of the batches that they give."""
+"""Queries for the rows of an SQLite table, and checks of the batches they return."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tracedb_nsys.export.values import whole_sql
 
 
 def select(table: str, columns: Sequence[str], number: str, where: str, is_query: bool = False) -> str:
-    """Return the query: the driver takes a column's type from what comes first, so every value has one type.
+    """Return the query. The driver takes a column's type from its first value, so all values are cast to one type.
 
-    Without casts one fraction makes a whole column of nanoseconds one of doubles; without a first row a column of text
-    that begins with NULLs becomes one of integers. Integers alone need no first row, which costs a fifth.
+    Without casts a single fraction turns a column of nanoseconds into doubles; without a typed first row a text column
+    that begins with NULLs becomes an integer column. Integer columns alone need no such row, which saves a fifth.
     """
     casts = ", ".join(f"CAST({quoted(name)} AS BLOB)" if name in TEXT else whole_sql(quoted(name)) for name in columns)
     rows = f"SELECT {number}, {casts} FROM {table if is_query else quoted(table)} {where}"
@@ -25,7 +25,7 @@ def select(table: str, columns: Sequence[str], number: str, where: str, is_query
 
 
 def check_order(table: str, batches: Sequence[pa.RecordBatch]) -> None:
-    """Raise ``Unsound`` where the numbers of rows do not grow."""
+    """Raise ``Unsound`` unless row numbers are ascending."""
     last = None
     for batch in batches:
         numbers = batch[ROW].to_numpy()
@@ -37,7 +37,7 @@ def check_order(table: str, batches: Sequence[pa.RecordBatch]) -> None:
 def joined(
     table: str, whole: pa.RecordBatch, texts: Sequence[pa.RecordBatch], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``whole`` with the columns of ``texts`` beside them. Raises ``Unsound`` where rows differ."""
+    """Yield the rows of ``whole`` with the columns of ``texts`` added. Raises ``Unsound`` if the rows do not match."""
     done = 0
     for batch in texts:
         part = whole.slice(done, batch.num_rows)
@@ -60,5 +60,5 @@ def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Pieces of a table read ahead by several threads, and handed on in their order."""
+"""Read pieces of a table ahead in several threads, and yield them in order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 def in_turn(
     read: Callable[[range], list[pa.RecordBatch]], pieces: Sequence[range], threads: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the batches of all pieces, one piece after the other; at most ``threads`` + 1 of them are in memory.
+    """Yield the batches of all pieces in order; at most ``threads`` + 1 pieces are in memory.
 
-    DuckDB drains the parts of a union one by one, so that parts alone would not be read at the same time.
+    DuckDB drains the parts of a union one by one, so a union alone would not read them in parallel.
     """
     waiting: deque[Future[list[pa.RecordBatch]]] = deque()
     with ThreadPoolExecutor(max(threads, 1), thread_name_prefix="tracedb-nsys") as pool:

@@ -1,7 +1,7 @@
-"""What an export of a report loses before it is kept: environment, command lines, output, and paths of the machine.
+"""Remove private data from an export before it is cached: environment, command lines, output and file paths.
 
-Nothing of it is read. Strings that no event means go as well: paths and variables are among them. The name of the host
-and the versions of driver and system stay, since the capture row has them.
+tracedb reads none of it. Strings that no event refers to are removed too, since they include paths and variables. The
+host name and the versions of driver and system stay, since the capture row has them.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ GONE = (
     "OSRT_CALLCHAINS",
     "OSRT_FILE_ACCESS_DESCRIPTORS",
 )
-"""Tables of texts about processes: what they print, their names, their files."""
+"""Tables with text about processes: their output, names and files."""
 TARGETS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_", "TARGET_INFO_SESSION_START_TIME", SYSTEM)
-"""Tables about the machine that stay; others of that prefix go."""
+"""Machine tables that are kept; others with that prefix are dropped."""
 TEXTS = re.compile(r"(?i)(name|text|string|symbol|label|message|category|description)(id)?$")
-"""Columns whose numbers mean strings; what none of them means is of no use to a reader."""
+"""Columns that refer to strings by id; strings without a reference are removed."""
 
 
 def scrub(export: Path) -> None:
-    """Take out of an SQLite export what is not to be kept, and overwrite its bytes. Raises ``ReadError``."""
+    """Remove private data from an SQLite export and overwrite its bytes. Raises ``ReadError``."""
     try:
         with closing(sqlite3.connect(export, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA synchronous = OFF")  # it is a draft: what a crash leaves is thrown away
+            connection.execute("PRAGMA synchronous = OFF")  # a draft: after a crash it is discarded
             connection.execute("BEGIN")
             _scrub(connection)
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise ReadError(f"what nsys exported is not a complete SQLite file ({error}); export it again") from error
+        raise ReadError(f"nsys did not export a complete SQLite file ({error}); export it again") from error
 
 
 def _scrub(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Exports in SQLite, read only and without locks: whole numbers by pages, all else by the Arrow driver."""
+"""SQLite exports, read-only and without locks: integer tables by pages, everything else by the Arrow driver."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ IMMUTABLE = "&immutable=1"
 MOST_ASKED = 500
 EMPTY, NO_NUMBERS = (1, 0), (-1, -2)
 MOST_GAPS = 4
-"""How many row numbers there may be to a row, for ranges of numbers to be worth reading each for itself."""
+"""Largest ratio of row-number span to row count at which reading by ranges of row numbers is worthwhile."""
 LARGEST_NUMBER = 1 << 31
-"""Row numbers beyond are not used: those of the next table are added to them, and calls are told by 32 bits."""
+"""Larger row numbers are not used: the next table's numbers are added to them, and calls have 32-bit numbers."""
 MARKS = (b"StringIds", b"TARGET_INFO_", b"CUPTI_ACTIVITY_KIND_")
 
 
 def is_nsys(path: Path) -> bool:
-    """Whether an SQLite file is an export of nsys; of a damaged one, whether it looks like one."""
+    """Whether an SQLite file is an nsys export; for a damaged one, whether it looks like one."""
     try:
         return is_export(_tables(path))
-    except sqlite_check.ERRORS:  # of what SQLite says of a damaged schema
+    except sqlite_check.ERRORS:  # raised for a damaged schema
         with path.open("rb") as file:
             start = file.read(SNIFF)
         return sum(mark in start for mark in MARKS) > 1
 
 
 def _address(path: Path) -> str:
-    """Return the URI that opens the file without locks; what a write-ahead log still holds needs them."""
+    """Return the URI that opens the file without locks, unless it has a write-ahead log, which requires them."""
     wal = Path(f"{path}-wal")
     whole = not wal.exists() or wal.stat().st_size == 0
     return f"{path.absolute().as_uri()}?mode=ro{IMMUTABLE if whole else ''}"
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # DuckDB drains the rows in a thread of its own, one at a time.
+    # DuckDB drains the rows in a thread of its own; only one thread uses the connection at a time.
     connection = sqlite3.connect(_address(path), uri=True, check_same_thread=False, timeout=sqlite_check.LOCK_WAIT_S)
     connection.text_factory = _lenient
     return connection
 
 
 def _lenient(text: bytes) -> str:
-    """Return text that a damaged file may hold, also as the name of a table."""
+    """Decode text of a possibly damaged file, also table names."""
     return text.decode(errors="replace")
 
 
@@ -80,7 +80,7 @@ class SqliteExport:
     format = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        """Raises ``ReadError`` for a file that is locked, cut short or damaged beyond reading."""
+        """Raises ``ReadError`` for a file that is locked, truncated or damaged beyond reading."""
         self._path = path
         sqlite_check.check_whole(path)
         sqlite_check.check_free(path)
@@ -89,7 +89,7 @@ class SqliteExport:
         except sqlite_check.ERRORS as error:
             raise sqlite_check.damaged(error) from error
         self.odd: Counter[tuple[str, str]] = Counter()
-        self._lock = threading.Lock()  # pieces are read in several threads
+        self._lock = threading.Lock()  # several threads read pieces
         self._spans: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, int] = {}
         self._pages: dict[str, pages.Table | None] = {}
@@ -105,9 +105,9 @@ class SqliteExport:
         return self._counts[table]
 
     def held(self, table: str) -> int:
-        """Return how many rows a table holds that is not read; the same row, met twice in a damaged file, counts once.
+        """Return the number of rows of a table that is not read; duplicates in a damaged file count once.
 
-        SQLite's own count is what pages say of themselves, which damage makes larger than the rows there are.
+        SQLite's own count trusts the pages' counters, which damage can inflate.
         """
         if self._fault is None or self._span(table) == NO_NUMBERS:
             return self.count(table)
@@ -115,11 +115,11 @@ class SqliteExport:
         return int(self._ask(f"SELECT count(*) FROM ({rows})")[0][0])
 
     def about(self, table: str) -> int:
-        """Return the greatest number of a row: the number of rows, unless some were deleted."""
+        """Return the largest row number: the number of rows, unless some were deleted."""
         return self._span(table)[1] if self._is_dense(table) else self.count(table)
 
     def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the values of a small table; a column that is not there gives None."""
+        """Return the values of a small table; a missing column gives None."""
         if table not in self.tables:
             return []
         known = self.tables[table]
@@ -136,7 +136,7 @@ class SqliteExport:
         return [in_turn(partial(self._piece, table, columns), pieces, parts)] if pieces else []
 
     def texts(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return strings of the export by their numbers, as far as it has them."""
+        """Return strings of the export by id, those that exist."""
         found: list[tuple[Any, ...]] = []
         for first in range(0, len(numbers), MOST_ASKED):
             wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
@@ -145,10 +145,10 @@ class SqliteExport:
         return {int(number): str(values.text_of(value)) for number, value in found}
 
     def verify(self, table: str, rows: int) -> None:
-        """Hold the number of rows that were read against SQLite's, and both against the numbers of the rows.
+        """Compare the rows read with SQLite's count, and both with the row numbers.
 
-        Raises ``Unsound`` for a table that is damaged. nsys numbers rows without gaps, so SQLite has to check all pages
-        only where there are gaps or no rows: rows were deleted, or damage hides them.
+        Raises ``Unsound`` for a damaged table. nsys numbers rows without gaps, so SQLite has to check all pages only if
+        there are gaps or no rows: then rows were deleted, or damage hides them.
         """
         self._read[table] = rows
         if self._fault is not None:
@@ -161,18 +161,18 @@ class SqliteExport:
             raise Unsound(found)
 
     def _fault_of_pages(self) -> str | None:
-        """Return what SQLite finds wrong with the pages of the file; it is asked once."""
+        """Return the fault SQLite finds in the file's pages; the check runs once."""
         if not self._is_checked:
             self._is_checked, self._found = True, sqlite_check.fault(_connect(self._path))
         return self._found
 
     def distrust(self, fault: str) -> None:
-        """Have all tables read in the order of their pages from now on."""
+        """Read all tables in page order from now on."""
         self._fault = fault
         self.odd.clear()
 
     def losses(self) -> tuple[int, str] | None:
-        """Return how many rows damage has cost, and what is wrong, in words; None for a sound file."""
+        """Return the number of rows lost to damage and a description; None for an intact file."""
         if self._fault is None:
             return None
         lost, lines = 0, []
@@ -186,7 +186,7 @@ class SqliteExport:
         return lost, "; ".join([f"the SQLite file is damaged ({self._fault}); its pages were read one by one", *lines])
 
     def _is_dense(self, table: str) -> bool:
-        """Whether the rows can be told, and read in ranges, by SQLite's numbers of them."""
+        """Whether the rows have usable row numbers and can be read in ranges of them."""
         low, high = self._span(table)
         least = 0 if table == STRINGS else 1
         if self._fault is not None or low < least or high > LARGEST_NUMBER:
@@ -194,7 +194,7 @@ class SqliteExport:
         return high - low < MOST_GAPS * max(self.count(table), 1)
 
     def _by_pages(self, table: str) -> pages.Table | None:
-        """Return the reader of the table's pages; None where SQLite has to read them."""
+        """Return the page reader of the table; None if SQLite has to read it."""
         if table not in self._pages:
             is_quiet = _address(self._path).endswith(IMMUTABLE)
             self._pages[table] = pages.table(self._path, _connect(self._path), table) if is_quiet else None
@@ -222,7 +222,7 @@ class SqliteExport:
         return self._spans[table]
 
     def _ask_span(self, table: str) -> tuple[int, int]:
-        name = quoted(table)  # asked for together, they would cost a scan
+        name = quoted(table)  # min and max in one query would cost a scan
         try:
             low, high = self._ask(f"SELECT (SELECT min(rowid) FROM {name}), (SELECT max(rowid) FROM {name})")[0]
         except ReadError as error:
@@ -232,9 +232,9 @@ class SqliteExport:
         return (low, high) if low is not None else EMPTY
 
     def _scan(self, table: str, columns: Sequence[str]) -> str:
-        """Return the query for all rows in the order of their pages.
+        """Return the query for all rows in page order.
 
-        Damage can make SQLite come by one page twice; what is the same twice, with its number, counts once.
+        Damage can make SQLite visit a page twice; identical rows with the same number count once.
         """
         if self._fault is None or self._span(table) == NO_NUMBERS:
             return select(table, columns, "0", "")

@@ -1,7 +1,7 @@
-"""Whether an SQLite file is whole, free and sound, as far as it can be told without reading all of it.
+"""Check that an SQLite file is complete, unlocked and intact, as far as possible without reading all of it.
 
-SQLite looks rows up by their numbers. One number out of order hides other rows from a search, and no error is raised.
-A scan of the whole table in the order of its pages still finds every row.
+SQLite finds rows by row number. One number out of order hides other rows from a lookup without an error, but a full
+scan in page order still finds every row.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 from tracedb.errors import ReadError
 
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What Python raises where SQLite cannot read a file: its message may quote bytes that are no UTF-8."""
+"""Raised by Python if SQLite cannot read a file: its message may quote bytes that are not UTF-8."""
 LOCK_WAIT_S = 2.0
 SMALL = 4 << 20
-"""Files up to this size are checked as a whole before they are read, which takes some 6 ms a megabyte."""
+"""Files up to this size are checked in full before they are read, which takes about 6 ms per megabyte."""
 ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
 TREES = ("***", "Tree", "On tree", "Page", "Freelist", "Main freelist")
-"""How SQLite's messages about pages begin; others are about values, which constraints forbid."""
+"""Prefixes of SQLite's messages about pages; others are about values that violate constraints."""
 
 
 def damaged(error: BaseException) -> ReadError:
-    """Return what the user is told where SQLite cannot read a file."""
-    said = _line(str(error).partition("\nquery:")[0])  # the Arrow driver tells its query, too
+    """Return the error for a file that SQLite cannot read."""
+    said = _line(str(error).partition("\nquery:")[0])  # the Arrow driver appends its query
     return ReadError(f"the SQLite file cannot be read ({said}); copy it or {ASK_AGAIN}")
 
 
@@ -43,12 +43,12 @@ def check_whole(path: Path) -> None:
     journal = Path(f"{path}-journal")
     if journal.exists() and journal.stat().st_size:
         raise ReadError(
-            f"a journal of an unfinished write lies beside it ({journal.name}); let the export finish, or {ASK_AGAIN}"
+            f"the journal of an unfinished write is next to it ({journal.name}); let the export finish, or {ASK_AGAIN}"
         )
 
 
 def check_free(path: Path) -> None:
-    """Raise ``ReadError`` where another program writes to the file."""
+    """Raise ``ReadError`` if another program is writing the file."""
     with suppress(*ERRORS):
         try:
             address = f"{path.absolute().as_uri()}?mode=ro"
@@ -57,13 +57,13 @@ def check_free(path: Path) -> None:
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise ReadError(
-                    "the SQLite file is locked: another program writes to it; close it there (an export that still "
-                    "runs? a database browser?) and try again"
+                    "the SQLite file is locked: another program is writing to it; close that program (a running "
+                    "export? a database browser?) and try again"
                 ) from error
 
 
 def fault(connection: sqlite3.Connection) -> str | None:
-    """Return what SQLite finds wrong with the pages of a file; None if nothing is."""
+    """Return the fault SQLite finds in the pages of a file; None if there is none."""
     try:
         with closing(connection):
             said = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]

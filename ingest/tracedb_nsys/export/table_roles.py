@@ -1,7 +1,7 @@
-"""Which tables of an export hold kernels, copies and calls, by their names and columns; and which hold other GPU work.
+"""Which tables of an export hold kernels, copies, calls or other GPU work, by their names and columns.
 
-The names that nsys writes today come first. Others (CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, …_KERNEL_V3) are told by a
-word in their names, so that a release that renames a table does not look like a recording without GPU work.
+The names that nsys writes today come first. Others (CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, …_KERNEL_V3) are recognised
+by a word in their names, so that a release that renames a table does not look like a recording without GPU work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXPECTED = {
     RUNTIME: (("globalTid",), ("correlationId",), ("nameId",)),
     DRIVER: (("globalTid",), ("correlationId",), ("nameId",)),
 }
-"""Columns that rows of a role are of little use without, one of each group; the times they cannot be read without."""
+"""Columns expected for a role, one of each group; rows are of little use without them, and unreadable without times."""
 REQUIRED: dict[str, tuple[tuple[str, ...], ...]] = {
     KERNEL: (("deviceId",), ("streamId",), NAMES),
     MEMCPY: (("deviceId",), ("streamId",)),
@@ -32,17 +32,17 @@ REQUIRED: dict[str, tuple[tuple[str, ...], ...]] = {
     DRIVER: (("globalTid",), ("nameId",)),
     NVTX: (("globalTid",),),
 }
-"""Columns that every row of nsys has a value in, in one of each group."""
+"""Columns in which nsys always writes a value, one of each group."""
 NO_WORK = (
     "SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD", "UNIFIED_MEMORY", "MEMORY", "MODULE", "CONTEXT", "STREAM", "DEVICE",
     "ENVIRONMENT", "EXTERNAL_CORRELATION", "JIT",
 )  # fmt: skip
-"""How names of activities of CUPTI go on that are no work of a GPU."""
+"""Suffixes of CUPTI activity names that are not GPU work."""
 PAGE_FAULTS = "CUDA_UM_"
 
 
 def role_of(table: str) -> str | None:
-    """Return the table of today's nsys that has the same kind of rows; None for tables of no such kind."""
+    """Return the current nsys name of the table with the same kind of rows; None if there is none."""
     if not table.upper().startswith(PREFIX) or table.upper().startswith(OTHERS):
         return None
     rest = table.upper().removeprefix(PREFIX)
@@ -55,17 +55,17 @@ def tables_of(role: str, tables: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def absent(role: str, columns: Sequence[str]) -> list[str]:
-    """Return what a table of a role lacks of the columns that are expected."""
+    """Return the expected columns that a table of a role lacks."""
     return [" or ".join(group) for group in EXPECTED[role] if set(group).isdisjoint(columns)]
 
 
 def required(table: str) -> tuple[tuple[str, ...], ...]:
-    """Return groups of columns of a table, of which every row must have one."""
+    """Return the groups of columns of a table of which every row must have one value."""
     return REQUIRED.get(role_of(table) or table, ())
 
 
 def is_gpu_work(table: str, columns: Sequence[str]) -> bool:
-    """Whether rows of a table of no known kind look like work of a GPU: they have a span of time and a device."""
+    """Whether rows of an unknown table look like GPU work: they have a time span and a device."""
     name = table.upper().removeprefix(PREFIX)
     if name.startswith((*NO_WORK, PAGE_FAULTS)):
         return False

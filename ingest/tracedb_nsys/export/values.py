@@ -1,8 +1,8 @@
-"""Which values a column of whole numbers may hold, and what becomes of others: NULL, and a count of them.
+"""Limits of integer columns. Values outside of them become NULL and are counted.
 
-SQLite types values, not columns, and a damaged file holds anything. A value that is no whole number, or lies outside of
-the limits of its column, is odd. It is never rounded, cut or wrapped. Odd times become ``ODD`` instead of NULL, since a
-range whose end is NULL is one that is still open; rows with such a time are lost.
+SQLite types values, not columns, and a damaged file holds anything. A value that is not an integer, or is outside of
+its column's limits, is odd. It is never rounded, truncated or wrapped. Odd times become ``ODD`` instead of NULL, since
+a range whose end is NULL is still open; rows with such a time are lost.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tracedb_nsys.export.protocol import ROW, TIMES
 
 LARGEST = (1 << 63) - 1
 ODD = -LARGEST
-"""What SQLite gives for a value that is no whole number; outside of the limits of every column."""
+"""Replaces a value that is not an integer; outside of the limits of every column."""
 EXACT = 1 << 53
-"""Up to here a double holds every whole number."""
+"""A double holds every integer up to here exactly."""
 ANY = (ODD + 1, LARGEST)
 TIME = (-LARGEST - 1, LARGEST)
 UNSIGNED_31 = (0, (1 << 31) - 1)
@@ -33,9 +33,9 @@ LIMITS: dict[str, tuple[int, int]] = {
     "bytes": (0, 1 << 50),
     "correlationId": (-1, (1 << 32) - 1),  # unsigned; 0 and the largest mean none, and so does -1 in old exports
 }
-"""Least and greatest value by column; columns that are not here may hold ``ANY``."""
+"""Least and greatest value by column; columns not listed may hold ``ANY``."""
 Odd = Callable[[str, int], None]
-"""Is told the name of a column and how many odd values of it became NULL."""
+"""Called with a column's name and how many odd values became NULL."""
 
 
 def limits(column: str) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def limits(column: str) -> tuple[int, int]:
 
 
 def whole_sql(quoted: str) -> str:
-    """Return SQL that gives SQLite's value of a column if it is a whole number, however it is typed; else ``ODD``."""
+    """Return SQL for SQLite's value of a column if it is an integer, however it is typed; else ``ODD``."""
     cast = f"CAST({quoted} AS INTEGER)"
     return (
         f"CASE typeof({quoted}) WHEN 'integer' THEN {quoted} WHEN 'null' THEN NULL"
@@ -54,8 +54,8 @@ def whole_sql(quoted: str) -> str:
 
 
 def within(batch: pa.RecordBatch, odd: Odd) -> pa.RecordBatch:
-    """Return the batch with NULL for whole numbers outside of the limits of their columns."""
-    import pyarrow.compute as pc  # takes 6 MiB, and what is compiled reads most exports without
+    """Return the batch with NULL for integers outside of their column's limits."""
+    import pyarrow.compute as pc  # costs 6 MiB, and the compiled reader reads most exports without it
 
     for place, field in enumerate(batch.schema):
         if field.name == ROW or field.type != pa.int64():
@@ -74,7 +74,7 @@ def within(batch: pa.RecordBatch, odd: Odd) -> pa.RecordBatch:
 
 
 def whole_numbers(column: pa.Array, name: str, odd: Odd) -> pa.Array:
-    """Return a column of any type as 64-bit whole numbers; unsigned ones keep their bits."""
+    """Return a column of any type as 64-bit integers; unsigned ones keep their bits."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return whole_numbers(column.dictionary_decode(), name, odd)
@@ -93,7 +93,7 @@ def whole_numbers(column: pa.Array, name: str, odd: Odd) -> pa.Array:
 
 
 def _number(item: object, other: int) -> int:
-    """Return a value as a whole number, as ``whole_sql`` has SQLite do it; ``other`` for an odd one."""
+    """Return a value as an integer, as ``whole_sql`` does in SQLite; ``other`` for an odd one."""
     if isinstance(item, float):
         return int(item) if item.is_integer() and abs(item) < EXACT else other
     if isinstance(item, int):
@@ -105,13 +105,13 @@ def _number(item: object, other: int) -> int:
 
 
 def number_of(value: object, least: int = 0, most: int = LARGEST) -> int | None:
-    """Return a single value of a small table as a whole number; None where it is none within the limits."""
+    """Return a single value of a small table as an integer; None if it is not one within the limits."""
     number = _number(value, ODD)
     return number if number != ODD and least <= number <= most else None
 
 
 def text_of(value: object) -> str | None:
-    """Return a single value of a small table as text; bytes that are no UTF-8 are replaced."""
+    """Return a single value of a small table as text; bytes that are not UTF-8 are replaced."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,1 +1,1 @@
-"""Blocks decoded in Python: what the library leaves."""
+"""Python decoding of the blocks that the C scanner cannot handle alone."""

@@ -1,4 +1,4 @@
-"""Staging batches out of events of one category. A block's batches are kept until the whole block is known good."""
+"""Build staging batches from events of one category. A block's batches are kept until the whole block is known good."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tracedb_torch.int_columns import word
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
 LEAST = -LARGEST - 1
-LATEST_END = LARGEST - 10**15  # ns; what is added to a time later still is one
+LATEST_END = LARGEST - 10**15  # ns; leaves headroom for offsets that are added later
 STEP = "ProfilerStep#"
 NO_START = "events without a usable ts"
 MEMORY_EVENTS = "allocator events; --memory-events stores them"
@@ -38,9 +38,9 @@ PYTHON_FUNCTIONS = "Python frames; --python-stacks stores them"
 
 
 class Batches(CheckedFields):
-    """Makes staging batches; ``discard`` forgets and ``commit`` returns those of the current block.
+    """Builds staging batches; ``discard`` drops and ``commit`` returns those of the current block.
 
-    Events are numbered from 0 within the block; whoever knows how many came before adds that.
+    Events are numbered from 0 within the block; the caller adds the number of events before it.
     """
 
     def __init__(self, options: Options) -> None:
@@ -49,17 +49,17 @@ class Batches(CheckedFields):
         self._texts = Texts()
         self._ready: list[tuple[str, pa.RecordBatch]] = []
         self.edges: list[Edge] = []
-        """Events of the current block that begin or end."""
+        """Begin and end events of the current block."""
         self.has_fractions = False
 
     def discard(self) -> None:
-        """Forget the current block."""
+        """Drop the current block."""
         self._ready.clear()
         self.edges.clear()
         self.account = Account()
 
     def commit(self, account: Account) -> list[tuple[str, pa.RecordBatch]]:
-        """Return the batches of the current block, and put its counts into the account."""
+        """Return the batches of the current block and add its counts to the account."""
         account.merge(self.account)
         self.account = Account()
         ready, self._ready = self._ready, []
@@ -70,11 +70,11 @@ class Batches(CheckedFields):
         return ready
 
     def leaves_frames(self, shape: ev.Shape) -> bool:
-        """Whether events are Python frames that nobody asked for."""
+        """Whether the events are Python frames and --python-stacks was not given."""
         return shape.kind == ev.PYTHON and not self._options.python_stacks
 
     def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
-        """Make the batches of events of one category; see ``nanoseconds`` for the flags."""
+        """Build the batches of events of one category; see ``nanoseconds`` for the flags."""
         if shape.kind == ev.MEMORY and not self._options.memory_events:
             self.account.left_aside("memory_events", len(members), MEMORY_EVENTS)
             return
@@ -88,7 +88,7 @@ class Batches(CheckedFields):
             self.account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
         else:
             duration, measured, _ = nanoseconds([member.dur for member in members], True, exact)
-            measured &= start <= LATEST_END - np.maximum(duration, 0)  # the end must be a time, too
+            measured &= start <= LATEST_END - np.maximum(duration, 0)  # the end must be representable, too
             good = self._judge(shape, members, good, measured, duration)
         if not good.all():
             keep = np.flatnonzero(good)
@@ -100,7 +100,7 @@ class Batches(CheckedFields):
     def take_edges(
         self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool
     ) -> None:
-        """Take events that begin or end; see ``nanoseconds`` for the flags."""
+        """Take begin and end events; see ``nanoseconds`` for the flags."""
         start, good, fractional = nanoseconds([member.ts for member in members], trust_large, exact)
         self.has_fractions = self.has_fractions or fractional
         self.account.lost("timestamp_unusable", int((~good).sum()), NO_START, shape.category)
@@ -112,7 +112,7 @@ class Batches(CheckedFields):
         ]
 
     def take_pairs(self, shape: ev.Shape, begins: list[Edge]) -> None:
-        """Make the rows of beginnings that have a duration, or of ranges that are still open."""
+        """Make the rows of begin events that have a duration, or of ranges that are still open."""
         ordinals, start, duration = (
             np.array([getattr(begin, name) or 0 for begin in begins], np.int64)
             for name in ("ordinal", "start_ns", "dur")
@@ -120,7 +120,7 @@ class Batches(CheckedFields):
         self._make(shape, ordinals, begins, start, duration)
 
     def _judge(self, shape: ev.Shape, members: list[Any], good: Mask, measured: Mask, duration: Times) -> Mask:
-        """Take out events without usable times, each with its reason."""
+        """Exclude events without usable times, each with its reason."""
         lost, category = self.account.lost, shape.category
         lost("timestamp_unusable", int((~good).sum()), NO_START, category)
         if shape.kind in (ev.USER, ev.PYTHON):
@@ -132,7 +132,7 @@ class Batches(CheckedFields):
         return good & measured & ~negative
 
     def _make(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], start: Times, duration: Times) -> None:
-        # A comprehension per attribute: several times faster than one call for all of them.
+        # One comprehension per attribute is several times faster than one call for all of them.
         names = [member.name for member in members]
         if None in names:
             names = ["(no name)" if name is None else name for name in names]
@@ -218,7 +218,7 @@ class Batches(CheckedFields):
             input_strides=self._texts.numbers_of_raw([a.input_strides for a in args]),
             concrete_inputs=self._texts.numbers_of_raw([a.concrete_inputs for a in args]),
         )
-        # Before 2022 record_function ranges were operators; the profiler's steps are the ones known by name.
+        # Before 2022, record_function ranges were operators; only the profiler's steps can be told by name.
         if shape.category == "Operator" and any(name and name.startswith(STEP) for name in names):
             is_step = [bool(name and name.startswith(STEP)) for name in names]
             steps = batch.filter(pa.array(is_step))
@@ -268,7 +268,7 @@ class Batches(CheckedFields):
         self._ready.append(("memory", batch))
 
     def _messages(self, ordinals: Ordinals, args: Sequence[Any]) -> None:
-        """Stage what events say of a collective."""
+        """Stage the collective metadata of events."""
         batch = messages(self, ordinals, args)
         if batch is not None:
             self._ready.append(("message", batch))

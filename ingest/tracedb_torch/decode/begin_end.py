@@ -1,6 +1,6 @@
-"""Begin and end events (``ph`` B and E): which end belongs to which beginning.
+"""Match begin and end events (``ph`` B and E).
 
-They are collected over the file and matched by time on each thread, since a file need not be in the order of time.
+They are collected over the whole file and matched by time per thread, since a file need not be in time order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from msgspec import Raw
 from tracedb_torch.decode import event_types as ev
 from tracedb_torch.decode.values import number
 
-MOST = 200_000  # edges that are held; then those are matched that can be, as in a file in the order of time
+MOST = 200_000  # edges held before those that can be matched are; enough for a file in time order
 
 
 @dataclass(slots=True)
 class Edge:
-    """A beginning or an end. A beginning with its duration makes a row, as an event does."""
+    """A begin or end event. A begin event with its duration makes a row, as a complete event does."""
 
     shape: ev.Shape
     is_begin: bool
@@ -30,30 +30,30 @@ class Edge:
     tid: int | str | None
     start_ns: int
     args: Any
-    """A struct of arguments; of an end without a category JSON text; None where there are none."""
+    """Decoded arguments; JSON text for an end event without a category; None if there are none."""
     ordinal: int
     dur: int | None = None
-    """Duration in ns; None while no end is known."""
+    """Duration in ns; None until the end is found."""
 
     @property
     def lane(self) -> tuple[object, object]:
-        """The thread, also where one event has its number as text."""
+        """The thread, whether events give its number as a number or as text."""
         pid, tid = number(self.pid), number(self.tid)
         return (self.pid if pid is None else pid), (self.tid if tid is None else tid)
 
 
 @dataclass
 class Matched:
-    """What became of edges."""
+    """The outcome of matching."""
 
     closed: list[Edge] = field(default_factory=list)
-    """Beginnings whose end was found."""
+    """Begin events whose end was found."""
     opened: list[Edge] = field(default_factory=list)
-    """Beginnings without an end."""
+    """Begin events without an end."""
     strays: list[Edge] = field(default_factory=list)
-    """Ends without a beginning."""
+    """End events without a begin."""
     bad_args: int = 0
-    """Ends whose arguments could not be read."""
+    """End events whose arguments could not be read."""
 
 
 class Pairs:
@@ -63,7 +63,7 @@ class Pairs:
         self._edges: list[Edge] = []
 
     def add(self, edges: Iterable[Edge], first: int) -> None:
-        """Take edges of a block, whose numbers count from ``first``."""
+        """Add the edges of a block, numbered from ``first``."""
         for edge in edges:
             edge.ordinal += first
             edge.args = _kept(edge.args)
@@ -71,16 +71,16 @@ class Pairs:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to ``match`` some."""
+        """Whether enough edges are held to ``match`` some."""
         return len(self._edges) >= MOST
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no edge is held."""
         return not self._edges
 
     def match(self, is_last: bool) -> Matched:
-        """Match what was collected. Before the last time, beginnings without an end go on waiting for one."""
+        """Match the collected edges. Unless ``is_last``, begin events without an end are kept for a later call."""
         found = Matched()
         stacks: dict[tuple[object, object], list[Edge]] = defaultdict(list)
         for edge in sorted(self._edges, key=lambda edge: (edge.start_ns, edge.ordinal)):
@@ -100,7 +100,7 @@ class Pairs:
 
 
 def _begin_of(end: Edge, stack: list[Edge]) -> Edge | None:
-    """Take the innermost open range that an end may close off the stack: by name and category, where it has them."""
+    """Pop the innermost open range that an end may close; name and category must agree, where it has them."""
     for place in range(len(stack) - 1, -1, -1):
         begin = stack[place]
         if end.name and begin.name != end.name:
@@ -112,7 +112,7 @@ def _begin_of(end: Edge, stack: list[Edge]) -> Edge | None:
 
 
 def _take_args(begin: Edge, end: Edge) -> bool:
-    """Give a beginning the arguments that only its end has; False where those cannot be read."""
+    """Copy arguments that only the end event has to its begin event; False if they cannot be read."""
     args = end.args
     if isinstance(args, Raw):
         kind = ev.ARGS.get(begin.shape.kind)
@@ -132,7 +132,7 @@ def _take_args(begin: Edge, end: Edge) -> bool:
 
 
 def _kept(args: Any) -> Any:
-    """Return arguments that do not keep the text alive which they were decoded from."""
+    """Copy arguments so that they do not keep the decoded text alive."""
     if isinstance(args, Raw):
         return None if args == ev.NOTHING else args.copy()
     for name in getattr(args, "__struct_fields__", ()):

@@ -1,4 +1,4 @@
-"""One block of events: decoded, sorted by category, made into staging batches. Knows nothing of other blocks."""
+"""Decode one block of events, group it by category and build staging batches, independently of other blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tracedb_torch.decode.values import NeedsExactTimes
 from tracedb_torch.scan import native_scanner, scanned_batches
 
 LARGE_FRACTION = re.compile(rb'"ts"\s*:\s*"?-?(?:\d{13,}\.\d|\d+(?:\.\d+)?[eE]\+?\d\d)')
-FLOWS = "arrows between rows; correlation ids say the same"
+FLOWS = "flow arrows between rows; correlation ids give the same links"
 WAITS = "waits on streams and events; no GPU work"
 LEFT_ASIDE = {
     **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu"), ("flow_events", FLOWS)),
@@ -41,7 +41,7 @@ PHASES = {
     "I": ("instant_events", "marks of the profiler"),
     "C": ("counter_events", "counter samples"),
 }
-MARKS = frozenset(("i", "I", "C"))  # in a category of rows they may be the user's
+MARKS = frozenset(("i", "I", "C"))  # in a category that gives rows they may be the user's
 DETAILS = {
     **dict([*LEFT_ASIDE.values(), *PHASES.values()]),
     "python_functions": PYTHON_FUNCTIONS,
@@ -51,15 +51,15 @@ EDGES = ("B", "E")
 NO_CATEGORY = "without a category"
 NULL = Raw(b"null")
 DEVICE_EVENTS = "device_events_not_read:"
-"""Begins the code of GPU work that is in a trace, but in no row."""
+"""Prefix of the issue codes of GPU work that is in the trace but in no row."""
 DEVICE_CATEGORIES = frozenset(("mtia_ccp_events", "cuda_profiler_range", "collective_comm"))
-FIRST_OWN_TEXT = 3 << 29  # where the scanner of this process numbers texts from
+FIRST_OWN_TEXT = 3 << 29  # first text number of this process's own scanner
 LEGACY = ("CUDA functions", "CPU functions")
 
 
 @dataclass
 class Decoded:
-    """What a block gave: number of events, batches by staging table with ids from 0, and its part of the account."""
+    """The result of a block: number of events, batches by staging table with ids from 0, and its counts."""
 
     events: int
     batches: list[tuple[str, pa.RecordBatch]]
@@ -67,11 +67,11 @@ class Decoded:
     has_fractions: bool
     processes: dict[int | str | None, int] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    """Events that begin or end; they are numbered as the others."""
+    """Begin and end events; numbered together with the others."""
 
 
 class BlockReader:
-    """Reads blocks; learns categories and whether times need decimals as it goes."""
+    """Reads blocks; remembers the categories met and whether times need decimals."""
 
     def __init__(self, options: Options) -> None:
         self._scanner = scanned_batches.scanner(options, FIRST_OWN_TEXT)
@@ -82,25 +82,25 @@ class BlockReader:
 
     @property
     def decoders(self) -> ev.Decoders:
-        """The decoders now in use."""
+        """The decoders currently in use."""
         if self._exact not in self._decoders:
             self._decoders[self._exact] = ev.decoders(self._exact)
         return self._decoders[self._exact]
 
     def read(self, text: bytes) -> Decoded | None:
-        """Read a block of sound events; None where it does not decode as a whole."""
+        """Read a block of valid events; None if it does not decode as a whole."""
         if self._scanner is None:
             return self._decode(text)
         return self.complete(text, scanned_batches.block_of(self._scanner.scan(text)))
 
     def keep_texts(self, block: scanned_batches.Block) -> None:
-        """Remember the texts of a scanned block that is itself of no use: later ones may name them."""
+        """Keep the texts of a scanned block whose rows are not used: later blocks may refer to them."""
         self._texts += block.scan.texts
 
     def complete(self, text: bytes, block: scanned_batches.Block) -> Decoded | None:
-        """Make of a scanned block what ``read`` would: decode the events that were left over, or all of them.
+        """Finish a scanned block as ``read`` would: decode the events the scanner left, or all of them.
 
-        Of a block that was sound throughout the text is not looked at.
+        The text is not needed if the scanner handled every event.
         """
         self.keep_texts(block)
         if block.scan.status == native_scanner.LIST_ENDED:
@@ -112,7 +112,7 @@ class BlockReader:
         return self._decode(text)
 
     def _add_odd(self, text: bytes, scan: native_scanner.Scan) -> bool:
-        """Decode the events that the scanner left over; False where they need the whole block around them."""
+        """Decode the events that the scanner left; False if they need the whole block for context."""
         typed = [odd for odd in scan.odd if not odd.is_bare]
         bare = [odd for odd in scan.odd if odd.is_bare]
         if (scan.has_large or bare) and not self._exact:
@@ -153,13 +153,13 @@ class BlockReader:
             return None
 
     def prepare(self, text: bytes) -> None:
-        """Choose decoders for the single events of a damaged block."""
+        """Choose decoders for single events of a damaged block."""
         self._exact = self._exact or LARGE_FRACTION.search(text) is not None
 
     def sort(self, text: bytes, events: list[Any]) -> Decoded:
-        """Make batches of decoded events (None for a lost one).
+        """Build batches of decoded events (None for a lost one).
 
-        Raises ``NOT_SOUND`` where times turn out to need decimals and ``text`` does not decode as a whole.
+        Raises ``NOT_SOUND`` if times turn out to need decimals and ``text`` does not decode as a whole.
         """
         try:
             self._sort(events)
@@ -180,7 +180,7 @@ class BlockReader:
         return Decoded(events, batches, account, self._batches.has_fractions, processes, edges)
 
     def _sort(self, events: Sequence[Any], ordinals: Ordinals | None = None, trust_large: bool = False) -> None:
-        """Take events by category; ``ordinals`` are their numbers where they are not all of the block."""
+        """Take events by category; ``ordinals`` gives their numbers if they are not the whole block."""
         kinds = list(map(type, events))
         present = dict.fromkeys(kinds)
         numbers = dict(zip(present, range(len(present)), strict=True))
@@ -188,7 +188,7 @@ class BlockReader:
         for number, kind in enumerate(present):
             shape = self._shape(kind)
             if shape is None:
-                continue  # lost events, accounted for already
+                continue  # a lost event, already counted
             if shape.category in LEFT_ASIDE:
                 self._leave(shape.category, int(np.count_nonzero(places == number)))
                 continue
@@ -217,7 +217,7 @@ class BlockReader:
             self._batches.take(shape, ordinals, members, trust_large, self._exact)
 
     def _take_others(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> None:
-        """Take events of other phases than that of rows: beginnings and ends; the rest is counted."""
+        """Take events of other phases: begin and end events are paired, the rest is counted."""
         if shape.kind != ev.MEMORY:
             members = self._without_edges(shape, ordinals, members, trust_large)
         for member in members:
@@ -227,7 +227,7 @@ class BlockReader:
                 self._batches.account.not_read("phase_not_stored", 1, "events of another phase than X, B and E")
 
     def _without_edges(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool) -> list[Any]:
-        """Take the beginnings and ends among events, and return the others."""
+        """Take the begin and end events out, and return the others."""
         is_edge = np.array([member.ph in EDGES for member in members])
         if not is_edge.any():
             return members
@@ -239,10 +239,10 @@ class BlockReader:
         self._batches.account.left_aside(code, count, detail)
 
     def _leave_other(self, shape: ev.Shape, members: list[Any]) -> None:
-        """Count events of a category that is not read, or without one: those of a device apart."""
+        """Count events of a category that is not read, or of none; device events are counted apart."""
         account = self._batches.account
         for member in members:
-            if not shape.category and member.ph == "i" and member.name == "[memory]":  # of 2021
+            if not shape.category and member.ph == "i" and member.name == "[memory]":  # traces of 2021
                 account.left_aside("memory_events", 1, MEMORY_EVENTS)
             elif member.ph in PHASES:
                 account.left_aside(PHASES[member.ph][0], 1, PHASES[member.ph][1])
@@ -255,7 +255,7 @@ class BlockReader:
                 _count_other(account, shape, member.args)
 
     def paired(self, found: Matched) -> Decoded:
-        """Make batches of beginnings whose end was found, and of ranges still open; count everything else."""
+        """Build batches of matched begin events and of ranges still open; count everything else."""
         account = self._batches.account
         account.unreadable("args", found.bad_args)
         rows = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Columns of the fields of decoded events: what cannot be a value of its field becomes NULL, and is counted."""
+"""Build columns from the fields of decoded events. Values that their field cannot have become NULL and are counted."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ MOST_SMALL = (1 << 31) - 1
 
 
 class CheckedFields:
-    """Makes columns for the events of a block, and counts in ``account`` what was lost."""
+    """Builds columns for the events of a block and counts lost values in ``account``."""
 
     def __init__(self) -> None:
         self.processes: dict[int | str | None, int] = {}
-        """Numbers by what events call a process."""
+        """Process numbers by the ``pid`` that events carry."""
         self.account = Account()
-        """What is counted of the current block."""
+        """Counts of the current block."""
 
     def counted(self, name: str, values: pa.Array, lost: int) -> pa.Array:
-        """Return the values of a field, and count those that were lost."""
+        """Return the values of a field, and count the lost ones."""
         self.account.unreadable(name, lost)
         return values
 
     def whole(self, name: str, values: Sequence[int | None], least: int = 0, most: int = LARGEST) -> pa.Array:
-        """Return the values of a field, NULL for those that cannot be one."""
+        """Return the values of a field; NULL where one is out of bounds."""
         return self.counted(name, *bounded(values, least, most))
 
     def place(self, name: str, values: Sequence[int | None], most: int = LARGEST) -> pa.Array:
-        """Return devices or streams, ``UNUSABLE`` for what cannot be one."""
+        """Return device or stream numbers; ``UNUSABLE`` where one is out of bounds."""
         return self.counted(name, *bounded(values, 0, most, UNUSABLE))
 
     def correlation(self, values: Sequence[int | None]) -> pa.Array:
-        """Return correlation ids; the profilers' several words for none become NULL, so that no join meets them.
+        """Return correlation ids; the profilers' several spellings of "none" become NULL, so that they never join.
 
-        One that is negative, or read as signed would be, still joins, but is in no row.
+        A negative id, also one that is negative when read as signed, still joins but is stored in no row.
         """
         if not NO_CORRELATION.isdisjoint(values):
             values = [None if value in NO_CORRELATION else value for value in values]
@@ -51,7 +51,7 @@ class CheckedFields:
         return ids(values) if lost else found
 
     def sizes(self, what: str, values: Sequence[Any]) -> dict[str, pa.Array]:
-        """Return three columns of sizes, all of them NULL where one cannot be a size."""
+        """Return three size columns; all three are NULL where one is not a size."""
         if values.count(None) == len(values):
             return {f"{what}_{axis}": integers(values) for axis in "xyz"}
         if {*map(type, values)} == {tuple}:
@@ -65,7 +65,7 @@ class CheckedFields:
         return {f"{what}_{axis}": integers([row[place] for row in rows]) for place, axis in enumerate("xyz")}
 
     def process_numbers(self, pids: Sequence[int | str | None]) -> pa.Array:
-        """Return a number for the process of each event, and remember it in ``processes``."""
+        """Return a number for each event's process, and remember it in ``processes``."""
         different = set(pids)
         for pid in different:
             if pid not in self.processes:
@@ -80,7 +80,7 @@ class CheckedFields:
     def check_places(
         self, pids: Sequence[int | str | None], tids: Sequence[int | str | None], args: Sequence[Any]
     ) -> None:
-        """Count processes and threads that stand for a device and a stream that an event does not name, but cannot."""
+        """Count unusable pids and tids that stand in for a missing device and stream number."""
         if None in [found.device for found in args]:
             self.check_devices(pid for pid, found in zip(pids, args, strict=True) if found.device is None)
         if None in [found.stream for found in args]:
@@ -88,12 +88,12 @@ class CheckedFields:
             self.account.unreadable("tid", sum(stream < 0 for stream in streams))
 
     def check_devices(self, pids: Iterable[int | str | None]) -> None:
-        """Count processes that stand for a device and have too many bits for one."""
+        """Count pids that stand in for a device number and have too many bits for one."""
         self.account.unreadable("pid", sum(self.processes[pid] > MOST_SMALL for pid in pids))
 
 
 def external(newer: Sequence[int | None], older: Sequence[int | None] | None) -> pa.Array:
-    """Return external ids, of the newer key else of the older one; 0 means none."""
+    """Return external ids, of the newer key or else of the older one; 0 means none."""
     if older is not None and older.count(None) != len(older):
         newer = [new if new is not None else old for new, old in zip(newer, older, strict=True)]
     if 0 in newer:
@@ -102,7 +102,7 @@ def external(newer: Sequence[int | None], older: Sequence[int | None] | None) ->
 
 
 def _size(value: tuple[int, ...] | str | None) -> tuple[int, ...] | None:
-    """Return three sizes, also of a text such as ``[8, 1, 1]``; None for what is none."""
+    """Return three sizes, also from a text such as ``[8, 1, 1]``; None if it is not three sizes."""
     if not isinstance(value, str):
         return value
     parts = [part.strip() for part in value.strip("()[] ").split(",")]
@@ -112,7 +112,7 @@ def _size(value: tuple[int, ...] | str | None) -> tuple[int, ...] | None:
 
 
 def batch_of(table: str, **columns: pa.Array) -> pa.RecordBatch:
-    """Return rows of a staging table, whose columns must all be given."""
+    """Return rows of a staging table; every column must be given."""
     names = list(COLUMNS[table])
     assert len(columns) == len(names), (table, set(columns) ^ set(names))
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)

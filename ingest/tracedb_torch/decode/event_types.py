@@ -1,7 +1,7 @@
-"""What trace events look like: per category the fields that tracedb reads, typed; everything else is passed over.
+"""Types of trace events: per category the fields that tracedb reads; all other fields are skipped.
 
-Fields stand in the order in which the profiler writes them, since the decoder looks for the next key where the last
-one was found.
+Fields are in the order in which the profiler writes them, since the decoder looks for the next key after the previous
+match.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Union
 import msgspec
 from msgspec import Raw
 
-NOTHING = Raw(b"")  # a raw field that the event does not have
-NOT_SOUND = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)  # what decoding raises for text that is no event
+NOTHING = Raw(b"")  # a raw field that is absent
+NOT_SOUND = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)  # raised for text that is not a valid event
 
 
 class GpuArgs(
@@ -39,7 +39,7 @@ class GpuArgs(
         "graph_node_id": "graph node id",
     },
 ):
-    """Arguments of kernels, copies and memsets. Raw ones are JSON text, looked at only where needed."""
+    """Arguments of kernels, copies and memsets. Raw ones are JSON text, decoded only where needed."""
 
     external_id: int | None = None
     device: int | None = None
@@ -140,11 +140,11 @@ class MemoryArgs(
 
 
 class NoArgs(msgspec.Struct, gc=False):
-    """Arguments that nobody reads."""
+    """Arguments that are not read."""
 
 
 class OtherArgs(msgspec.Struct, gc=False):
-    """Of arguments of a category that is not read: what tells work of a device."""
+    """Arguments of a category that is not read: only those that identify device work."""
 
     device: Raw = NOTHING
     stream: Raw = NOTHING
@@ -178,7 +178,7 @@ CATEGORIES: dict[str, str] = {
     ),
     **dict.fromkeys(("xpu_sync", "cuda_event", "external_correlation"), LEFT),
 }
-"""What becomes of each category of event. Others are not read, and counted by name."""
+"""How each category of events is handled. Others are not read, and counted by name."""
 
 ARGS: dict[str, type[msgspec.Struct]] = {
     GPU: GpuArgs,
@@ -192,7 +192,7 @@ ARGS: dict[str, type[msgspec.Struct]] = {
 
 
 class Shape(NamedTuple):
-    """One category: its struct, and what becomes of its events."""
+    """One category: its struct and how its events are handled."""
 
     category: str
     kind: str
@@ -204,14 +204,14 @@ def _first(exact: bool) -> Decoders:
 
 
 def decoders(exact: bool) -> Decoders:
-    """Return decoders for a file: making the first takes as long as reading a small one."""
+    """Return decoders for a file; they are cached, since making the first takes as long as reading a small file."""
     return _first(exact).fresh()
 
 
 class Decoders:
-    """Decoders of blocks and of single events, growing with the categories that a file turns out to have.
+    """Decoders of blocks and of single events; they grow with the categories met in the file.
 
-    With ``exact`` times are decimals, for files whose ``ts`` a double cannot hold to the nanosecond.
+    With ``exact``, times are decimals, for files whose ``ts`` does not fit a double to the nanosecond.
     """
 
     def __init__(self, exact: bool) -> None:
@@ -225,7 +225,7 @@ class Decoders:
         self._build()
 
     def fresh(self) -> Decoders:
-        """Return decoders of their own for another file, which know what these know."""
+        """Return separate decoders for another file that know the same categories."""
         other = copy(self)
         other.shapes, other._by_category = dict(self.shapes), dict(self._by_category)
         return other
@@ -262,7 +262,7 @@ class Decoders:
         self._bare_event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(self._bare)
 
     def learn(self, error: msgspec.ValidationError) -> bool:
-        """Add the category that ``error`` complains of; False where it complains of something else."""
+        """Add the unknown category that ``error`` reports; False if it reports something else."""
         text = str(error)
         if not (text.startswith("Invalid value '") and text.endswith(".cat`")):
             return False
@@ -274,7 +274,7 @@ class Decoders:
         return True
 
     def block(self, text: bytes) -> list[Any]:
-        """Decode ``[event, …]``. Raises ``NOT_SOUND`` unless every event is sound."""
+        """Decode ``[event, …]``. Raises ``NOT_SOUND`` unless every event is valid."""
         while True:
             try:
                 return self._block.decode(text)

@@ -1,4 +1,4 @@
-"""What events say of a collective: its name, sizes, type and group."""
+"""The collective metadata of events: name, sizes, type and group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracedb_torch.decode.values import number_of, text_of
 
 
 def messages(fields: CheckedFields, ordinals: npt.NDArray[np.int64], args: Sequence[Any]) -> pa.RecordBatch | None:
-    """Return rows of ``message`` for those of the events that say something; None where none does."""
+    """Return ``message`` rows for the events that have such metadata; None if none has."""
     places = [place for place, a in enumerate(args) if a.collective is not ev.NOTHING]
     if not places:
         return None
@@ -36,6 +36,6 @@ def messages(fields: CheckedFields, ordinals: npt.NDArray[np.int64], args: Seque
 
 
 def _splits(value: Any) -> str | None:
-    """Return the sizes that go to each rank; none where the list is empty, which stands for even ones."""
+    """Return the split sizes per rank; None for an empty list, which means even splits."""
     text = text_of(value)
     return None if text is None or text.strip() in ("", "[]") else text

@@ -1,4 +1,4 @@
-"""Columns out of events: exact times, numbers, and texts as numbers into a dictionary."""
+"""Columns from events: exact times, numbers, and texts as numbers into a dictionary."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from msgspec import Raw
 from tracedb_torch.int_columns import values_of
 from tracedb_torch.recover.repair import clean
 
-EXACT_BELOW = float(1 << 43)  # microseconds that a double holds to the nanosecond with room for rounding
-LATEST = 9.0e15  # microseconds beyond which nanoseconds leave 64 bits
+EXACT_BELOW = float(1 << 43)  # microseconds that fit a double to the nanosecond with room for rounding
+LATEST = 9.0e15  # microseconds; larger ones overflow 64 bits as nanoseconds
 LARGEST = (1 << 63) - 1
 NO_TEXT = -1
-NO_NUMBER = 1 << 64  # is out of the bounds of every column
-TEXTS_LIMIT = 48 << 20  # bytes of text remembered before the dictionary starts anew
+NO_NUMBER = 1 << 64  # out of the bounds of every column
+TEXTS_LIMIT = 48 << 20  # bytes of text remembered before the dictionary is restarted
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
 class NeedsExactTimes(Exception):
-    """A time is too large for a double to hold it to the nanosecond; the caller looks at the text."""
+    """A time does not fit a double to the nanosecond; the caller must read it from the text."""
 
 
 def nanoseconds(values: Sequence[Any], trust_large: bool, exact: bool = False) -> tuple[Times, Mask, bool]:
-    """Return (ns as int64, which values are usable, whether any has a fraction) of microsecond values.
+    """Return (ns as int64, mask of usable values, whether any has a fraction) for values in microseconds.
 
     Values may be float, decimal text, Decimal or None. The integer part is scaled by 1000 as an integer, since
     ``rint(ts * 1000)`` is wrong for a quarter of the values above 2^42. Raises ``NeedsExactTimes`` for floats from
@@ -79,7 +79,7 @@ def _nanoseconds_one_by_one(values: Sequence[Any], trust_large: bool) -> tuple[T
 
 
 def integers(values: Sequence[int | None]) -> pa.Array:
-    """Return int64 values; NULL for those that have more bits."""
+    """Return int64 values; NULL for those that do not fit."""
     try:
         return _int64(values)
     except struct.error:
@@ -96,7 +96,7 @@ def integers(values: Sequence[int | None]) -> pa.Array:
 def bounded(
     values: Sequence[int | None], least: int = 0, most: int = LARGEST, instead: int | None = None
 ) -> tuple[pa.Array, int]:
-    """Return int64 values and how many were out of bounds; for those stands ``instead``."""
+    """Return int64 values and how many were out of bounds; these are replaced by ``instead``."""
     found = integers(values)
     is_whole = not found.null_count or found.null_count == values.count(None)
     if is_whole and (found.null_count == len(found) or _is_within(values_of(found), least, most)):
@@ -106,12 +106,12 @@ def bounded(
 
 
 def _is_within(values: npt.NDArray[np.signedinteger], least: int, most: int) -> bool:
-    """Whether all values are, and the zeros where a value is NULL."""
+    """Whether all values are within the bounds, including the zeros at NULLs."""
     return bool(values.min() >= least and values.max() <= most)
 
 
 def ids(values: Sequence[int | None]) -> pa.Array:
-    """Return ids to join by. Unsigned 64-bit ones keep their bits, so that equal ones stay equal."""
+    """Return ids for joins. Unsigned 64-bit ids keep their bits, so that equal ones stay equal."""
     try:
         return _int64(values)
     except struct.error:
@@ -119,7 +119,7 @@ def ids(values: Sequence[int | None]) -> pa.Array:
 
 
 def numbers(values: Sequence[int | str | None]) -> tuple[pa.Array, int]:
-    """Return process, thread or stream numbers, see ``number``, and how many have too many bits to be one."""
+    """Return process, thread or stream numbers (see ``number``), and how many have too many bits."""
     try:
         return _int64(values), 0
     except struct.error:
@@ -127,13 +127,13 @@ def numbers(values: Sequence[int | str | None]) -> tuple[pa.Array, int]:
 
 
 def _int64(values: Sequence[Any]) -> pa.Array:
-    """Pack integers; the fastest way there is from a list. Raises struct.error for anything else."""
+    """Pack integers with ``struct``, the fastest way from a list. Raises struct.error for anything else."""
     packed = pa.py_buffer(struct.pack(f"{len(values)}q", *values))
     return pa.Array.from_buffers(pa.int64(), len(values), [None, packed])
 
 
 def number(value: int | str | None) -> int | None:
-    """Return a process, thread or stream number; of a text such as ``stream 7`` its last number."""
+    """Return a process, thread or stream number; for a text such as ``stream 7``, its last number."""
     if value is None or type(value) is int:
         return value
     digits = str(value).strip().rpartition(" ")[2]
@@ -141,7 +141,7 @@ def number(value: int | str | None) -> int | None:
 
 
 def process_number(value: int | str | None) -> int:
-    """Return a number for a process: its own where it is one, else a negative one made of its text."""
+    """Return a number for a process: the value itself if it is one, else a negative hash of its text."""
     found = number(value)
     if found is not None and 0 <= found < 1 << 63:
         return found
@@ -157,12 +157,12 @@ def text_of(raw: Raw) -> str | None:
         return clean(one_spelling(source))
     try:
         return clean(json.loads(source))
-    except ValueError:  # bytes that are no UTF-8
+    except ValueError:  # not UTF-8
         return clean(json.loads(source.decode("utf-8", errors="replace"), strict=False))
 
 
 def number_of(raw: Raw) -> int | None:
-    """Return a raw JSON value as an integer, also in quotes; ``NO_NUMBER`` for what is none."""
+    """Return a raw JSON value as an integer, also in quotes; ``NO_NUMBER`` if it is not one."""
     text = text_of(raw)
     if text is None:
         return None
@@ -173,7 +173,7 @@ def number_of(raw: Raw) -> int | None:
 
 
 class Texts:
-    """Numbers for texts, so that staged rows are narrow. ``new`` holds the pairs not yet written to the dictionary."""
+    """Numbers texts, so that staged rows are narrow. ``new`` holds the pairs not yet written to the dictionary."""
 
     def __init__(self) -> None:
         self._numbers: dict[str | bytes, int] = {}
@@ -190,9 +190,9 @@ class Texts:
             return _int64([self._number(value, value) for value in values])
 
     def numbers_of_raw(self, values: Sequence[Raw]) -> pa.Array:
-        """Return the number of each raw JSON value as text in one spelling, whatever the file's white space.
+        """Return the number of each raw JSON value as text, normalised to one spelling regardless of white space.
 
-        NULL for null and for what is not there.
+        NULL for null and for absent values.
         """
         sources = b"\0".join(values).split(b"\0")  # JSON holds no NUL; faster than one bytes() each
         codes = [*map(self._numbers.get, sources)]
@@ -226,8 +226,8 @@ class Texts:
 
 
 def one_spelling(source: bytes) -> str:
-    """Return a raw JSON value as text, spelt as ``json.dumps`` does."""
+    """Return a raw JSON value as text, formatted as by ``json.dumps``."""
     try:
         return json.dumps(json.loads(source), ensure_ascii=False)
-    except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets: as they are
+    except (ValueError, RecursionError):  # numbers of thousands of digits or a thousand nested brackets stay as is
         return source.decode("utf-8", errors="replace")

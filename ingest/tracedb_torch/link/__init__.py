@@ -1,1 +1,1 @@
-"""GPU events linked with calls and operators."""
+"""Link GPU events to API calls and operators."""

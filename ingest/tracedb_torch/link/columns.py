@@ -1,4 +1,4 @@
-"""Staged rows that are held in Arrow's memory, as numpy sees them: integers stay integers, whatever is NULL."""
+"""Staged rows held in Arrow memory as numpy columns; integers stay integers even where some are NULL."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ INTEGER = np.iinfo(np.int32)
 
 
 class Column(NamedTuple):
-    """Values of a column, and which of them are there; None where all are. What stands at a NULL does not matter."""
+    """Values of a column and a validity mask; None if all are valid. Values at NULLs are undefined."""
 
     values: Values
     there: Mask | None = None
     words: pa.Array | None = None
-    """What the values are the places of, where they are not meant themselves."""
+    """If set, the values are indices into this dictionary."""
 
     @property
     def is_there(self) -> Mask:
@@ -38,28 +38,28 @@ class Column(NamedTuple):
         return self._replace(there=wanted if self.there is None else self.there & wanted)
 
     def or_else(self, other: Column) -> Column:
-        """Return the other column's value where this one's is NULL."""
+        """Return the column with its NULLs filled from the other one."""
         if self.there is None:
             return self
         there = None if other.there is None else self.there | other.there
         return Column(np.where(self.there, self.values, other.values), there, self.words)
 
     def at(self, places: Places) -> Column:
-        """Return the values at the places; NULL where the place is below 0."""
+        """Return the values at the given indices; NULL for negative indices."""
         if not len(self.values):
             return Column(np.zeros(len(places), np.int32), np.zeros(len(places), np.bool_), self.words)
         found = self._replace(values=self.values[places], there=None if self.there is None else self.there[places])
         return found.only(places >= 0)
 
     def integer(self) -> Column:
-        """Return the column as INTEGER; NULL where a value is too large for that."""
+        """Return the column as INTEGER; NULL where a value does not fit."""
         if self.values.dtype == np.int32:
             return self
         fits = (self.values >= INTEGER.min) & (self.values <= INTEGER.max)
         return self._replace(values=self.values.astype(np.int32)).only(fits)
 
     def array(self, places: Places | slice) -> pa.Array:
-        """Return the values at the places, none of which is below 0, as Arrow has them."""
+        """Return the values at the given indices (none negative) as an Arrow array."""
         there = None if self.there is None else self.there[places]
         if there is not None and there.all():
             there = None
@@ -68,7 +68,7 @@ class Column(NamedTuple):
 
 
 class Held:
-    """All rows of a trace by staging table, as they were read."""
+    """All rows of a trace by staging table."""
 
     def __init__(self, batches: dict[str, list[pa.RecordBatch]]) -> None:
         self._batches = batches
@@ -84,7 +84,7 @@ class Held:
             return Column(np.empty(0, np.int32))
         words = None
         if pa.types.is_dictionary(arrays[0].type):
-            words = arrays[0].dictionary  # one of ``narrow.WORDS``, the same in all batches
+            words = arrays[0].dictionary  # one of ``int_columns.WORDS``, the same in all batches
             arrays = [array.indices for array in arrays]
         there = None
         if any(array.null_count for array in arrays):
@@ -92,11 +92,11 @@ class Held:
         return Column(np.concatenate([int_columns.values_of(array) for array in arrays]), there, words)
 
     def words(self, table: str, name: str) -> pa.Array:
-        """Return a column of texts."""
+        """Return a text column."""
         return pa.concat_arrays(self._arrays(table, name) or [pa.array([], pa.string())])
 
     def release(self, *tables: str) -> None:
-        """Give the memory of tables back, which are asked for no more."""
+        """Free the memory of tables that are no longer needed."""
         for table in tables:
             self._batches[table] = []
 
@@ -115,7 +115,7 @@ def _there(array: pa.Array) -> Mask:
 
 
 class Texts:
-    """The texts of a trace. Rows name them by numbers, which run on from each of a few first ones."""
+    """The texts of a trace. Rows refer to them by number; numbers are consecutive from each of a few first ones."""
 
     def __init__(self, held: Held) -> None:
         numbers = held.column("text", "id").values
@@ -126,7 +126,7 @@ class Texts:
         self._firsts = numbers[self._begins]
 
     def column(self, numbers: Column) -> Column:
-        """Return the texts that the numbers name."""
+        """Return the texts for the numbers."""
         if not len(self._words):
             return Column(np.zeros(len(numbers.values), np.int32), np.zeros(len(numbers.values), np.bool_), self._words)
         values = numbers.values if numbers.there is None else np.where(numbers.there, numbers.values, self._firsts[0])
@@ -137,13 +137,13 @@ class Texts:
 
 
 def having(texts: Column, judge: Callable[[str], bool]) -> Mask:
-    """Return which rows have a text of which ``judge`` says so."""
+    """Return the mask of rows for whose text ``judge`` is true."""
     is_found: Mask = np.array([bool(found) for found in _judged(texts, judge)], np.bool_)
     return is_found[texts.values] & texts.is_there
 
 
 def extracted(texts: Column, extract: Callable[[str], str]) -> Column:
-    """Return what ``extract`` makes of the text of each row; NULL for an empty text."""
+    """Return ``extract`` of each row's text; NULL for an empty result."""
     found = [text or "" for text in _judged(texts, extract)]
     words = sorted({"", *found})
     codes = np.array([words.index(text) for text in found], np.int32)[texts.values]
@@ -151,7 +151,7 @@ def extracted(texts: Column, extract: Callable[[str], str]) -> Column:
 
 
 def _judged(texts: Column, judge: Callable[[str], T]) -> list[T | None]:
-    """Return what ``judge`` says of each text, where a row has it: of each once."""
+    """Return ``judge`` of each text in use; it is called once per distinct text."""
     words = texts.words
     assert words is not None
     is_used = np.zeros(len(words), np.bool_)

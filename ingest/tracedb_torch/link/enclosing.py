@@ -1,6 +1,6 @@
-"""Parents of operators and operators around calls, by the compiled library where it may be used, else by SQL.
+"""Parents of operators, and operators around API calls: by the compiled library if possible, else by SQL.
 
-Both find the same; the library takes a tenth of the time, and memory for every operator.
+Both give the same result; the library takes a tenth of the time, but memory for every operator.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tracedb.intervals import nesting
 from tracedb.intervals.compiled_nesting import NOTHING, Column, Spans, library, nest
 from tracedb_torch.int_columns import column
 
-MOST = 2_500_000  # operators and calls that are held in memory at a time: 100 MB, of 3 GB of JSON
+MOST = 2_500_000  # operators and calls held in memory at a time: 100 MB, from 3 GB of JSON
 OPERATORS = """SELECT op_id AS item_id, 0 AS lane_a, coalesce(tid, -1) AS lane_b, start_ns,
     start_ns + duration_ns AS end_ns, coalesce(external_id, op_id) AS tie FROM part_op"""
 ORDER = "lane_b, start_ns, end_ns DESC, tie, item_id"
@@ -23,9 +23,9 @@ WHERE launch_id IS NOT NULL AND event_id NOT IN (SELECT event_id FROM link_op)""
 
 
 def enclose(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
-    """Fill temp table link_parent(op_id, parent_id), and add to link_op the innermost operator around every call.
+    """Fill temp table link_parent(op_id, parent_id), and add the innermost operator around each call to link_op.
 
-    Calls are those of GPU rows without an operator so far.
+    Only calls of GPU rows that have no operator yet are considered.
     """
     if not _by_library(connection, slack_ns):
         _by_sql(connection, slack_ns)
@@ -50,7 +50,7 @@ def _add(connection: duckdb.DuckDBPyConnection, found: str) -> None:
 
 
 def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
-    """Try the library; False where there is none, where operators cross, or where there are too many."""
+    """Try the library; False if it is missing, if operators cross, or if there are too many."""
     if library() is None:
         return False
     ((operators, events),) = connection.execute(
@@ -84,7 +84,7 @@ def _by_library(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> bool:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, query: str, most: int) -> list[Column]:
-    """Return the four columns of a query of so many rows at most, which are never in memory twice."""
+    """Return the four columns of a query of at most ``most`` rows, without holding them twice."""
     columns = [np.empty(most, np.int64) for _ in range(4)]
     place = 0
     for batch in pa.RecordBatchReader.from_stream(connection.sql(query)):

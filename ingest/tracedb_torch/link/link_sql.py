@@ -1,4 +1,4 @@
-"""From staged rows to schema rows in SQL: which launch, operator and message belongs to a GPU row."""
+"""Turn staged rows into schema rows in SQL: link each GPU row to its launch, operator and message."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tracedb_torch.link.rules import (
     note_ids,
 )
 
-GROUPS = 2  # row groups of kernels that are handed on at once
+GROUPS = 2  # row groups of kernels yielded at once
 EARLIEST = f"l.start_ns::HUGEINT * {1 << 63} + l.launch_id"
-"""The start, then the place in the file, as one number: a pair takes twice the time."""
+"""Start, then file position, as one number: comparing a pair takes twice the time."""
 
 
 class Linker:
@@ -48,7 +48,7 @@ class Linker:
         self._has_messages = has_messages
 
     def seen(self) -> Seen:
-        """Return what was seen of the current process's GPU rows."""
+        """Return statistics of the current process's GPU rows."""
         ((rows, first_ns, devices),) = self._connection.execute(
             """SELECT count(*), min(start_ns), list(DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END))
             FROM part_gpu"""
@@ -69,12 +69,12 @@ class Linker:
         yield Rows("memory_event", run(MEMORY_SQL), part)
 
     def _kernels(self, part: int) -> Iterator[Rows]:
-        """Yield the sorted rows in whole row groups, of which every core writes one.
+        """Yield the sorted rows in whole row groups, so that every core writes one.
 
-        Of a temporary table a thread would take twice as many rows at a time.
+        From a temporary table a thread would take twice as many rows at a time.
         """
         connection = self._connection
-        # Rows that the transaction made itself are numbered from far above 0.
+        # Rows inserted by the current transaction have row ids that start far above 0.
         ((count, begin),) = connection.execute("SELECT count(*), min(rowid) FROM link_sorted").fetchall()
         for first in range(0, count, GROUPS * ROW_GROUP):
             low, high = begin + first, begin + first + GROUPS * ROW_GROUP - 1
@@ -84,7 +84,7 @@ class Linker:
             yield Rows("kernel_event", connection.sql(KERNEL_SQL), part)
 
     def _launches(self) -> None:
-        """Join GPU rows to calls by correlation; of several calls the one named as a launch, then the earliest."""
+        """Join GPU rows to calls by correlation id; of several calls, prefer a launch by name, then the earliest."""
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE link_launch AS
@@ -115,7 +115,7 @@ class Linker:
         )
 
     def _operators(self) -> None:
-        """Join GPU rows to operators by external id where that is one, else to the innermost around the launch."""
+        """Join GPU rows to operators by External id if it is valid, else to the innermost one around the launch."""
         connection = self._connection
         connection.execute(
             """
@@ -138,7 +138,7 @@ class Linker:
         enclosing.enclose(connection, self._rules.slack_ns)
 
     def _external_id_is_correlation(self) -> bool:
-        """From 2022 to 2024 the profiler wrote the correlation id as External id; a join meets wrong operators."""
+        """From 2022 to 2024 the profiler wrote the correlation id as External id; such ids join wrong operators."""
         if not self._rules.is_whole_microseconds:
             return False
         ((same, known),) = self._connection.execute(
@@ -150,7 +150,7 @@ class Linker:
         return False
 
     def _messages(self) -> None:
-        """Find what is said of a collective: by the kernel itself, else by the operator that launched it."""
+        """Find a collective's metadata: in the kernel itself, else in the operator that launched it."""
         if not self._has_messages:
             self._connection.execute("CREATE OR REPLACE TEMP TABLE link_message (event_id BIGINT, message_id BIGINT)")
             return
@@ -179,8 +179,8 @@ class Linker:
         )
 
     def _sort(self) -> None:
-        """Sort narrow rows by device and time, those of long names last, before names make them wide."""
-        self._connection.execute("SET preserve_insertion_order = true")  # several threads would mix sorted runs
+        """Sort narrow rows by device and time, long names last, before joining the names makes them wide."""
+        self._connection.execute("SET preserve_insertion_order = true")  # else several threads mix sorted runs
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE link_sorted AS
@@ -204,13 +204,13 @@ class Linker:
         )
 
     def _long_last(self) -> str:
-        """Return the key that puts kernels of long names last, where there may be such."""
+        """Return the sort key that puts kernels with long names last; empty if there are none."""
         long = f"SELECT id FROM staged_text WHERE strlen(value) >= {LONG_NAME}"
         ((is_any,),) = self._connection.execute(f"SELECT count(*) > 0 FROM ({long})").fetchall()
         return f"g.name IN ({long}), " if is_any else ""
 
     def _grid(self) -> str:
-        """Return the grid and block columns: blocks and threads, whatever the ROCm release meant."""
+        """Return the grid and block columns in blocks and threads, whatever the ROCm release wrote."""
         as_recorded = ", ".join(f"g.grid_{a}, g.block_{a}" for a in "xyz")
         if not self._rules.is_amd:
             return as_recorded

@@ -1,4 +1,4 @@
-"""Links between staged rows that are held in memory: what the SQL of ``link`` finds, as places in arrays."""
+"""Link staged rows held in memory. Gives the same links as ``link_sql``, as array indices."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ KERNEL = WORDS["kind"].to_pylist().index("kernel")
 
 
 class Links(NamedTuple):
-    """Places of rows by the places of those that belong to them, ``NOWHERE`` for none."""
+    """Indices of linked rows; ``NOWHERE`` for no link."""
 
     call: Places
-    """By GPU row."""
+    """Call, by GPU row."""
     op: Places
-    """By GPU row."""
+    """Operator, by GPU row."""
     parent: Places
-    """By operator: the operator around it."""
+    """Parent operator, by operator."""
     external_is_correlation: int
-    """How many GPU rows have the correlation id as External id, where it is none; else 0."""
+    """Number of GPU rows whose External id is the correlation id and so links nothing; else 0."""
 
 
 def find(held: Held, texts: Texts, rules: Rules) -> Links | None:
-    """Link the rows; None where only SQL can: without the compiled library, or where operators cross."""
+    """Link the rows; None if only SQL can: without the compiled library, or if operators cross."""
     if native_scanner.library() is None:
         return None
     call = _calls(held, texts)
@@ -46,14 +46,14 @@ def find(held: Held, texts: Texts, rules: Rules) -> Links | None:
 
 
 def taken(places: Places, by: Places) -> Places:
-    """Return the places that stand at places; ``NOWHERE`` leads nowhere."""
+    """Return ``places[by]``; ``NOWHERE`` stays ``NOWHERE``."""
     if not len(places):
         return np.full(len(by), NOWHERE)
     return np.where(by == NOWHERE, NOWHERE, places[by])
 
 
 class _Index(NamedTuple):
-    """Ids in their order, and where they stand; of an id that stands several times, the one to be found is first."""
+    """Sorted ids and their row indices; among equal ids the preferred row is first."""
 
     ids: Values
     places: Places
@@ -67,7 +67,7 @@ class _Index(NamedTuple):
 
 
 def _sorted(ids: Column) -> _Index:
-    """Return an index in which an id's rows stand in the order of the file."""
+    """Return an index that keeps rows of equal id in file order."""
     if ids.there is None:
         order = np.argsort(ids.values, kind="stable")
         return _Index(ids.values[order], order)
@@ -81,7 +81,7 @@ def _has_repeated(index: _Index) -> bool:
 
 
 def _calls(held: Held, texts: Texts) -> Places:
-    """Find the call of GPU rows by correlation; of several the one named as a launch, then the earliest."""
+    """Find the call of each GPU row by correlation id; prefer one named as a launch, then the earliest."""
     correlation = held.column("launch", "correlation_id")
     index = _sorted(correlation)
     if _has_repeated(index):
@@ -100,7 +100,7 @@ def _external_is_correlation(held: Held) -> int:
 
 
 def _named_operators(held: Held, rules: Rules, call: Places) -> Places:
-    """Find operators by external id, of the GPU row else of its call; the call must begin within the operator."""
+    """Find operators by the External id of the GPU row, else of its call; the call must start within the operator."""
     external = held.column("op", "external_id")
     index = _sorted(external)
     if _has_repeated(index):
@@ -117,7 +117,7 @@ def _named_operators(held: Held, rules: Rules, call: Places) -> Places:
 
 
 def _enclosing(held: Held, rules: Rules, calls: Places) -> tuple[Places, Places] | None:
-    """Find the innermost operator around every operator, and around some calls; None where operators cross."""
+    """Find the innermost operator around every operator and around some calls; None if operators cross."""
     lane, start, end = _spans(held, "op")
     order = _nesting_order(held, lane, start, end)
     call_lane, call_start, call_end = (values[calls] for values in _spans(held, "launch"))
@@ -143,7 +143,7 @@ def _spans(held: Held, table: str) -> compiled_nesting.Spans:
 
 
 def _nesting_order(held: Held, lane: Values, start: Values, end: Values) -> Places:
-    """Sort as ``enclosing.OPERATORS`` is sorted; by more than the start only where any have the same."""
+    """Sort as ``enclosing.ORDER`` does; keys after the start are compared only if starts are equal."""
     order = np.lexsort((start, lane))
     is_same = (np.diff(start[order]) == 0) & (np.diff(lane[order]) == 0)
     if not is_same.any():
@@ -154,7 +154,7 @@ def _nesting_order(held: Held, lane: Values, start: Values, end: Values) -> Plac
 
 
 def messages(held: Held, texts: Texts, links: Links) -> Places:
-    """Find for GPU rows what is said of a collective: by the kernel itself, else by the operator that launched it."""
+    """Find the collective metadata of GPU rows: of the kernel itself, else of the operator that launched it."""
     index = _sorted(held.column("message", "event_id"))
     own = index.places_of(held.column("gpu", "event_id"))
     of_op = index.places_of(held.column("op", "op_id"))
@@ -164,6 +164,6 @@ def messages(held: Held, texts: Texts, links: Links) -> Places:
 
 
 def _is_collective(held: Held, texts: Texts) -> Mask:
-    """Return which GPU rows are kernels with the name of a collective."""
+    """Return the mask of GPU rows that are collective kernels by name."""
     names = texts.column(held.column("gpu", "name")).only(held.column("gpu", "kind").values == KERNEL)
     return having(names, is_collective)

@@ -1,4 +1,4 @@
-"""Telling processes apart: nearly always a file holds one, merged files hold several."""
+"""Tell processes apart: nearly every file holds one, merged files hold several."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tracedb_torch.staging_columns import NUMBERED
 
 
 def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """Return the numbers of the processes in the staged rows, main ones only; one stray row makes no process.
+    """Return the numbers of the main processes in the staged rows; a single stray row does not count as a process.
 
-    A process is one whose calls launched GPU work; without any such call, one that ran operators or ranges.
+    A process counts if its calls launched GPU work; if no process has such calls, if it ran operators or ranges.
     """
     launching = connection.execute(
         """SELECT pid FROM staged_launch
@@ -32,18 +32,18 @@ def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
 
 
 def use_all(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make every staged row the current process's."""
+    """Assign every staged row to the current process."""
     for table in NUMBERED:
         connection.execute(f"CREATE OR REPLACE TEMP VIEW part_{table} AS FROM staged_{table}")
 
 
 def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Account) -> None:
-    """Find the process of every GPU row of a merged file: ``staged_part(event_id, pid)``, and of every projection.
+    """Find the process of every GPU row and projection of a merged file: ``staged_part(event_id, pid)``.
 
-    A correlation id names the launch only within its process, so several launches may bear the id of a GPU row. Those
-    with another External id are out. Of the others, where the file has one process after the other, the nearest in the
-    file is taken; in a file sorted otherwise, the n-th GPU row of an id goes with its n-th launch. Where there are as
-    many GPUs as processes, all rows of a GPU go where most of them do.
+    A correlation id identifies the launch only within its process, so several launches may match a GPU row. Launches
+    with another External id are excluded. If the file has one process after the other, the nearest remaining launch in
+    the file is taken; otherwise the n-th GPU row of an id goes with its n-th launch. With as many GPUs as processes,
+    all rows of a GPU go to the process that most of them belong to.
     """
     account.noted("several_processes", len(pids), "one file held several processes; each became a capture of its own")
     connection.execute(CANDIDATES)
@@ -67,8 +67,8 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
     connection.execute(PROJECTIONS, {"first": pids[0]})
 
 
-# Of equal ones the first is taken, by its number, so that a file gives the same rows each time. A number of 128 bits
-# orders by two of 64, in less time than a struct.
+# Ties are broken by the lowest number, so that a file always gives the same rows. Two 64-bit sort keys are packed into
+# one 128-bit number, which compares faster than a struct.
 FIRST_OF_TWO = 1 << 64
 HOMES = f"""
 SELECT lane, arg_min(pid, pid - rows::HUGEINT * {FIRST_OF_TWO}) AS pid
@@ -162,7 +162,7 @@ GROUP BY a.annotation_id
 
 
 def use(connection: duckdb.DuckDBPyConnection, pid: int, is_first: bool) -> None:
-    """Make the rows of process ``pid`` current; rows of no known process go with the first."""
+    """Select the rows of process ``pid``; rows of no known process go with the first."""
     known = "pid IN (SELECT DISTINCT pid FROM staged_part)"
     for table in NUMBERED:
         mine = f"pid = {pid}" + (f" OR NOT ({known})" if is_first else "")

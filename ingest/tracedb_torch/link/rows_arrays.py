@@ -1,7 +1,7 @@
-"""Schema rows of a trace whose staged rows are held in memory: linked in numpy and handed on as Arrow tables.
+"""Schema rows of a trace whose staged rows are held in memory: linked in numpy and yielded as Arrow tables.
 
-As ``link`` does in SQL, which costs a small trace as much time for planning as everything else, and a large one memory
-for temporary tables.
+Does the same as ``link_sql``. In SQL, planning takes as long as everything else for a small trace, and a large one
+needs memory for temporary tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AS_RECORDED = ("context_id", "graph_id", "graph_node_id", "shared_bytes", "bytes
 
 
 class HeldLinker:
-    """Yields the held rows as schema rows, and gives the memory of each table back before its last are handed on."""
+    """Yields the held rows as schema rows, and frees each table's memory before its last rows are yielded."""
 
     def __init__(self, held: Held, texts: Texts, found: Links, given: Rules, account: Account) -> None:
         self._held = held
@@ -41,7 +41,7 @@ class HeldLinker:
         self._seen = _seen(held)
 
     def seen(self) -> Seen:
-        """Return what was seen of GPU rows."""
+        """Return statistics of the GPU rows."""
         return self._seen
 
     def rows(self, part: int) -> Iterator[Rows]:
@@ -64,7 +64,7 @@ class HeldLinker:
         return made
 
     def _kernels(self) -> list[pa.Table]:
-        """Return the rows by device and time, some row groups in a table: one column after the other."""
+        """Return the rows by device and time, a few row groups per table, built column by column."""
         order = self._order()
         size = GROUPS * ROW_GROUP
         slices = [order[first : first + size] for first in range(0, len(order), size)]
@@ -76,7 +76,7 @@ class HeldLinker:
         return [_table(columns) for columns in made]
 
     def _order(self) -> Places:
-        """Return the rows by device and time, those of long names last."""
+        """Return the rows by device and time, long names last."""
         device = _device(self._held)
         keys = (self._held.column("gpu", name).values for name in ("event_id", "start_ns"))
         known = () if device.there is None else (np.where(device.there, device.values, 0), ~device.there)
@@ -105,7 +105,7 @@ class HeldLinker:
         return self._held.column("gpu", name)
 
     def _sizes(self) -> Iterator[Named]:
-        """Yield grid and block: blocks and threads, whatever the ROCm release meant."""
+        """Yield grid and block in blocks and threads, whatever the ROCm release wrote."""
         if not self._rules.is_amd:
             yield from ((f"{what}_{axis}", self._gpu(f"{what}_{axis}")) for what in ("grid", "block") for axis in "xyz")
             return
@@ -124,7 +124,7 @@ class HeldLinker:
 
     def _is_any_too_large(self) -> bool:
         x, y, z = (self._gpu(f"block_{axis}") for axis in "xyz")
-        # No float is rounded across the limit, and no integer overflows here.
+        # Compared as integers: no float is rounded across the limit, and nothing overflows.
         threads = x.values.astype(np.float64) * y.values * z.values
         return bool(((threads > rules.MOST_THREADS) & x.is_there & y.is_there & z.is_there).any())
 
@@ -189,19 +189,19 @@ class HeldLinker:
 
 
 def linker(held: Held, given: Rules, account: Account) -> HeldLinker | None:
-    """Link held rows; None where only SQL can."""
+    """Link held rows; None if only SQL can."""
     texts = Texts(held)
     found = match_arrays.find(held, texts, given)
     return None if found is None else HeldLinker(held, texts, found, given, account)
 
 
 def _rows(table: str, data: pa.Table, part: int) -> Rows:
-    """Hand on rows. Of more than a row group both cores write, each whole ones: their order within one stays."""
+    """Yield rows. More than one row group is written by both cores in whole groups, each in order."""
     return Rows(table, data, part, is_ordered=data.num_rows <= ROW_GROUP)
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
-    """Return rows in batches of a row group: DuckDB gives a batch to one thread."""
+    """Return rows in batches of one row group each: DuckDB gives each batch to one thread."""
     return pa.Table.from_batches(pa.table(columns).to_batches(max_chunksize=ROW_GROUP))
 
 
@@ -217,7 +217,7 @@ def _known_device(held: Held) -> Column:
 
 
 def _natural(numbers: Column) -> Column:
-    """Return the column with NULL for negative values: no number that a row may have is."""
+    """Return the column with NULL for negative values, which no row may have."""
     return numbers.only(numbers.values >= 0)
 
 
@@ -226,7 +226,7 @@ def _device(held: Held) -> Column:
 
 
 def _groups(items: Column, each: Column) -> Column:
-    """Return how many groups of a size so many items make; NULL for groups of none."""
+    """Return how many groups of ``each`` hold the items; NULL for groups of zero."""
     sized = each.only(each.values != 0)
     groups = np.ceil(items.values / np.where(sized.is_there, sized.values, 1)).astype(np.int64)
     return Column(groups, items.is_there & sized.is_there)

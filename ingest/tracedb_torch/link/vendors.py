@@ -1,4 +1,4 @@
-"""Who made a device: by its name, by the libraries in the header, by the names of calls."""
+"""The vendor of a device: by its name, by the libraries in the header, or by the names of API calls."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ BY_CALL = (
     ("NVIDIA", re.compile("cuda[A-Z]|cu[A-Z]")),
     ("Intel", re.compile("(?:ur|ze|pi|sycl)[A-Z]")),
 )
-CALLS = 1000  # calls whose names are looked at
+CALLS = 1000  # calls whose names are examined
 
 
 def of_name(name: str | None) -> str | None:
-    """Return the vendor that a device's name tells."""
+    """Return the vendor by a device's name."""
     return next((vendor for vendor, pattern in BY_NAME if name and pattern.search(name)), None)
 
 
 def of_rows(stage: Stage, connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Return the vendor that the first calls tell, else a figure that only CUPTI records of kernels."""
+    """Return the vendor by the first calls, else by a kernel attribute that only CUPTI records."""
     for call in _calls(stage, connection):
         for vendor, pattern in BY_CALL:
             if pattern.match(call):

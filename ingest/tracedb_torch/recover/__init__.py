@@ -1,1 +1,1 @@
-"""Damaged traces: what can be read of them."""
+"""Recovery of the readable part of damaged traces."""

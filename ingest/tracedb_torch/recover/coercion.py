@@ -1,4 +1,4 @@
-"""Values of an event that are of another type than the decoder expects, converted where that is exact."""
+"""Convert values of an unexpected type where the conversion is exact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INT_FIELDS = frozenset(
 
 
 def coerced(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the event with each known field in its expected type, and the names of fields that could not be had."""
+    """Return the event with each known field in its expected type, and the names of fields that were lost."""
     lost: list[str] = []
     event: dict[str, Any] = {}
     for key in ("ph", "cat", "name"):
@@ -73,7 +73,7 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
         if found is not None:
             out[key] = found
         elif key in PLACES:
-            out[key] = UNUSABLE  # is counted where columns are made
+            out[key] = UNUSABLE  # counted when columns are built
         else:
             lost.append(key)
     return out
@@ -111,7 +111,7 @@ def _size(value: Any) -> list[int] | str | None:
 
 
 def time_of(value: Any) -> str | None:
-    """Return a time as decimal text, exact whatever its size; NaN for what is none, None for null."""
+    """Return a time as decimal text, exact at any size; NaN if it is not a time, None for null."""
     if value is None:
         return None
     try:

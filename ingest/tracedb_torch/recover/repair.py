@@ -1,6 +1,6 @@
-"""Mending one malformed event. What cannot be mended is given up, alone.
+"""Repair one malformed event. If that fails, only this event is lost.
 
-Each step answers a fault that profilers really wrote: Windows paths with bare backslashes, quotes inside names,
+Each step handles a fault that real profilers wrote: Windows paths with bare backslashes, quotes inside names,
 control characters, values without quotes or with doubled ones, trailing commas.
 """
 
@@ -34,8 +34,8 @@ ARGUMENTS = re.compile(r',\s*"args"\s*:\s*\{')
 ARGUMENT = re.compile(r'"([^"\\]{1,40})"\s*:\s*("[^"\\]*"|-?[1-9]\d{0,18}|0|\[[1-9][\d, \n]*\d\])(?=\s*[,}])')
 ONCE = re.compile(r'"(ph|cat|ts)"\s*:')
 BARE_QUOTE = re.compile(r'(?<!\\)"')
-SHORT = 64 << 10  # in events longer than this, of all texts only the name is searched for quotes
-LONGEST = 4 << 20  # an event longer than this is given up
+SHORT = 64 << 10  # in longer events only the name is searched for unescaped quotes
+LONGEST = 4 << 20  # longer events are not repaired
 
 
 def mend(text: bytes) -> dict[str, Any] | None:
@@ -56,15 +56,15 @@ def mend(text: bytes) -> dict[str, Any] | None:
 
 
 def _is_plausible(event: dict[str, Any]) -> bool:
-    """A quote escaped at the wrong place leaves keys at the top that no event has, or makes the phase too long."""
+    """False if a wrongly escaped quote left unknown keys at the top level, or made the phase too long."""
     return event.keys() <= TOP_KEYS and len(str(event.get("ph", "X"))) == 1
 
 
 def _without_some_arguments(source: str) -> dict[str, Any] | None:
-    """Read what stands before the arguments as a whole, and of these the ones that can be read one by one."""
+    """Read everything before the arguments as a whole, and those arguments that can be read one by one."""
     arguments = ARGUMENTS.search(source)
     keys = ONCE.findall(source)
-    if arguments is None or "ph" not in keys or len(keys) != len(set(keys)):  # the latter: of two events
+    if arguments is None or "ph" not in keys or len(keys) != len(set(keys)):  # repeated keys: two events merged
         return None
     head = source[: arguments.start()] + "}"
     for attempt in (_as_is, _backslashes, _quotes):
@@ -78,8 +78,8 @@ def _without_some_arguments(source: str) -> dict[str, Any] | None:
 def clean(text: str) -> str:
     """Return ``text`` without control characters and lone surrogates.
 
-    Those that JSON has an escape for are kept as this escape: the profiler writes no line breaks, and what reads as one
-    is nearly always a Windows path whose backslashes nobody escaped (``torch\\nn\\functional.py``).
+    Those with a JSON escape become this escape: the profiler writes no line breaks, and what looks like one is nearly
+    always a Windows path whose backslashes were not escaped (``torch\\nn\\functional.py``).
     """
     return CONTROL.sub(_without_control, text)
 
@@ -91,7 +91,7 @@ def _without_control(found: re.Match[str]) -> str:
 def _load(source: str) -> dict[str, Any] | None:
     try:
         value = json.loads(source, strict=False, parse_float=Decimal)
-    except (ValueError, RecursionError, ArithmeticError):  # the last: an exponent beyond all bounds
+    except (ValueError, RecursionError, ArithmeticError):  # ArithmeticError: an enormous exponent
         return None
     return value if isinstance(value, dict) else None
 
@@ -101,14 +101,14 @@ def _as_is(source: str) -> str:
 
 
 def _backslashes(source: str) -> str:
-    """Take every backslash of a text with an illegal escape literally: such a writer escapes nothing."""
+    """Take every backslash of a text with an illegal escape literally: such a writer escapes none of them."""
     if BAD_ESCAPE.search(source) is None:
         return source
     return LONE_BACKSLASH.sub(r"\\\\", source)
 
 
 def _values(source: str) -> str:
-    """Quote bare words and shortened lists, undo doubled quotes, put null where nothing stands."""
+    """Quote bare words and shortened lists, undo doubled quotes, and insert null for missing values."""
     source = DOUBLED_QUOTES.sub(r'"\1"', source)
     source = SHORTENED.sub(r'\1"\2"', NO_VALUE.sub(r"\1null", source))
     return BARE_WORD.sub(lambda m: m[0] if m[2] in LITERALS else f'{m[1]}"{m[2]}"', source)
@@ -119,7 +119,7 @@ def _backslashes_and_values(source: str) -> str:
 
 
 def _quotes(source: str) -> str:
-    """Escape quotes inside names and other texts: a text ends where the next key, or the end of the object, follows."""
+    """Escape quotes inside names and other texts: a text ends before the next key or the end of the object."""
     source = _backslashes(source)
     name = NAME.search(source)
     if name is None:
@@ -134,7 +134,7 @@ def _quotes_in_name(source: str) -> str:
 
 def _escaped(text: re.Match[str]) -> str:
     inner = BARE_QUOTE.sub(r'\\"', text[2])
-    # A backslash at the very end would take the closing quote with it.
+    # A trailing backslash would escape the closing quote.
     backslashes = len(inner) - len(inner.rstrip("\\"))
     return text[1] + inner + "\\" * (backslashes % 2) + text[3]
 

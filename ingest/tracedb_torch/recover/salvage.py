@@ -1,4 +1,4 @@
-"""Reading a block that does not parse as a whole: event by event, mending what can be mended."""
+"""Read a block that does not parse as a whole: event by event, repairing where possible."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tracedb_torch.split.blocks import Trace
 HEADER_KEY = re.compile(rb'(?<!\\)"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
 ARRAY_END = re.compile(rb'\}\s*\]\s*(?:,\s*"[\w .]+"\s*:|\}?\s*$)')
 BETWEEN = re.compile(rb"[\s,]*")
-MANY_BAD = 50  # unreadable events, and …
-BAD_SHARE = 0.25  # … share of all events, from which on the file is not one trace
-CARRY_LIMIT = 16 << 20  # bytes that an event may take over block ends before it counts as malformed
+MANY_BAD = 50  # this many unreadable events, and …
+BAD_SHARE = 0.25  # … this share of all events: the file is not a single trace
+CARRY_LIMIT = 16 << 20  # bytes that an event may span across blocks before it counts as malformed
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
-NO_VALUE = (ValueError, RecursionError, ArithmeticError)  # what json.loads raises, also for a number it cannot hold
+NO_VALUE = (ValueError, RecursionError, ArithmeticError)  # raised by json.loads, also for an enormous number
 
 _raw = json.JSONDecoder(strict=False)
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -43,14 +43,14 @@ class Salvage:
         self._seen = 0
 
     def block(self, text: bytes, offset: int, last: bool) -> tuple[list[Any], int]:
-        """Return the events of a block, and where an event begins that goes on in the next block.
+        """Return the events of a block, and the offset of an event that continues in the next block.
 
-        None stands for an event that is lost, so that the numbering holds. Sets ``trace.ended`` where the array ends
-        within. Raises ``ReadError`` for bytes of two traces in one file.
+        None stands for a lost event, so that the numbering stays right. Sets ``trace.ended`` if the array ends in this
+        block. Raises ``ReadError`` for bytes of two traces in one file.
         """
         events: list[Any] = []
         place = 0
-        latin = text.decode("latin-1")  # one character a byte: places in one are places in the other
+        latin = text.decode("latin-1")  # one character per byte, so offsets agree
         while (place := _skip(text, place)) < len(text):
             if text[place : place + 1] == b"]":
                 self._trace.ended = True
@@ -92,7 +92,7 @@ class Salvage:
         return event
 
     def _odd(self, text: bytes, offset: int) -> Any:
-        """Well-formed JSON with values of another type than expected, or with characters that are not allowed."""
+        """Decode valid JSON with values of an unexpected type, or with characters that are not allowed."""
         self._check_header(text, 0, len(text), offset)
         source = text.decode("utf-8", errors="replace")
         try:
@@ -100,13 +100,13 @@ class Salvage:
         except NO_VALUE:  # a number of thousands of digits
             value = None
         if _is_foreign(text, source):
-            return self._coerced(value, offset, "event_repaired", "characters that are not allowed were replaced")
+            return self._coerced(value, offset, "event_repaired", "invalid characters were replaced")
         if isinstance(value, dict) and (event := self._with_times(value, offset)) is not None:
             return event
         return self._coerced(value, offset, "event_coerced", "values of an unexpected type were converted")
 
     def _with_times(self, value: dict[str, Any], offset: int) -> Any:
-        """Read an event in which nothing but a time is odd: whether times are decoded as decimals is no matter then."""
+        """Decode an event in which only a time has an unexpected type; decimals or floats both do here."""
         return self._encoded({**value, **{key: time_of(value[key]) for key in ("ts", "dur") if key in value}}, offset)
 
     def _encoded(self, fields: dict[str, Any], offset: int) -> Any:
@@ -116,7 +116,7 @@ class Salvage:
             OverflowError,
             RecursionError,
             ValueError,
-        ):  # an integer of more than 64 bits, halves of surrogate pairs
+        ):  # an integer of more than 64 bits, or a lone surrogate
             return None
 
     def _cut(self, offset: int) -> None:
@@ -126,7 +126,7 @@ class Salvage:
     def _malformed(
         self, text: bytes, latin: str, place: int, end: int, offset: int, last: bool
     ) -> tuple[list[Any], int]:
-        """Return what is made of a malformed piece, and where to read on; several events of it may be lost."""
+        """Return the event recovered from a malformed piece, and where to resume; several events may be lost."""
         found = ARRAY_END.search(text, place, end)
         if found and (found[0].endswith(b":") or (last and end == len(text))):
             end = found.start() + 1
@@ -134,9 +134,9 @@ class Salvage:
         if second := PHASE_START.search(text, place + 1, end):
             end = second.start()
         phases = len(PHASE.findall(text, place, end))
-        value = mend(text[place:end]) if phases <= 1 else None  # of several events one would be made
+        value = mend(text[place:end]) if phases <= 1 else None  # mending would merge several events into one
         if value is not None:
-            return [self._coerced(value, offset + place, "event_repaired", "malformed JSON was mended")], end
+            return [self._coerced(value, offset + place, "event_repaired", "malformed JSON was repaired")], end
         following = next_start(text, latin, place, end)
         lost = max(len(PHASE.findall(text, place, following)), 1)
         for _ in range(lost):
@@ -144,11 +144,11 @@ class Salvage:
         return [None] * lost, following
 
     def _check_header(self, text: bytes, place: int, end: int, offset: int) -> None:
-        """Raise ``ReadError`` where a trace header stands among the events; ``text`` begins at ``offset``."""
+        """Raise ``ReadError`` if a trace header is among the events; ``text`` begins at ``offset``."""
         if key := HEADER_KEY.search(text, place, end):
             raise ReadError(
-                f"a second trace header ({key[1].decode()}) stands among the events at byte {offset + key.start()}: "
-                "several processes wrote into this file at once; let each rank export to its own path"
+                f"a second trace header ({key[1].decode()}) is among the events at byte {offset + key.start()}: "
+                "several processes wrote to this file at once; let each rank export to its own path"
             )
 
     def _coerced(self, value: Any, offset: int, code: str, what: str) -> Any:
@@ -171,7 +171,7 @@ class Salvage:
         if self._bad >= MANY_BAD and self._bad > BAD_SHARE * self._seen:
             raise ReadError(
                 f"{self._bad} of the first {self._seen} events are unreadable (the last at byte {offset}): the file is "
-                "damaged, or several processes wrote into it at once; export it again"
+                "damaged, or several processes wrote to it at once; export it again"
             )
 
 
@@ -181,16 +181,16 @@ def _skip(text: bytes, place: int) -> int:
 
 
 def _is_cut(error: Exception) -> bool:
-    """Whether the text was well-formed up to its end, as far as one can tell."""
+    """Whether the text is well-formed up to its end, as far as the error shows."""
     if not isinstance(error, json.JSONDecodeError):
-        return False  # a number of thousands of digits, thousands of brackets
+        return False  # a number of thousands of digits, or thousands of brackets
     return _is_in_text(error) or error.pos >= len(error.doc.rstrip()) - len("\\u0000")
 
 
 def _goes_on(error: Exception, is_followed: bool) -> bool:
-    """Whether an event may end in the next block. What looks like events after it may be objects among its arguments.
+    """Whether an event may end in the next block. Apparent events after it may be objects among its arguments.
 
-    Where a quote is missing, these are in a text that has no end.
+    After a missing quote they are inside a text that never ends.
     """
     return _is_cut(error) and not (is_followed and isinstance(error, json.JSONDecodeError) and _is_in_text(error))
 

@@ -1,1 +1,1 @@
-"""Blocks scanned by the compiled library."""
+"""The compiled scanner of blocks."""

@@ -1,7 +1,7 @@
-"""The compiled reader: a small library in C that scans blocks of events, where one was built.
+"""Bindings of the compiled scanner, a small C library that scans blocks of events.
 
-``native/scan.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
-Without a library, or with TRACEDB_READER=python in the environment, blocks are decoded in Python with the same result.
+``native/scan.h`` has the same declarations; if ``INTERFACE`` differs, the library is not used. Without the library, or
+with TRACEDB_READER=python in the environment, blocks are decoded in Python with the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERFACE = 4
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE = range(6)
 WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2
-TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering starts anew
+TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering is restarted
 IS_RAW = 1
 MEMORY_EVENTS = 5  # place in counts
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
@@ -91,7 +91,7 @@ class _Scanner(ctypes.Structure):
 
 
 class Memory:
-    """A piece of memory of the library, given back with the last reference."""
+    """A piece of memory allocated by the library, freed with the last reference."""
 
     def __init__(self, found: ctypes.CDLL, address: int, size: int) -> None:
         self._library = found
@@ -103,25 +103,25 @@ class Memory:
 
 
 class Column(NamedTuple):
-    """Where a column lies in a table's memory: values of ``width`` bytes, and the bits of those that are there."""
+    """The memory of a column: values of ``width`` bytes and the validity bitmap."""
 
     width: int
     values: int
     valid: int | None
-    """None where all are there."""
+    """None if all values are valid."""
 
 
 class Table(NamedTuple):
-    """The rows that a block gave of one table."""
+    """The rows of one table that a block gave."""
 
     rows: int
     columns: list[Column]
     memory: Memory | None
-    """None where there are no rows."""
+    """None if there are no rows."""
 
 
 class Odd(NamedTuple):
-    """An event left to the other reader: where it begins and ends, its number, whether it has no category."""
+    """An event left to the Python decoder: its bounds, its number, and whether it lacks a category."""
 
     start: int
     end: int
@@ -139,7 +139,7 @@ class Text(NamedTuple):
 
 @dataclass
 class Scan:
-    """What the library made of a block."""
+    """The result of scanning a block."""
 
     status: int
     events: int
@@ -148,7 +148,7 @@ class Scan:
     odd: list[Odd]
     processes: list[int]
     texts: list[Text]
-    """Later blocks may name them, so keep them also where the block is refused."""
+    """Later blocks may refer to them, so keep them even if the block itself is rejected."""
     has_fractions: bool
     has_large: bool
     has_long_fraction: bool
@@ -156,7 +156,7 @@ class Scan:
 
     @property
     def size(self) -> int:
-        """Bytes that its rows take."""
+        """Size of its rows in bytes."""
         return sum(table.memory.size for table in self.tables if table.memory is not None)
 
 
@@ -178,17 +178,17 @@ FUNCTIONS: tuple[native_library.Function, ...] = (
 
 
 def library() -> ctypes.CDLL | None:
-    """Return the library; None where there is none that fits, or the environment asks for the reader in Python."""
+    """Return the library; None if it is missing or does not fit, or if the environment asks for Python."""
     return native_library.library(LIBRARY, ("tracedb_interface", INTERFACE), FUNCTIONS)
 
 
 def state() -> str:
-    """Say in words which reader is in use, and why."""
+    """Say which reader is in use, and why."""
     return native_library.state(LIBRARY, library() is not None, "Python")
 
 
 class Scanner:
-    """A scanner of the library, for one thread at a time. Scanning releases the interpreter lock."""
+    """A scanner of the library, to be used by one thread at a time. Scanning releases the interpreter lock."""
 
     def __init__(self, found: ctypes.CDLL, options: Options, first_text: int) -> None:
         flags = options.python_stacks * WITH_PYTHON_STACKS | options.memory_events * WITH_MEMORY_EVENTS
@@ -201,11 +201,11 @@ class Scanner:
         self.library.tracedb_close(self._scanner)
 
     def scan(self, text: bytes) -> Scan:
-        """Scan events with commas between."""
+        """Scan events separated by commas."""
         return self.scan_at(text, len(text))
 
     def scan_at(self, text: bytes | int, length: int) -> Scan:
-        """Scan what lies at an address."""
+        """Scan the text at an address."""
         if self._scanner.contents.texts.used > TEXTS_LIMIT:
             self.library.tracedb_forget(self._scanner)
         status = self.library.tracedb_scan(self._scanner, text, length)
@@ -229,7 +229,7 @@ class Scanner:
 
 
 def _table(found: ctypes.CDLL, table: _Rows) -> Table:
-    """Take the packed rows of a table from the scanner, which makes new ones for the next block."""
+    """Take the packed rows of a table over from the scanner, which allocates new ones for the next block."""
     rows, width = table.count, table.columns
     if not rows:
         return Table(0, [], None)
@@ -240,7 +240,7 @@ def _table(found: ctypes.CDLL, table: _Rows) -> Table:
 
 
 def _new_texts(texts: _Texts) -> list[Text]:
-    """Return the entries made since the last call, of refused blocks too: later blocks find them in the table."""
+    """Return the texts added since the last call, also by rejected blocks: later blocks refer to them."""
     entries = texts.entries
     new = []
     for place in range(texts.told, texts.count):

@@ -1,4 +1,4 @@
-"""Staging batches out of what the compiled reader scanned."""
+"""Build staging batches from the scanner's result."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COUNTED = (
     *("flow_events", "profiler_spans", "overhead_events", "synchronization_events"),
     *("python_functions", "memory_events"),
 )
-"""What the library counts, in its order."""
+"""Counters of the library, in its order."""
 
 
 class Block(NamedTuple):
-    """A scanned block and its batches, as ``Batches`` makes them of decoded events."""
+    """A scanned block with its batches, in the form ``Batches`` gives for decoded events."""
 
     scan: Scan
     batches: list[tuple[str, pa.RecordBatch]]
 
 
 def scanner(options: Options, first_text: int) -> Scanner | None:
-    """Return a scanner that numbers texts from ``first_text``; None where the library is not in use."""
+    """Return a scanner that numbers texts from ``first_text``; None if the library is not in use."""
     found = native_scanner.library()
     return None if found is None else Scanner(found, options, first_text)
 
@@ -48,14 +48,14 @@ def block_of(found: Scan) -> Block:
 
 
 def texts(new: Sequence[Text]) -> pa.RecordBatch:
-    """Return the batch of new texts; raw JSON in one spelling, whatever the file's white space."""
+    """Return the batch of new texts; raw JSON is normalised to one spelling regardless of white space."""
     values = [clean(one_spelling(text.source)) if text.is_raw else text.source.decode() for text in new]
     numbers = pa.array([text.number for text in new], pa.int64())
     return pa.RecordBatch.from_arrays([numbers, pa.array(values, pa.string())], names=list(COLUMNS["text"]))
 
 
 def _arrays(columns: Mapping[str, str], table: Table) -> list[pa.Array]:
-    """Return the columns where the library put them, without a copy."""
+    """Return the library's columns without a copy."""
     assert table.memory is not None
     memory = pa.foreign_buffer(table.memory.address, table.memory.size, table.memory)
     bits = (table.rows + 7) // 8

@@ -1,1 +1,1 @@
-"""A trace cut into blocks of events."""
+"""Splitting of a trace into blocks of events."""

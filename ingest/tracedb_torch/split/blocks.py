@@ -1,4 +1,4 @@
-"""Cutting a trace into its head, blocks of whole events, and its tail, without parsing it."""
+"""Split a trace into its head, blocks of whole events, and its tail, without parsing it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from tracedb.errors import ReadError
 
-BLOCK = 2 << 20  # bytes that are decoded at a time: what is alive at once stays small
-HEAD_LIMIT = 64 << 20  # a header longer than this is no trace
-EVENT_LIMIT = 64 << 20  # nor is one event longer than this
-TAIL_LIMIT = 16 << 20  # bytes kept of what follows the events
+BLOCK = 2 << 20  # bytes decoded at a time; bounds the memory in use
+HEAD_LIMIT = 64 << 20  # no trace has a longer header
+EVENT_LIMIT = 64 << 20  # no trace has a longer event
+TAIL_LIMIT = 16 << 20  # bytes kept of the text after the events
 
 BOM = b"\xef\xbb\xbf"
 EVENTS_KEY = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
@@ -23,44 +23,44 @@ BOUNDARY = re.compile(
     rb'\}\s*,(?=\s*\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|sf|tts|bind_id|scope)"\s*:)'
 )
 END = re.compile(rb"\}\s*\]")
-OVERLAP = 4 << 10  # bytes looked at again, in which a boundary may have begun
+OVERLAP = 4 << 10  # bytes searched again, in which a boundary may have begun
 
 _json = json.JSONDecoder(strict=False)
 
 
 @dataclass
 class Trace:
-    """What stands around the events, filled while the blocks are read."""
+    """The text around the events, filled while the blocks are read."""
 
     head: bytes = b""
     tail: bytearray = field(default_factory=bytearray)
     is_bare_list: bool = False
     ended: bool = False
-    """Whether the end of the event array was seen. Set by whoever parses the last block."""
+    """Whether the end of the event array was found. Set by the parser of the last block."""
 
     def add_tail(self, text: bytes) -> None:
-        """Keep what follows the events, up to a limit."""
+        """Append text after the events, up to a limit."""
         room = TAIL_LIMIT - len(self.tail)
         self.tail += text[: max(room, 0)]
 
 
 class Edge(NamedTuple):
-    """What stands between two events, up to the second one's first key."""
+    """The text between two events, up to the second one's first key."""
 
     text: bytes
     closing: int
-    """Length up to the bracket that closes the first event, and with it."""
+    """Length up to and including the bracket that closes the first event."""
     comma: int
-    """Length up to the comma, and with it."""
+    """Length up to and including the comma."""
 
 
 def blocks(pieces: Iterable[bytes], trace: Trace) -> Iterator[tuple[bytes, int, bool]]:
     """Yield (text, offset, last): runs of whole events without the array's brackets.
 
-    ``offset`` is the place of the text in the decompressed file; between a text and the next stood a comma, and blanks
-    before it. Once ``trace.ended`` is set, what follows goes to ``trace.tail``. A cut may be wrong where objects stand
-    in lists inside an event; then the text does not parse and the caller puts it together again with the next.
-    Raises ``ReadError`` where there is no event array.
+    ``offset`` is the text's position in the decompressed file; a comma, perhaps after white space, separates two texts.
+    Once ``trace.ended`` is set, the rest goes to ``trace.tail``. A split may be wrong where an event contains lists of
+    objects; then the text does not parse and the caller joins it with the next one. Raises ``ReadError`` if there is no
+    event array.
     """
     source = iter(pieces)
     buffer, start = head(source, trace)
@@ -102,14 +102,14 @@ def cut(
         trace.add_tail(buffer)
         return
     if size > EVENT_LIMIT and not END.search(buffer):
-        raise ReadError(f"an event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace")
+        raise ReadError(f"the event at byte {offset} is longer than {EVENT_LIMIT >> 20} MB; this is no profiler trace")
     for _ in source:
-        pass  # so much after the events that no more of it is kept
+        pass  # the tail is already at its limit
     yield buffer, offset, True
 
 
 def head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
-    """Read up to the event array; return what was read and where the events begin."""
+    """Read up to the event array; return the bytes read and the offset of the events."""
     buffer = bytearray()
     looked = 0
     for piece in source:
@@ -131,8 +131,8 @@ def head(source: Iterator[bytes], trace: Trace) -> tuple[bytes, int]:
 
 
 def edge_of(buffer: bytes) -> Edge | None:
-    """Learn from the first two events what stands between events; None where the first is malformed."""
-    text = buffer[:BLOCK].decode("latin-1")  # one character a byte
+    """Return the text between the first two events as the separator; None if the first is malformed."""
+    text = buffer[:BLOCK].decode("latin-1")  # one character per byte
     try:
         _, end = _json.raw_decode(text, len(text) - len(text.lstrip()))
     except (ValueError, RecursionError):
@@ -145,9 +145,9 @@ def edge_of(buffer: bytes) -> Edge | None:
 
 
 def _last_edge(buffer: bytes, edge: Edge | None, searched: int) -> tuple[int, int] | None:
-    """Return (end of the last whole event but one, place after the comma), or None if no edge of events is in sight.
+    """Return (end of the last whole event but one, offset after the comma), or None if no event ends in the buffer.
 
-    There was none in the first ``searched`` bytes.
+    The first ``searched`` bytes are known to have no boundary.
     """
     if edge is not None:
         place = buffer.rfind(edge.text, searched)

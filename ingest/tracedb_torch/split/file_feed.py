@@ -1,4 +1,4 @@
-"""A plain file that the compiled reader reads and cuts into blocks by itself."""
+"""An uncompressed file that the C library reads and splits into blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _size, _int64, _pointer = ctypes.c_size_t, ctypes.c_int64, ctypes.c_void_p
 
 
 class _Feed(ctypes.Structure):
-    _fields_ = (("rest", _pointer), ("size", _size), ("room", _size), ("fault", _int64))  # the others are the library's
+    _fields_ = (("rest", _pointer), ("size", _size), ("room", _size), ("fault", _int64))  # the rest is private to C
 
 
 class _Block(ctypes.Structure):
@@ -21,10 +21,10 @@ class _Block(ctypes.Structure):
 
 
 class Feed:
-    """Reads on from where an open file stands, for one thread at a time. Reading releases the interpreter lock."""
+    """Reads an open file from its position, one thread at a time. Reading releases the interpreter lock."""
 
     def __init__(self, library: ctypes.CDLL, source: Plain, start: bytes, edge: Edge) -> None:
-        """``start``: what was read of the file already, from an event on. ``edge``: what stands between events."""
+        """``start``: bytes already read, from an event on. ``edge``: the text between events."""
         self.library = library
         self._path = source.path
         self._address = library.tracedb_feed_open(
@@ -39,7 +39,7 @@ class Feed:
             self.library.tracedb_feed_close(self._address)
 
     def fill(self, block: Block, wanted: int) -> bool:
-        """Fill a block of some ``wanted`` bytes; False where the file ends, or no event does in so many.
+        """Fill a block of about ``wanted`` bytes; False at the end of the file or if no event ends in them.
 
         Raises OSError.
         """
@@ -51,12 +51,12 @@ class Feed:
         return bool(status == native_scanner.SOUND)
 
     def rest(self) -> bytes:
-        """Return what was read and is in no block."""
+        """Return bytes that were read but belong to no block."""
         return ctypes.string_at(self._feed.rest, self._feed.size)
 
 
 class Block:
-    """A run of whole events, filled again and again by one thread."""
+    """A run of whole events; one thread refills it."""
 
     def __init__(self, feed: Feed) -> None:
         self._library = feed.library
@@ -71,17 +71,17 @@ class Block:
 
     @property
     def passed(self) -> int:
-        """Its bytes, and those of what stands behind it up to the next event."""
+        """Its bytes plus those up to the next event."""
         return int(self._block.passed)
 
     @property
     def taken(self) -> int:
-        """Bytes that were read of the file for it, also where that did not fill it."""
+        """Bytes read from the file for it, even if they did not fill it."""
         return int(self._block.taken)
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it lies in memory, and its length."""
+        """Its address and length."""
         return self._block.bytes, self._block.length
 
     def text(self) -> bytes:

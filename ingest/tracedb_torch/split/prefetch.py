@@ -1,6 +1,6 @@
-"""Blocks of a trace, cut and scanned by threads of their own, ahead of whoever takes them.
+"""Blocks of a trace, split and scanned by background threads ahead of the consumer.
 
-Neither Arrow nor DuckDB is needed for that, so a trace can be scanned while those are still imported.
+This needs neither Arrow nor DuckDB, so a trace can be scanned while those are still being imported.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tracedb_torch.split import blocks
 from tracedb_torch.split.file_feed import Block, Feed
 from tracedb_torch.split.read_ahead import prefetched
 
-FIRST_TEXTS = (1 << 30, 5 << 28)  # the first text number of each scanner thread; the reader's own are elsewhere
-DEPTH = 4  # blocks ahead of whoever takes them; before the first is taken, as many as make ``EARLY_BYTES``
-EARLY_BYTES = 32 << 20  # bytes of rows, of some 280 MB of JSON
+FIRST_TEXTS = (1 << 30, 5 << 28)  # the first text number of each scanner thread, apart from the reader's own
+DEPTH = 4  # blocks ahead of the consumer; before it takes the first, the limit is ``EARLY_BYTES``
+EARLY_BYTES = 32 << 20  # bytes of rows, from about 280 MB of JSON
 EARLY_BLOCK = 8 << 20
-"""Bytes that are scanned at a time while others import: for each the thread needs the interpreter once."""
+"""Block size while other modules are being imported: the thread needs the interpreter lock once per block."""
 SWITCH_SECONDS = 0.00005
-"""How long a thread waits for the interpreter while another imports; by default 5 ms, several times a block."""
+"""Switch interval during imports; the default of 5 ms would be waited for several times per block."""
 
 
 Source = Iterable[bytes] | Plain
@@ -34,29 +34,29 @@ Text = Callable[[], bytes]
 
 
 class Scanned(NamedTuple):
-    """A block: its events without the array's brackets, its place in the file, and what the scanner made of it."""
+    """A block: its events without the array's brackets, its offset in the file, and the scan's result."""
 
     text: bytes
-    """Empty where nobody needs it any more: everything in it was scanned, and no block before it may run into it."""
+    """Empty once nobody needs it: everything was scanned, and no event continues from the block before."""
     offset: int
     last: bool
     scan: native_scanner.Scan
 
 
 class Ahead:
-    """Cuts and scans. What is found is taken by ``next``, in the order of the file.
+    """Splits and scans a trace; ``next`` returns the blocks in file order.
 
-    One thread cuts and scans; once the first block was taken, and who took it waits for more, a second one helps where
-    the library reads the file.
+    One thread splits and scans. A second scanner thread starts when the consumer first waits, if the C library reads
+    the file.
     """
 
     def __init__(self, scanners: Sequence[native_scanner.Scanner], source: Source, is_early: bool = False) -> None:
         self.cut = blocks.Trace()
-        """What stands around the events, as far as the file was cut; its ``ended`` is for ``end`` to set."""
+        """The text around the events, as far as the file was split; ``end`` sets its ``ended``."""
         self._scanners = scanners
         self._waiting: deque[Scanned] = deque()
         self._taken: Scanned | None = None
-        self._open = 0  # blocks not yet done with whose end may turn out to lie in a later block
+        self._open = 0  # blocks in flight whose last event may continue in a later block
         self._is_carried = False
         self._is_early = is_early
         self._is_over = self._is_stopped = False
@@ -71,15 +71,15 @@ class Ahead:
         self._start(self._run, source)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
-        # A daemon, for Python waits at its end for every other thread: Ctrl-C may come before this is closed.
+        # A daemon thread: at exit Python would wait for any other, and Ctrl-C may come before this is closed.
         thread = threading.Thread(target=target, args=arguments, name="tracedb-scan", daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def next(self, is_carried: bool) -> Scanned | None:
-        """Return the next block, None after the last; the one before is done with.
+        """Return the next block, None after the last; this releases the previous one.
 
-        ``is_carried``: whether it ended in an event, which goes on in the next. Raises what reading raised.
+        ``is_carried``: the previous block ended inside an event, which continues in the next. Re-raises read errors.
         """
         with self._changed:
             self._no_longer_early()
@@ -96,7 +96,7 @@ class Ahead:
             return self._taken
 
     def end(self) -> list[Scanned]:
-        """Cut no more: the events have ended. Returns the blocks cut since; the rest goes to the tail of ``cut``."""
+        """Stop splitting: the events have ended. Returns the blocks split since; the rest goes to ``cut``'s tail."""
         with self._changed:
             self.cut.ended = True
             waiting = list(self._waiting)
@@ -105,14 +105,14 @@ class Ahead:
             return waiting
 
     def close(self) -> None:
-        """Stop the threads, wherever they are."""
+        """Stop the threads, whatever they are doing."""
         with self._changed:
             self._no_longer_early()
             self._is_stopped = True
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        self._scanners, self._turns = (), None  # their memory may be wanted
+        self._scanners, self._turns = (), None  # free their memory
 
     def _no_longer_early(self) -> None:
         if self._is_early:
@@ -173,11 +173,11 @@ class Ahead:
         return EARLY_BLOCK if self._is_early else blocks.BLOCK
 
     def _is_done(self) -> bool:
-        """Whether nothing more is to be cut by turns."""
+        """Whether there is nothing more to split by turns."""
         return self._is_stopped or self.cut.ended or self._fault is not None
 
     def _all_put(self, turns: _Turns) -> bool:
-        """Take the turns for good, and wait until every block was put; False where one will not be."""
+        """Take the turns for good and wait until every block was put; False if one will not be."""
         turns.end()
         with self._changed:
             self._changed.wait_for(
@@ -186,7 +186,7 @@ class Ahead:
             return self._put_blocks == turns.number and not self._is_stopped
 
     def _put(self, number: int, text: Text, offset: int, last: bool, scan: native_scanner.Scan) -> bool:
-        """Have a block wait to be taken, after those before it, and wait for room; False where no more is wanted."""
+        """Queue a block in file order and wait for room; False if no more blocks are wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._put_blocks == number or self._is_stopped or self._fault is not None)
             if self._put_blocks != number:
@@ -211,23 +211,23 @@ class Ahead:
 
 
 class _Turns:
-    """A plain file that threads read in turns, a block each; the blocks are numbered in the order of the file."""
+    """A plain file that several threads read in turns, one block each; blocks are numbered in file order."""
 
     def __init__(self, feed: Feed, source: Plain, offset: int) -> None:
         self.feed = feed
         self.offset = offset
-        """Place in the file of what was read and is in no block."""
+        """Offset in the file of bytes that were read but belong to no block yet."""
         self.number = 0
         self._source = source
         self._is_over = False
         self._lock = threading.Lock()
 
     def next(self, block: Block, wanted: int) -> tuple[int, int] | None:
-        """Fill a block; returns its number and place in the file, None where the library can cut no more."""
+        """Fill a block; returns its number and offset, None if the library can split no further."""
         with self._lock:
             if self._is_over:
                 return None
-            self._is_over = True  # so that nobody reads on after a fault
+            self._is_over = True  # no other thread may read on after a fault
             is_filled = self.feed.fill(block, wanted)
             if block.taken:
                 self._source.progress(block.taken)
@@ -240,19 +240,19 @@ class _Turns:
             return found
 
     def end(self) -> None:
-        """Let nobody read any more but by the pieces of the file."""
+        """Stop reading by turns; the rest is read piece by piece."""
         with self._lock:
             self._is_over = True
 
     def close(self) -> None:
-        """Close the file, which nobody reads then."""
+        """Close the file; no thread may be reading it."""
         with self._lock:
             self._is_over = True
             self._source.close()
 
 
 def _edge(rest: bytes, pieces: Iterator[bytes]) -> tuple[bytes, blocks.Edge | None]:
-    """Read on until what stands between events is seen, but not far; returns all that was read."""
+    """Read a bounded amount, until the text between events is recognised; returns all bytes read."""
     edge = blocks.edge_of(rest)
     while edge is None and len(rest) < PIECE and (piece := next(pieces, b"")):
         rest += piece
@@ -261,12 +261,12 @@ def _edge(rest: bytes, pieces: Iterator[bytes]) -> tuple[bytes, blocks.Edge | No
 
 
 def _is_plain(scan: native_scanner.Scan) -> bool:
-    """Whether everything in a block was scanned, and nobody will look at its text."""
+    """Whether every event was scanned, so that the text is not needed."""
     return scan.status == native_scanner.SOUND and not scan.odd and not (scan.has_large and scan.has_odd_times)
 
 
 class Reading:
-    """A trace that is being read: by a thread of its own, and, where that may be, scanned by another."""
+    """A trace being read by a background thread and, where possible, scanned by another."""
 
     def __init__(self, path: Path, options: Options, is_early: bool = False) -> None:
         self.stream = Stream(path, options.progress)
@@ -275,16 +275,16 @@ class Reading:
         self.source: Ahead | Plain | Generator[bytes] = Ahead(scanners, pieces, is_early) if scanners else pieces
 
     def _pieces(self, path: Path) -> Generator[bytes]:
-        """Read ahead; a small file is read before a thread for it would have begun."""
+        """Read ahead, unless the file is so small that starting a thread would take longer."""
         pieces = self.stream.pieces()
         return pieces if path.stat().st_size <= PIECE else prefetched(pieces)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self.source.close()
 
 
 def scanners_of(options: Options) -> list[native_scanner.Scanner]:
-    """Return scanners for threads of their own; none where the library is not in use or there is but one core."""
+    """Return scanners for background threads; none without the C library or with a single core."""
     library = native_scanner.library() if options.cores > 1 else None
     return [] if library is None else [native_scanner.Scanner(library, options, first) for first in FIRST_TEXTS]

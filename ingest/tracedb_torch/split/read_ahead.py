@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterator
 
 
 def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Generator[bytes]:
-    """Yield the same pieces, produced by a thread ahead of the consumer; what that raises is raised here.
+    """Yield the same pieces, produced by a background thread; its exceptions are raised here.
 
-    Decompression and reading release the interpreter lock, so this runs beside the decoding.
+    Reading and decompression release the interpreter lock, so they run in parallel with decoding.
     """
     ready: queue.Queue[bytes | None] = queue.Queue(depth)
     stopped = threading.Event()
@@ -35,7 +35,7 @@ def prefetched(pieces: Iterator[bytes], depth: int = 4) -> Generator[bytes]:
         finally:
             put(None)
 
-    # A daemon, for Python waits at its end for every other thread: Ctrl-C may come before the consumer closes this.
+    # A daemon thread: at exit Python would wait for any other, and Ctrl-C may come before the consumer closes this.
     thread = threading.Thread(target=produce, name="tracedb-read", daemon=True)
     try:
         thread.start()

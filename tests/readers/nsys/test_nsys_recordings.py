@@ -151,7 +151,7 @@ class TestRecognition:
         assert found.errors == []
         assert sorted(found.rows("capture", "path")) == [str(path), str(tmp_path / "report2.sqlite")]
         issue = found.one("ingest_issue WHERE code = 'duplicate_recording'", "count", "detail")
-        assert issue == (2, "of the same capture, left aside: report1_pqtdir, report1.nsys-rep")
+        assert issue == (2, "of the same capture, not read: report1_pqtdir, report1.nsys-rep")
 
     def test_a_parquet_folder_goes_before_a_report(self, tmp_path: Path) -> None:
         folder = many(1).parquet(tmp_path / "report1_pqtdir")

@@ -128,7 +128,7 @@ def test_other_numbers_of_fields_are_said(tmp_path: Path) -> None:
 def test_a_name_that_says_no_gpu_is_refused_in_one_line(tmp_path: Path) -> None:
     result = ingest(written(tmp_path, "linear1.csv", OPERATOR), db=tmp_path / "t.duckdb")
     assert result.exit_code == 1
-    (line,) = [line for line in result.stderr.splitlines() if "linear1.csv" in line and "name does not say" in line]
+    (line,) = [line for line in result.stderr.splitlines() if "linear1.csv" in line and "the name must give" in line]
     assert "GPU_OPERATOR_fp16.csv" in line
 
 
