@@ -1,4 +1,4 @@
-"""ROCm's profilers: CSV sets, JSON and rocpd databases of rocprofv3, and what rocprof v1 and RPD left."""
+"""ROCm's profilers: CSV sets, JSON and rocpd databases of rocprofv3, and the output of rocprof v1 and RPD."""
 
 from tracedb_rocprof.source import RocprofIngester
 

@@ -1,4 +1,4 @@
-"""Agents, which are CPUs and GPUs together, and which GPU of the process each of them is."""
+"""Agents (CPUs and GPUs), and their mapping to the GPU numbers of a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracedb.ingester.rows import Device, device_rows
 
 LABEL = re.compile(r"(?:(agent|gpu|cpu)\s*)?(\d{1,20})", re.IGNORECASE | re.ASCII)
 HANDLE = 1 << 16
-"""A number from here on is the handle of an agent, of which agent_info says nothing."""
+"""Numbers from here on are agent handles that agent_info does not list."""
 MOST_GPUS = 1 << 15
 
 
@@ -32,11 +32,11 @@ class Agent:
     memory_bytes: int | None = None
     uuid: str | None = None
     gpu: int | None = None
-    """Place among the GPUs, where recorded."""
+    """Index among the GPUs, if recorded."""
 
 
 def agent_of(row: Mapping[str, str]) -> Agent | None:
-    """Return the agent of a row of agent_info; None for a row without a node id."""
+    """Return the agent for a row of agent_info; None without a node id."""
     node = _number(row.get("node_id"))
     if node is None:
         return None
@@ -59,7 +59,7 @@ def _number(text: str | None) -> int | None:
 
 
 def ordinals(agents: Iterable[Agent]) -> dict[int, Agent]:
-    """Return the GPUs by the number that the process knows them under."""
+    """Return the GPUs by the number under which the process sees them."""
     gpus = sorted((agent for agent in agents if agent.is_gpu), key=lambda agent: (agent.logical_id, agent.node_id))
     if all(agent.gpu is not None for agent in gpus):
         return {int(agent.gpu or 0): agent for agent in gpus}
@@ -67,11 +67,11 @@ def ordinals(agents: Iterable[Agent]) -> dict[int, Agent]:
 
 
 def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, int], list[str], list[str]]:
-    """Return which GPU each label of an agent means, the labels for which this is a guess, and the unknown ones.
+    """Return the GPU for each agent label, the labels for which this is a guess, and the unknown labels.
 
-    ``Agent 4`` is a logical node id, or under ``--agent-index=absolute`` a node id; a bare number is a node id; ``GPU
-    3`` is the place among the GPUs. A label that means a CPU is left out. Labels are guessed by their order where
-    agents are not known, or are meant by handle; one that agents are known of, but not this one, is unknown.
+    ``Agent 4`` is a logical node id, or with ``--agent-index=absolute`` a node id; a bare number is a node id; ``GPU
+    3`` is the index among the GPUs. Labels of CPUs are left out. Labels are guessed by their order if no agents are
+    known, or if they are handles; a label missing from the known agents is unknown.
     """
     unknown: list[str] = []
     found: dict[str, int] = {}
@@ -107,9 +107,9 @@ def gpus_of(labels: Iterable[str], agents: Sequence[Agent]) -> tuple[dict[str, i
 
 
 def devices(agents: Iterable[Agent], used: Iterable[int], vendor: str | None) -> pa.Table:
-    """Return the rows of ``device``: the GPUs that the process could see, and those that it used.
+    """Return the rows of ``device``: the GPUs visible to the process and those that it used.
 
-    ``vendor``: of GPUs whose own is not recorded.
+    ``vendor``: for GPUs whose vendor is not recorded.
     """
     known = ordinals(agents)
     busy = set(used)
@@ -117,12 +117,12 @@ def devices(agents: Iterable[Agent], used: Iterable[int], vendor: str | None) ->
 
 
 def _vendor(text: str) -> str:
-    """Return a vendor as tracedb calls it."""
+    """Return a vendor name as tracedb spells it."""
     return "AMD" if re.search(r"\bAMD\b|Advanced Micro Devices", text) else text
 
 
 def _positive(value: Any, bits: int) -> int | None:
-    """Return a number as recorded, of so many bits; None for 0 and for what is none."""
+    """Return a recorded number that fits so many bits; None for 0 and for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << bits else None
 
 

@@ -1,4 +1,4 @@
-"""The rows of one capture of ROCm's profilers: read, link, split by process, and give the account."""
+"""The rows of one capture of ROCm's profilers: read it, link it, split it by process and report the counts."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from tracedb_rocprof.staging import Stage
 
 SEVERAL = "one recording held several processes; each became a capture of its own"
 REFUSED = (
-    "an SQLite database of rocprof v1 (tables HIP, OPS, KERN), which is not read; load the results.csv beside it, or "
+    "an SQLite database of rocprof v1 (tables HIP, OPS, KERN), which is not read; load the results.csv next to it, or "
     "record with rocprofv3"
 )
 RECORD_AGAIN = "record again with `rocprofv3 --kernel-trace`"
 
 
 def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-    """Yield the rows of a recording; every process in it gives a part."""
+    """Yield the rows of a recording; every process gives one part."""
     account = Account()
     stage = Stage(scratch, account)
     link.begin(scratch)
     straight = Straight(stage)
     recording = yield from _fill(stage, straight, capture, options)
     if not stage.processes.count:
-        stage.processes.number("")  # the first, which rows of no process have
+        stage.processes.number("")  # the first process, to which rows without one belong
     straight.finish()
     stage.finish()
     for file, said in recording.stats:
@@ -62,7 +62,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
 
 
 def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
-    """Read the files into the staging tables; yields the kernels that need not go there."""
+    """Read the files into the staging tables; yields the kernels that need no staging."""
     path = capture.files[0]
     kind = capture_files.kind_of(path)
     if kind in (capture_files.CSV, capture_files.LEGACY_CSV, capture_files.EMPTY, capture_files.STATS):
@@ -72,7 +72,7 @@ def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) 
             yield straight.rows(batch, tables.found)
         return tables.found
     if kind == capture_files.JSON:
-        from tracedb_rocprof.json.document import JsonReader  # a decoder of JSON comes with it
+        from tracedb_rocprof.json.document import JsonReader  # imports a JSON decoder
 
         found = JsonReader(stage, options.progress).read(path)
         found.stats = _stats(stage, capture, options)
@@ -91,7 +91,7 @@ def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) 
 
 
 def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, dict[int, tuple[int, int]]]]:
-    """Return what the statistics beside a recording say."""
+    """Return the contents of the statistics files of a recording."""
     beside = [path for path in capture.files[1:] if capture_files.kind_of(path) == capture_files.STATS]
     tables = SetReader(stage, options.cores, options.progress)
     for _ in tables.read(beside):
@@ -117,7 +117,7 @@ def _process(
     if guessed:
         said = ", ".join(f"{label} = device {found[label]}" for label in guessed)
         why = "without agent_info" if not agents else "not in agent_info"
-        account.noted("device_guessed", len(guessed), f"agents numbered in their order, {why}: {said}")
+        account.noted("device_guessed", len(guessed), f"agents numbered by their order, {why}: {said}")
     stats_check.unknown_agents(
         scratch, account, proc, {number: names[number] for number in numbers if names[number] in unknown}, straight
     )
@@ -137,7 +137,7 @@ def _count(scratch: duckdb.DuckDBPyConnection, table: str, proc: int) -> int:
 
 
 def _rows_written(scratch: duckdb.DuckDBPyConnection, proc: int) -> int:
-    """Return how many rows the events of a process gave."""
+    """Return the number of rows from the events of a process."""
     ((counters, made),) = scratch.execute(
         """SELECT (SELECT count(*) FROM link_counter WHERE proc = $proc),
             (SELECT count(*) FROM link_dispatch WHERE proc = $proc AND is_kernel)""",
@@ -155,7 +155,7 @@ def _capture(
     is_idle: bool,
     read: int | None,
 ) -> pa.Table:
-    """Return the row of a process; ``read`` is counted where one recording holds several."""
+    """Return the capture row of a process; ``read`` is counted by query if a recording holds several."""
     written = _rows_written(scratch, proc)
     status = "no_gpu_activity" if is_idle and not _count(scratch, "copy", proc) else "complete"
     if account.is_repaired:
@@ -180,7 +180,7 @@ def _capture(
 
 
 def _why_no_gpu(scratch: duckdb.DuckDBPyConnection, recording: Recording, proc: int, copies: int, lost: int) -> str:
-    """Return what was recorded instead of kernels; of ``lost`` events it is not known what they were."""
+    """Return what was recorded instead of kernels; the kinds of ``lost`` events are unknown."""
     if lost:
         return f"events skipped as unreadable: {lost:,}; kernels may be among them"
     had = (

@@ -1,4 +1,4 @@
-"""Which files are recordings of ROCm's profilers, which belong to one process, and which tell the same again."""
+"""Find the recordings of ROCm's profilers: the files of each process, and duplicates in other formats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAME = re.compile(
 TRACE_NAME = re.compile(
     rf"(?:.*_)?(?:(?:{DOMAINS})_trace|counter_collection(?:_trace)?)\.csv(?:\.gz|\.zst)?", re.IGNORECASE
 )
-"""What no other tool calls a file: its header must be one that is known."""
+"""File names that only rocprofv3 uses: such a file must have a known header."""
 ENDING = re.compile(r"(?:\.(?:csv|json|db|rpd|gz|zst))+$", re.IGNORECASE)
 NUMBERED = re.compile(r"(?P<words>.*?)(?P<number>\d+)")
 RANK_WORDS = re.compile(r"(?i)procid|proc_id|mpi|slurm")
@@ -43,12 +43,12 @@ HAS_RANK = re.compile(r"(?i)rank")
 
 @dataclass
 class Process:
-    """The files of one process: by kind, and statistics beside them."""
+    """The files of one process by kind, and its statistics."""
 
     files: dict[str, list[Path]] = field(default_factory=dict)
 
     def capture(self, rank: int | None) -> Capture | None:
-        """Return the capture: the best recording, with the others as its duplicates; None if there is none."""
+        """Return the capture: the best recording, with the others as duplicates; None if there is none."""
         kinds = [kind for kind in PREFERENCE if kind in self.files]
         if not kinds:
             return None
@@ -60,12 +60,12 @@ class Process:
 
 
 def _place(path: Path) -> tuple[bool, str]:
-    """Return the order of a set's files: the kernels' is the one that a capture is known by."""
+    """Return the order of a set's files; the kernel file comes first and names the capture."""
     return "kernel_trace" not in path.name, path.name
 
 
 def kind_of(path: Path) -> str | None:
-    """Return what a file is by its content, of an empty one by its name; None if it is none of ROCm's."""
+    """Return the kind of a file by its content, or by name if empty; None if it is not from ROCm."""
     if path.stat().st_size == 0:
         return EMPTY if NAME.fullmatch(path.name) else None
     head = _head(path)
@@ -87,19 +87,19 @@ def _head(path: Path) -> bytes:
 
 
 def _kind_of_database(path: Path, head: bytes) -> str | None:
-    """Return what an SQLite file is by its tables; of a damaged or compressed one, by names in its first bytes."""
+    """Return the kind of an SQLite file by its tables; if damaged or compressed, by names in its first bytes."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            connection.text_factory = bytes  # a damaged file may hold anything
+            connection.text_factory = bytes  # a damaged file may hold any bytes
             found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             names = [name.decode(errors="replace") for (name,) in found]
-    except (sqlite3.Error, UnicodeDecodeError):  # of what SQLite says of a damaged schema
+    except (sqlite3.Error, UnicodeDecodeError):  # raised for a damaged schema
         names = re.findall(r"rocpd_[a-z_]+", head.decode("latin-1"))
     return kind_of_tables(names)
 
 
 def kind_of_tables(names: Sequence[str]) -> str | None:
-    """Return what a database with tables of these names is."""
+    """Return the kind of a database by the names of its tables."""
     if any(name.startswith(("rocpd_info_", "rocpd_kernel_dispatch")) for name in names):
         return ROCPD
     if {"rocpd_op", "rocpd_api"}.issubset(names):
@@ -126,15 +126,15 @@ def captures(files: Sequence[Path]) -> Iterator[Capture]:
 
 
 def stem_of(name: str) -> str:
-    """Return what the files of one process have in common."""
+    """Return the key shared by the files of one process."""
     match = NAME.fullmatch(name)
     return (match["stem"] or "") if match else ENDING.sub("", name)
 
 
 def _ranks(places: Sequence[tuple[Path, str]]) -> dict[tuple[Path, str], int]:
-    """Return the ranks that numbers in names are: those of processes side by side that count from 0 without a gap.
+    """Return the ranks by the numbers in names, if processes in one folder count from 0 without a gap.
 
-    So ``-o %rank%`` and names made of MPI's or Slurm's variables are told from process ids.
+    This tells ``-o %rank%`` and names made of MPI or Slurm variables from process ids.
     """
     numbers: dict[tuple[Path, str], tuple[str, int]] = {}
     for folder, stem in places:

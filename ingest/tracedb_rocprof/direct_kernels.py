@@ -1,7 +1,7 @@
-"""Kernels of a large file as rows of the schema while the file is still read, past the staging table.
+"""Turn the kernels of a large file into schema rows while it is being read, without staging them.
 
-Staging costs as much as parsing. It is needed where rows of other files are joined to kernels or where names are
-settled only at the end of a file; the rest can go straight. Which GPU an agent is, is then said as soon as it appears.
+Staging costs as much as parsing. It is needed only if rows of other files are joined to kernels, or if names are
+settled only at the end of a file. Without it, an agent's GPU is decided when the agent first appears.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ SAME = {
     "static_bytes": "static_shared_bytes",
     "shared_bytes": "shared_bytes",
 }
-"""Columns that are those of the schema under another name."""
+"""Columns that the schema has under another name."""
 HALF = 31
-"""Durations are summed up in halves of so many bits: sums of whole ones may be too large for a double."""
+"""Durations are summed in halves of so many bits: whole sums may exceed a double's precision."""
 
 
 def is_possible(headed: list[tuple[int, Header]]) -> bool:
-    """Whether the kernels of a set, given as size in bytes and header of each file, can go straight.
+    """Whether the kernels of a set, given as size in bytes and header per file, can skip staging.
 
-    Those that calls are joined to cannot; that is known when the calls have been read.
+    Kernels that calls are joined to cannot; that is known once the calls have been read.
     """
     kernels = [(size, header) for size, header in headed if header.domain in (headers.KERNEL, headers.LEGACY)]
     return (
@@ -53,21 +53,21 @@ def is_possible(headed: list[tuple[int, Header]]) -> bool:
 
 
 class Straight:
-    """Makes rows of the schema from columns of kernels as the stage releases them."""
+    """Converts columns of kernels into schema rows as the stage releases them."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._texts = pa.array([], pa.string())
         self._proc: int | None = None
         self.devices: dict[str, int] = {}
-        """Device by the label of its agent, for the agents met so far; -1 where none is known."""
+        """Device by agent label, for the agents met so far; -1 if unknown."""
         self._calls: Counter[int] = Counter()
-        """Kernels by the number of their agent."""
+        """Number of kernels by agent number."""
 
     def rows(self, batch: Gathered, recording: Recording) -> Rows:
-        """Return the rows of kernels; they are to be taken before the next are asked for.
+        """Return the rows of kernels; they must be consumed before the next call.
 
-        Raises ``ReadAgain`` where a new agent changes which GPU an earlier one is.
+        Raises ``ReadAgain`` if a new agent changes which GPU an earlier one is.
         """
         columns, count = batch
         self._sum_up(columns, count)
@@ -87,11 +87,11 @@ class Straight:
                 made[f"block_{axis}"] = _array(block)
                 if f"grid_{axis}" in columns:
                     made[f"grid_{axis}"] = _grids(columns[f"grid_{axis}"], block)
-        in_groups = pa.table(made).to_batches(max_chunksize=ROW_GROUP)  # DuckDB has one thread read a batch
+        in_groups = pa.table(made).to_batches(max_chunksize=ROW_GROUP)  # DuckDB reads each batch in one thread
         return Rows("kernel_event", pa.Table.from_batches(in_groups), 0, is_ordered=False)
 
     def _sum_up(self, columns: dict[str, Numbers], count: int) -> None:
-        """Keep the sums by name."""
+        """Add to the sums by name."""
         self._proc = int(columns["proc"][0])
         places, durations = columns["name"] + 1, columns["duration_ns"]
         calls = np.bincount(places)
@@ -107,7 +107,7 @@ class Straight:
         )
 
     def _names(self, names: Numbers) -> pa.DictionaryArray:
-        """Return the names; texts are numbered from 1 in the order in which they were met."""
+        """Return the names; texts are numbered from 1 in order of appearance."""
         new = self._stage.texts.table(len(self._texts))["value"]
         if len(new):
             self._texts = pa.concat_arrays([self._texts, *new.chunks])
@@ -131,7 +131,7 @@ class Straight:
         return _array(of_agent[places], -1)
 
     def _meet(self, agents: list[int], recording: Recording) -> None:
-        """Say which devices agents are, where there is a new one."""
+        """Map agents to devices, if there is a new agent."""
         labels = {self._stage.agents.text(number): number for number in agents if number > 0}
         if labels.keys() <= self.devices.keys():
             return
@@ -141,36 +141,36 @@ class Straight:
         self.devices = {label: found.get(label, -1) for label in {**self.devices, **labels}}
 
     def count(self, proc: int, label: str) -> int:
-        """Return how many kernels of a process and agent went straight."""
+        """Return how many kernels of a process and agent were not staged."""
         return self._calls[self._stage.agents.number(label)] if proc == self._proc else 0
 
     def finish(self) -> None:
-        """Stage the agents met."""
+        """Stage the agents met so far."""
         for label in self.devices:
             self._stage.connection.execute(
                 "INSERT INTO staged_seen VALUES (?, ?)", [self._proc, self._stage.agents.number(label)]
             )
 
     def check(self, found: dict[str, int]) -> None:
-        """Raise ``ReadAgain`` unless devices known now are those that rows were given."""
+        """Raise ``ReadAgain`` unless the final devices are those already written."""
         if any(found.get(label, -1) != device for label, device in self.devices.items()):
             raise ReadAgain
 
 
 def _array(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]], none: int = NONE) -> pa.Array:
-    """Return an array of Arrow in which ``none``, a value that no other is below, is NULL; so is ``NONE``."""
+    """Return an Arrow array with NULL for ``none``, which no value is below, and for ``NONE``."""
     if int(values.min()) > none:
         return pa.array(values)
     return pa.array(values, mask=values <= none)
 
 
 def _sizes(blocks: Numbers) -> Numbers:
-    """Return sizes of blocks, of which 0 is none."""
+    """Return block sizes; 0 becomes NULL."""
     return blocks if int(blocks.min()) > 0 else np.where(blocks == 0, NONE, blocks)
 
 
 def _grids(grid: Numbers, block: Numbers) -> pa.Array:
-    """Return of how many blocks each grid, given in work-items, consists."""
+    """Return the number of blocks of each grid, which is given in work-items."""
     low, high = int(block.min()), int(block.max())
     if low == high > 0 and int(grid.min()) >= 0:
         return pa.array(grid if low == 1 else (grid + (low - 1)) // low)

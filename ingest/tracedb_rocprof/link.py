@@ -1,4 +1,4 @@
-"""From staged rows to schema rows: counters to dispatches, calls to GPU events, agents to devices."""
+"""Turn staged rows into schema rows: link counters to dispatches, calls to GPU events, agents to devices."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SELECT DISTINCT agent FROM (
     WHERE c.proc = $proc
 ) WHERE agent IS NOT NULL
 """
-"""The agents that GPU rows of a process name."""
+"""The agents in the GPU rows of a process."""
 
 
 def begin(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the table that says which device an agent is."""
+    """Create the table that maps agents to devices."""
     connection.execute("CREATE OR REPLACE TEMP TABLE link_device (agent INTEGER, device_id INTEGER)")
 
 
 def processes(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """Return the processes that left rows."""
+    """Return the processes that have rows."""
     union = " UNION ".join(f"SELECT proc FROM staged_{table}" for table in (*TABLES, "total"))
     return [proc for (proc,) in connection.execute(f"SELECT proc FROM ({union}) ORDER BY proc").fetchall()]
 
 
 def _replays(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
-    """Keep the first pass of dispatches that were replayed for more counters; these are no plain calls."""
+    """Keep the first pass of dispatches replayed for more counters; such dispatches are not plain runs."""
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE link_replayed AS
         SELECT proc, dispatch, min(replay) AS first_pass FROM staged_kernel
@@ -57,7 +57,7 @@ def _replays(connection: duckdb.DuckDBPyConnection, account: Account) -> None:
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> int:
-    """Join counters to dispatches; returns how many dispatches only the counters tell of, which become kernels."""
+    """Join counters to dispatches; returns how many dispatches only counters record, which become kernels."""
     _replays(connection, account)
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE link_counter AS
@@ -82,19 +82,19 @@ def prepare(connection: duckdb.DuckDBPyConnection, account: Account) -> int:
         GROUP BY c.proc, c.dispatch, c.first_row"""
     )
     ((repeated,),) = connection.execute("SELECT coalesce(sum(times - 1), 0) FROM link_counter").fetchall()
-    account.left_aside("counter_repeated", int(repeated), "counters told again of a dispatch; the first is kept")
+    account.left_aside("counter_repeated", int(repeated), "counters repeated for a dispatch; the first is kept")
     ((nowhere,),) = connection.execute("SELECT count(*) FROM staged_counter WHERE dispatch IS NULL").fetchall()
     account.lost("counter_without_dispatch", nowhere, "counters that name no dispatch")
     ((untimed, made),) = connection.execute(
         """SELECT count(*) FILTER (is_kernel AND s.start_ns = 0 AND s.duration_ns = 0), count(*) FILTER (is_kernel)
         FROM link_dispatch AS d LEFT JOIN staged_counter AS s ON s.event_id = d.first_row"""
     ).fetchall()
-    account.noted("dispatch_untimed", untimed, "dispatches that only the counters tell of, without times")
+    account.noted("dispatch_untimed", untimed, "dispatches that only the counters record, without times")
     return int(made)
 
 
 def use(connection: duckdb.DuckDBPyConnection, proc: int, devices: Mapping[int, int]) -> None:
-    """Make a process current, with its devices by agent."""
+    """Select the current process, with its devices by agent."""
     connection.execute("DELETE FROM link_device")
     if devices:
         connection.executemany("INSERT INTO link_device VALUES (?, ?)", list(devices.items()))
@@ -106,7 +106,7 @@ def use(connection: duckdb.DuckDBPyConnection, proc: int, devices: Mapping[int, 
 
 
 def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted: bool) -> Iterator[Rows]:
-    """Yield the event rows of the current process; ``is_sorted``: its kernels stand in the order of their starts."""
+    """Yield the event rows of the current process; ``is_sorted``: its kernels are ordered by start."""
     order = "" if is_sorted else "ORDER BY d.device_id, g.start_ns, g.event_id"
     for staged, table, query in ROWS:
         ((count,),) = connection.execute(f"SELECT count(*) FROM staged_{staged} WHERE proc = ?", [proc]).fetchall()
@@ -116,7 +116,7 @@ def rows(connection: duckdb.DuckDBPyConnection, proc: int, part: int, is_sorted:
 
 GRID = ", ".join(f"(g.grid_{axis} + g.block_{axis} - 1) // nullif(g.block_{axis}, 0) AS grid_{axis}" for axis in "xyz")
 BLOCK = ", ".join(f"nullif(g.block_{axis}, 0)::BIGINT AS block_{axis}" for axis in "xyz")
-# Sorted while narrow; names are joined on last, and keep the order.
+# Sorted while narrow; names are joined last, which keeps the order.
 KERNELS = f"""
 SELECT
     g.event_id, 'kernel' AS kind, coalesce(t.value, '(no name)') AS name, g.start_ns, g.duration_ns, g.device_id,
@@ -202,4 +202,4 @@ ROWS = (
     ("marker", "annotation", ANNOTATIONS),
     ("counter", "counter", COUNTERS),
 )
-"""Staging table, table of the schema, and how rows of the one become rows of the other."""
+"""Staging table, schema table, and the query that turns the former's rows into the latter's."""

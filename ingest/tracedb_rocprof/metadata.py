@@ -1,4 +1,4 @@
-"""What a recording says beside its events: agents, processes, the tool's own statistics."""
+"""The metadata of a recording: agents, processes, the tool's own statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Place:
-    """A process on its machine and in its job."""
+    """A process with its host and rank."""
 
     pid: int | None = None
     host: str | None = None
@@ -25,31 +25,31 @@ class Place:
     world_size: int | None = None
 
     def __post_init__(self) -> None:
-        """Take no process id that is none."""
+        """Reject impossible process ids."""
         if self.pid is not None and not 0 <= self.pid < 1 << 63:
             self.pid = None
 
 
 @dataclass
 class Recording:
-    """What was read from the files of a capture, besides what was staged."""
+    """Everything read from a capture's files except the staged rows."""
 
     source: str = "rocprofv3"
     vendor: str | None = "AMD"
-    """Vendor of GPUs where their own is not recorded: ROCm's tools see those of AMD only."""
+    """Vendor of GPUs without a recorded one: ROCm's tools only see AMD GPUs."""
     tool_version: str | None = None
     agents: dict[str, list[Agent]] = field(default_factory=dict)
-    """Agents by what tells processes apart; those under the empty text are of all."""
+    """Agents by process key; those under the empty key belong to all."""
     places: dict[int, Place] = field(default_factory=dict)
     """Process by its number."""
     stats: list[tuple[str, dict[int, tuple[int, int]]]] = field(default_factory=list)
-    """File and what it says of each name (the number of its text): calls and sum of durations."""
+    """File → its statistics by name (as text number): calls and sum of durations."""
     metadata: dict[str, Any] = field(default_factory=dict)
     is_cut: bool = False
 
     def end_early(self, end: CutShort, account: Account, events_read: int) -> None:
-        """Keep that a document ended early. Raises ``ReadError`` where damage comes before the first event."""
-        from tracedb_rocprof.json.stream import Damaged  # a decoder of JSON comes with it
+        """Record that a document ended early. Raises ``ReadError`` if the damage precedes the first event."""
+        from tracedb_rocprof.json.stream import Damaged  # imports a JSON decoder
 
         said = str(end)
         if isinstance(end, Damaged):
@@ -60,7 +60,7 @@ class Recording:
         account.warned(end.code, 1, said)
 
     def agents_of(self, process: str) -> Sequence[Agent]:
-        """Return the agents that a process could see."""
+        """Return the agents visible to a process."""
         return self.agents.get(process) or self.agents.get("", [])
 
     @property

@@ -21,7 +21,7 @@ DIRECTIONS = {
     "CopyDeviceToHost": "MEMORY_COPY_DEVICE_TO_HOST",
     "CopyDeviceToDevice": "MEMORY_COPY_DEVICE_TO_DEVICE",
 }
-"""What copies are called here → the name that rocprofv3 gives them."""
+"""RPD's names of copies → rocprofv3's."""
 OPS = """rocpd_op AS o
 LEFT JOIN rocpd_string AS t ON t.id = o.opType_id
 LEFT JOIN rocpd_string AS d ON d.id = o.description_id
@@ -46,11 +46,11 @@ class RpdReader:
         self.found = Recording(source="rpd", metadata={"format": "rpd"})
 
     def read(self, path: Path) -> Recording:
-        """Read the database. Raises ``ReadError`` where it is damaged."""
+        """Read the database. Raises ``ReadError`` if it is damaged."""
         file = SqliteFile(path)
         missing = [table for table in NEEDED if table not in file.tables]
         if missing:
-            raise ReadError(f"a database of RPD without its table {missing[0]}; record it again")
+            raise ReadError(f"an RPD database without its table {missing[0]}; record it again")
         for batch in file.batches(_query(CALLS, CALL_NUMBERS, {"name": "n.string", "text": "t.string"})):
             self._calls(batch)
         for batch in file.batches(_query(OPS, OP_NUMBERS, {"type": "t.string", "text": "d.string"})):
@@ -58,7 +58,7 @@ class RpdReader:
         return self.found
 
     def _process(self, batch: Mapping[str, pa.Array]) -> Any:
-        """Return the process of each row; rows of none go with the first."""
+        """Return the process of each row; rows without one belong to the first."""
         give = []
         different, places = np.unique(numbers(batch["pid"].fill_null(-1), len(batch["pid"])), return_inverse=True)
         for pid in different.tolist():
@@ -83,7 +83,7 @@ class RpdReader:
             self._put(table, mine, made)
 
     def _ops(self, batch: Mapping[str, pa.Array]) -> None:
-        """Stage GPU rows; an empty description falls back to what the operation is called."""
+        """Stage GPU rows; an empty description falls back to the operation's name."""
         types = [text or "" for text in batch["type"].to_pylist()]
         names = [text or kind for text, kind in zip(batch["text"].to_pylist(), types, strict=True)]
         is_copy = np.array([kind in DIRECTIONS for kind in types], np.bool_)
@@ -101,9 +101,7 @@ class RpdReader:
             self._put(table, mine, made)
         others = int((~is_copy & ~is_kernel).sum())
         self._stage.events_read += others
-        self._stage.account.left_aside(
-            "other_gpu_events", others, "operations of the GPU that are no kernel and no copy"
-        )
+        self._stage.account.left_aside("other_gpu_events", others, "GPU operations that are neither kernels nor copies")
 
     def _put(self, table: str, batch: Mapping[str, pa.Array], columns: dict[str, Any]) -> None:
         rows = len(batch["start"])

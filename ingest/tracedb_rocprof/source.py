@@ -1,6 +1,6 @@
 """The ingester of ROCm's profilers: which files are captures.
 
-What reads them is imported when one is read: to look at a folder neither DuckDB nor Arrow is needed.
+The readers are imported only when a file is read: looking through a folder needs neither DuckDB nor Arrow.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class RocprofIngester:
     memory_limit = "500MB"
 
     def describe(self) -> dict[str, str]:
-        """Say which parser of CSV is in use."""
+        """Say which CSV parser is in use."""
         from tracedb_rocprof.csv import native_parser
 
         return {"reader": native_parser.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim a capture for each process; of several recordings of one, the first of database, JSON, CSV."""
+        """Claim a capture for each process; of its recordings, the first of database, JSON, CSV."""
         return capture_files.captures(files)
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the rows of a recording; every process in it gives a part."""
+        """Yield the rows of a recording; every process gives one part."""
         from tracedb_rocprof.capture import rows_of
 
         yield from rows_of(capture, scratch, options)

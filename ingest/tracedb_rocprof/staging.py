@@ -1,6 +1,6 @@
-"""Staging tables in the scratch connection: rows as recorded, texts and agents by number, before anything is linked.
+"""Staging tables in the scratch connection: rows as recorded, with numbers for texts and agents, before linking.
 
-Every format fills the same tables. ``proc`` tells processes apart where one recording holds several.
+Every format fills the same tables. ``proc`` distinguishes the processes of one recording.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tracedb.ingester.issues import Account
 from tracedb_rocprof.csv.row_groups import NONE, Gathered, Gatherer, Numbers
 from tracedb_rocprof.string_ids import Texts
 
-FAR = 1 << 62  # times beyond are none: sums overflow
+FAR = 1 << 62  # later times are invalid: sums would overflow
 HOUR_NS = 3_600_000_000_000
 
 EVENT = "event_id BIGINT, proc INTEGER, name INTEGER, start_ns BIGINT, duration_ns BIGINT, correlation BIGINT"
@@ -36,34 +36,34 @@ STAGED = {
     "seen": "proc INTEGER, agent INTEGER",
 }
 """The staging tables. ``grid`` is in work-items as recorded; ``name`` and ``counter`` are numbers of texts.
-``total`` sums up the kernels that went past ``kernel``, none of which has an event_id above its last; ``seen`` has the
+``total`` sums up the kernels that bypassed ``kernel``, whose event_ids are at most its last one; ``seen`` has the
 agents of these."""
 GPU = ("kernel", "copy", "counter")
 NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
 GRIDS = ("grid_x", "grid_y", "grid_z")
 LIMITS = {**dict.fromkeys(NARROW, 1 << 31), **dict.fromkeys(GRIDS, 1 << 32)}
-"""Columns whose values lie below a limit; those of a dispatch have 32 bits."""
+"""Columns with an upper limit; those of a dispatch have 32 bits."""
 NUMBERS = ("correlation", "queue", "stream", "dispatch", "graph", "graph_node", "replay", "bytes", "tid", "pid")
 GIVEN = ("name", "agent", "source", "target", "counter")
-"""Columns of numbers that were given to texts; -1 stands for none."""
+"""Columns of text numbers; -1 means none."""
 UNSIGNED = (*LIMITS, *NUMBERS, *GIVEN)
 """Columns without negative values."""
 NOUNS = {"kernel": "dispatches", "copy": "copies", "call": "calls", "marker": "ranges", "counter": "counters"}
 WORDS = {"static_bytes": "static LDS", "shared_bytes": "LDS", "vgprs": "VGPR count", "tid": "thread", "pid": "process"}
 HELD_ROWS = 1 << 18
-"""So many kernels are held back and put in order before half of them are staged."""
+"""Kernels held back and sorted before half of them are staged."""
 
 
 @dataclass
 class Order:
-    """Whether events come in the order of their starts on one agent."""
+    """Whether the events of one agent are ordered by start."""
 
     last_ns: int = NONE
     agents: set[int] = field(default_factory=set)
     is_kept: bool = True
 
     def follow(self, starts: Numbers, agents: npt.NDArray[Any]) -> None:
-        """Take the next events."""
+        """Add the next events."""
         if not len(starts):
             return
         self.agents.update(np.unique(agents).tolist())
@@ -73,20 +73,20 @@ class Order:
 
 
 class Stage:
-    """Takes columns of events, and puts those with usable times into the staging tables."""
+    """Takes columns of events, and stages those with usable times."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, account: Account) -> None:
         self.connection = connection
         self.account = account
         self.texts = Texts()
         self.agents = Texts()
-        """Agents by the label that they were recorded under."""
+        """Agents by recorded label."""
         self.processes = Texts()
-        """Processes by what tells them apart; the first has number 1."""
+        """Processes by key; the first has number 1."""
         self.order = Order()
         self.events_read = 0
         self.is_straight = False
-        """Whether kernels whose names are settled are not staged, but given by ``straight``."""
+        """Whether kernels with settled names are not staged but yielded by ``straight``."""
         self._ready: list[tuple[dict[str, Numbers], int]] = []
         self._gatherer = Gatherer()
         self._numbers: dict[str, int] = {}
@@ -105,9 +105,9 @@ class Stage:
         is_settled: bool = True,
         is_plain: bool = False,
     ) -> None:
-        """Stage events. Columns are arrays of Arrow or NumPy; ``NONE`` stands for no value, ``BAD`` for a bad one.
+        """Stage events. Columns are Arrow or NumPy arrays; ``NONE`` is a missing, ``BAD`` an unreadable value.
 
-        ``is_settled``: their names will not change at the end of the file. ``is_plain``: no number is negative.
+        ``is_settled``: names will not change at the end of the file. ``is_plain``: no number is negative.
         """
         first = self._numbers.get(table, 0)
         self._numbers[table] = first + rows
@@ -140,11 +140,11 @@ class Stage:
             self._insert(table, batch)
 
     def count(self, table: str) -> int:
-        """Return how many events were put into a table, usable or not."""
+        """Return how many events a table was given, usable or not."""
         return self._numbers.get(table, 0)
 
     def straight(self, is_last: bool = False) -> Iterator[Gathered]:
-        """Yield the kernels that go straight, in row groups; each to be used before the next is asked for."""
+        """Yield the unstaged kernels in row groups; each must be consumed before the next."""
         for arrays, rows in self._ready:
             yield from self._gatherer.add(arrays, rows)
         self._ready = []
@@ -152,10 +152,10 @@ class Stage:
             yield from self._gatherer.rest()
 
     def _release(self, rows: int | None = None) -> None:
-        """Stage the first of the kernels held back, in the order of their starts: buffers are written out of order."""
+        """Stage the first of the held kernels, sorted by start: the profiler flushes buffers out of order."""
         if not self._held:
             return
-        held = pa.concat_tables(self._held, promote_options="default")  # files of a set differ in their columns
+        held = pa.concat_tables(self._held, promote_options="default")  # a set's files differ in columns
         starts = held["start_ns"].to_numpy()
         if not bool((starts[1:] >= starts[:-1]).all()):
             held = held.take(pa.array(np.argsort(starts, kind="stable")))
@@ -166,7 +166,7 @@ class Stage:
         self._insert("kernel", ready)
 
     def _sound(self, table: str, columns: dict[str, Any], rows: int, is_plain: bool) -> dict[str, Any]:
-        """Return the columns without values that cannot be, which are accounted for; a correlation id of 0 is none."""
+        """Return the columns with impossible values counted and removed; a correlation id of 0 means none."""
         found = dict(columns)
         for name in LIMITS if is_plain else UNSIGNED:
             if name not in found:
@@ -201,7 +201,7 @@ class Stage:
         )
 
     def _usable(self, start: Numbers, end: Numbers, is_gpu: bool, may_be_untimed: bool) -> npt.NDArray[np.bool_]:
-        """Return which events have usable times, and account for the others."""
+        """Return the mask of events with usable times, and count the others."""
         is_there = (start >= 0) & (start < FAR) & (end >= 0) & (end < FAR)
         is_zero = is_there & (end == 0) & (start == 0)
         if is_gpu:
@@ -210,7 +210,7 @@ class Stage:
             is_there |= (start == NONE) & (end == NONE)
             is_zero[:] = False
         is_negative = is_there & ~is_zero & (end < start)
-        self.account.lost("timestamp_unusable", int((~is_there).sum()), "events without times that can be read")
+        self.account.lost("timestamp_unusable", int((~is_there).sum()), "events without readable times")
         self.account.lost("timestamp_zero", int(is_zero.sum()), "events whose times are 0")
         self.account.lost("duration_negative", int(is_negative.sum()), "events that end before they start")
         usable: npt.NDArray[np.bool_] = is_there & ~is_zero & ~is_negative
@@ -225,24 +225,24 @@ class Stage:
             self.connection.unregister("feed")
 
     def damaged(self, damages: list[str]) -> None:
-        """Account for a compressed stream that is cut or damaged."""
+        """Report a compressed stream that is truncated or damaged."""
         for damage in damages:
             self.account.warned("stream_damaged", 1, f"{damage}; what comes before is loaded")
 
     def move(self, tables: Iterable[str], old: int, new: int) -> None:
-        """Give the rows of a process in some of the tables to another one."""
+        """Reassign the rows of a process in some tables to another one."""
         self._release()
         for table in tables:
             self.connection.execute(f"UPDATE staged_{table} SET proc = ? WHERE proc = ?", [new, old])
 
     def finish(self) -> None:
-        """Put down what was held back, and the texts, when all that name them are there."""
+        """Stage the held rows and the texts, once everything that refers to them is there."""
         self._release()
         self._insert("text", self.texts.table())
 
 
 def _arrow(values: Any) -> pa.Array:
-    """Return an array of Arrow in which ``NONE`` is NULL."""
+    """Return an Arrow array with NULL for ``NONE``."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if values.dtype != np.int64:
@@ -252,9 +252,9 @@ def _arrow(values: Any) -> pa.Array:
 
 
 def _extent(values: Any, is_plain: bool) -> tuple[int, int]:
-    """Return the least and the largest value; ``NONE`` is the least where some are not there.
+    """Return the least and the largest value; the least is ``NONE`` if some are missing.
 
-    ``is_plain``: none is negative, so 0 stands for the least, which takes a pass to find.
+    ``is_plain``: none is negative, so 0 serves as the least and saves a pass.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
@@ -266,7 +266,7 @@ def _extent(values: Any, is_plain: bool) -> tuple[int, int]:
 
 
 def _whole(values: Any, rows: int) -> Numbers:
-    """Return the values of an array of Arrow or NumPy, with ``NONE`` for what is not there."""
+    """Return the values of an Arrow or NumPy array, with ``NONE`` for missing ones."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return numbers(values, rows)
     whole: Numbers = values.astype(np.int64, copy=False)
@@ -274,7 +274,7 @@ def _whole(values: Any, rows: int) -> Numbers:
 
 
 def numbers(column: pa.Array | None, rows: int) -> Numbers:
-    """Return a column as whole numbers, with ``NONE`` for what is not there."""
+    """Return a column as integers, with ``NONE`` for missing values."""
     if column is None:
         return np.full(rows, NONE, np.int64)
     found: Numbers = (column.fill_null(NONE) if column.null_count else column).to_numpy()

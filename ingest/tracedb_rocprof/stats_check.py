@@ -1,4 +1,4 @@
-"""What rows are held against: the tool's own statistics, and the names and agents that rows refer to."""
+"""Check rows against the tool's own statistics, and against the names and agents they refer to."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OPTION = {
     "staged_call": "`rocprofv3 --hip-trace`",
 }
 WHOLE = ("kernel_stats", "memory_copy_stats")
-"""Files that name all there is in their table."""
+"""Files that list everything in their table."""
 NAMED = {"kernel": "kernel_unknown", "counter": "kernel_unknown"}
 Said = Mapping[int, tuple[int, int]]
-"""Calls and sum of durations by the number of a name."""
+"""Calls and sum of durations by name (text number)."""
 FILES = (
     ("kernel_stats", "staged_kernel"),
     ("results.stats", "staged_kernel"),
@@ -32,7 +32,7 @@ FILES = (
 
 
 def compare(connection: duckdb.DuckDBPyConnection, account: Account, file: str, said: Said) -> None:
-    """Compare what a file of statistics says with what was staged."""
+    """Compare a statistics file with the staged rows."""
     table = next((table for name, table in FILES if name in file), None)
     if table is None or not said:
         return
@@ -47,7 +47,7 @@ def compare(connection: duckdb.DuckDBPyConnection, account: Account, file: str, 
             "trace_missing",
             calls,
             f"{file} tells of {calls:,} calls of {len(said):,} names, {sum(total for _, total in said.values()):,} ns, "
-            f"but they were not recorded one by one, or {trace} is missing: lay it beside, or record again with "
+            f"but they were not recorded one by one, or {trace} is missing: put it next to it, or record again with "
             f"{OPTION[table]}",
         )
         return
@@ -81,7 +81,7 @@ def compare(connection: duckdb.DuckDBPyConnection, account: Account, file: str, 
 
 
 def unknown_names(connection: duckdb.DuckDBPyConnection, account: Account, unknown: Mapping[int, str]) -> None:
-    """Warn of rows that name a kernel, operation or counter of which the recording says nothing."""
+    """Warn of rows whose kernel, operation or counter name is not in the recording."""
     if not unknown:
         return
     numbers = ", ".join(map(str, unknown))
@@ -98,7 +98,7 @@ def unknown_names(connection: duckdb.DuckDBPyConnection, account: Account, unkno
 def unknown_agents(
     connection: duckdb.DuckDBPyConnection, account: Account, proc: int, unknown: Mapping[int, str], straight: Straight
 ) -> None:
-    """Warn of rows on agents that the recording does not list; their device is left empty."""
+    """Warn of rows on agents that the recording does not list; their device is NULL."""
     total = 0
     for number, label in unknown.items():
         ((count,),) = connection.execute(

@@ -1,4 +1,4 @@
-"""Texts by number: names stand once, and what their quotes mean is settled when all of a file are known."""
+"""Number texts: each name is stored once, and quoting is resolved when all texts of a file are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ODD_QUOTES = re.compile(r'(?<!")"(?:"")*(?!")')
 
 
 def _unknown(key: tuple[Any, ...]) -> str:
-    """Return what stands for a text that nothing says, of a key such as process, kind, number."""
+    """Return the replacement for an unknown text, made of its key (process, kind, number)."""
     _, kind, *numbers = key
     return f"unknown {kind} {'/'.join(map(str, numbers))}"
 
@@ -31,7 +31,7 @@ class Texts:
         self._reserved: dict[Hashable, int] = {}
         self._texts: dict[int, str] = {}
         self.unknown: dict[int, str] = {}
-        """Texts that were asked for and that nothing has said so far: what stands for each, by its number."""
+        """Requested texts that are still unknown: the replacement of each, by its number."""
 
     def number(self, text: str) -> int:
         """Return the number of a text."""
@@ -43,15 +43,15 @@ class Texts:
 
     @property
     def count(self) -> int:
-        """How many texts there are; numbers go from 1 to it."""
+        """The number of texts; they are numbered from 1."""
         return len(self._texts)
 
     def undecided(self, text: str) -> int:
-        """Return the number of a text that stood between quotes and holds others, doubled or not."""
+        """Return the number of a quoted text that contains quotes, doubled or not."""
         return self._number(self._undecided, text)
 
     def reserved(self, key: tuple[Any, ...]) -> int:
-        """Return the number of a text that is to come under this key."""
+        """Return the number of a text that will be defined under this key."""
         found = self._reserved.get(key)
         if found is None:
             found = self._reserved[key] = len(self._texts) + 1
@@ -60,7 +60,7 @@ class Texts:
         return found
 
     def define(self, key: tuple[Any, ...], text: str) -> None:
-        """Say what the text under a key is, before or after it is asked for."""
+        """Define the text of a key, before or after it is requested."""
         number = self.reserved(key)
         self._texts[number] = text
         self.unknown.pop(number, None)
@@ -73,7 +73,7 @@ class Texts:
         return found
 
     def of(self, column: pa.DictionaryArray, is_undecided: bool = False) -> npt.NDArray[np.int64]:
-        """Return the numbers of a column of texts; -1 where there is none."""
+        """Return the numbers of a text column; -1 for a missing text."""
         give = [
             self.undecided(text) if is_undecided and '"' in text else self.number(text)
             for text in column.dictionary.to_pylist()
@@ -84,9 +84,9 @@ class Texts:
         return found
 
     def settle(self, account: Account) -> None:
-        """Decide what doubled quotes mean in the texts of the file read last.
+        """Decide what doubled quotes mean in the texts of the last file.
 
-        Where a text holds a quote that is not doubled, its writer doubles none, and texts are as they stand.
+        If any text contains a quote that is not doubled, the writer does not double them; texts are kept as is.
         """
         doubled = [text for text in self._undecided if not ODD_QUOTES.search(text)]
         if len(doubled) == len(self._undecided):
@@ -101,6 +101,6 @@ class Texts:
         self._undecided = {}
 
     def table(self, known: int = 0) -> pa.Table:
-        """Return the texts with their numbers, id and value, without the first ``known`` of them."""
+        """Return the numbered texts (id, value) after the first ``known`` ones."""
         numbers, values = islice(self._texts.keys(), known, None), islice(self._texts.values(), known, None)
         return pa.table({"id": pa.array(numbers, pa.int64()), "value": pa.array(values, pa.string())})

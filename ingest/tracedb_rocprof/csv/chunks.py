@@ -1,7 +1,7 @@
-"""Blocks of a CSV file as columns.
+"""Read a CSV file as blocks of columns.
 
-By the compiled parser where there is nothing odd, by Arrow's where quotes stand only where they must, else by
-``records``.
+The compiled parser reads plain blocks, Arrow's parser blocks with regular quoting, and ``quoted_records`` everything
+else.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'
 VALUE = "counter_value"
 LARGEST = 1 << 63
 LEAST = b"-9223372036854775808"
-"""The number that stands for no value; Arrow would take it for one."""
+"""Written by rocprofv3 for "no value"; Arrow would parse it as a number."""
 OUTSIDE = re.compile(rb'"[^"]*"')
 WHOLE = re.compile(r"[-+]?\d{1,40}", re.ASCII)
 MOST_LINES_BACK = 1_000
 ROOM_FOR_REST = 1 << 16
-"""For what follows the last whole record of the block before, if it is no longer."""
+"""Buffer space for the incomplete last record of the previous block, if it fits."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """The columns of a block: texts as dictionaries, numbers as 64-bit integers (the counter's value as double)."""
+    """The columns of a block: texts as dictionaries, numbers as 64-bit integers (counter values as double)."""
 
     columns: dict[str, pa.Array]
     rows: int
     unreadable: int = 0
     example: str = ""
     fields: int = 0
-    """How many fields the first of them has."""
+    """Number of fields of the first unreadable line."""
     ends_unreadable: bool = False
-    """Whether its last line is one of them, and has no end."""
+    """Whether the last line is unreadable and not terminated."""
     is_undecided: bool = False
-    """Whether what its texts hold between their quotes is as written, quotes inside included."""
+    """Whether quoted texts are stored as written, including inner quotes."""
     is_plain: bool = False
-    """Whether no number is negative."""
+    """Whether all numbers are non-negative."""
 
 
 class Parser:
-    """Turns bytes that begin and end with a record into columns."""
+    """Parses bytes that begin and end with a record into columns."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -76,11 +76,11 @@ class Parser:
         return pa.float64() if column == VALUE else pa.int64()
 
     def is_whole(self, line: bytes) -> bool:
-        """Whether a line is a record by itself."""
+        """Whether a line is a complete record."""
         return self._reader.is_whole(line)
 
     def parse(self, block: bytes | memoryview) -> Block:
-        """Return the columns of a block; nothing is raised over what cannot be read."""
+        """Return the columns of a block; unreadable lines are reported, not raised."""
         if self._plain and (made := self._plain.parse(block)):
             return Block(made[1], made[0], is_plain=True)
         data = bytes(block)
@@ -93,7 +93,7 @@ class Parser:
         return self._slow(data)
 
     def _is_plain(self, data: bytes, lines: int) -> bool:
-        """Whether each line of a clean block is a record: all hold as many quotes as the first."""
+        """Whether every line of a block is a record: all have as many quotes as the first."""
         if b"\r" in data:
             returns = data.count(b"\r")
             if returns != data.count(b"\r\n") or returns < lines - 1:
@@ -132,7 +132,7 @@ class Parser:
 
 
 def _count(data: bytes, letter: int) -> int:
-    """Return how often a byte stands in the data; where it stands often, faster than its own method."""
+    """Count a byte in the data; faster than ``bytes.count`` if it is frequent."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == letter))
 
 
@@ -145,7 +145,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _number(text: str) -> int | None:
-    """Return a whole number of 64 bits; None for an empty field, ``BAD`` for anything else."""
+    """Return a 64-bit integer; None for an empty field, ``BAD`` for anything else."""
     text = text.strip()
     if not text:
         return None
@@ -162,7 +162,7 @@ def _decimal(text: str) -> float | None:
 
 
 def _is_clean(data: bytes) -> bool:
-    """Whether every quote opens a field or closes it, in turn."""
+    """Whether quotes alternately open and close a field."""
     array = np.frombuffer(data, np.uint8)
     places = np.flatnonzero(array == QUOTE)
     if not len(places):
@@ -178,29 +178,29 @@ def _is_clean(data: bytes) -> bool:
 
 
 class _Buffers:
-    """Memory for blocks, used again when a block is parsed: new memory is given zeroed, which takes as long as reading.
+    """Reusable memory for blocks: the system zeroes new memory, which takes as long as reading.
 
-    There is so much of it that each parser has a block and the reader another one.
+    There is one buffer for each parser and two for the reader.
     """
 
     def __init__(self, parsers: int) -> None:
         self._free: Queue[bytearray] = Queue()
-        for _ in range(parsers + 2):  # the reader holds two when it moves what a block cuts off
+        for _ in range(parsers + 2):  # the reader holds two while it moves an incomplete record
             self._free.put(bytearray())
 
     def take(self, size: int) -> bytearray:
-        """Return a buffer of that size or larger, when there is one."""
+        """Return a buffer of at least that size; waits until one is free."""
         found = self._free.get()
         return found if len(found) >= size else bytearray(max(size, BLOCK_BYTES + ROOM_FOR_REST))
 
     def give(self, block: bytes | memoryview) -> None:
-        """Take back the buffer that a block lies in."""
+        """Release the buffer of a block."""
         if isinstance(block, memoryview):
             self._free.put(cast(bytearray, block.obj))
 
 
 def _pieces(file: BinaryIO, parser: Parser, buffers: _Buffers) -> Iterator[bytes | memoryview]:
-    """Yield a file, from where it stands, in pieces that begin and end with a record."""
+    """Yield a file from its position in pieces that begin and end with a record."""
     room, filled, wanted = buffers.take(BLOCK_BYTES), 0, BLOCK_BYTES
     while True:
         if len(room) < filled + wanted:
@@ -217,14 +217,14 @@ def _pieces(file: BinaryIO, parser: Parser, buffers: _Buffers) -> Iterator[bytes
             yield view[:cut]
             room, filled, wanted = following, filled - cut, BLOCK_BYTES
         else:
-            wanted = max(BLOCK_BYTES, filled)  # doubled, so that a file of one record is read in time
+            wanted = max(BLOCK_BYTES, filled)  # doubled, so that one huge record is read in linear time
     rest = bytes(room[:filled])
     if rest.strip():
         yield rest
 
 
 def _last_end(data: bytearray, size: int, parser: Parser) -> int:
-    """Return where the last record that surely ends in so much of the data ends; 0 if none does."""
+    """Return the end of the last record that surely ends within the data; 0 if none does."""
     end = data.rfind(b"\n", 0, size) + 1
     for _ in range(MOST_LINES_BACK):
         start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
@@ -235,7 +235,7 @@ def _last_end(data: bytearray, size: int, parser: Parser) -> int:
 
 
 def parsed(file: BinaryIO, parser: Parser, workers: int, ahead: int = 1) -> Iterator[Block]:
-    """Yield a file, from where it stands, in blocks; threads read and parse so many ahead of who takes them."""
+    """Yield a file from its position in blocks, which threads read and parse ahead of the consumer."""
     buffers = _Buffers(workers)
     blocks = _pieces(file, parser, buffers)
 
@@ -271,6 +271,6 @@ def parsed(file: BinaryIO, parser: Parser, workers: int, ahead: int = 1) -> Iter
                 yield found.result()
         finally:
             is_over.set()
-            while reader.is_alive():  # it may stand before a full queue
+            while reader.is_alive():  # it may be blocked on a full queue
                 with suppress(Empty):
                     waiting.get(timeout=0.02)

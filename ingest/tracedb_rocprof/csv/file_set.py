@@ -1,4 +1,4 @@
-"""A set of CSV files that one process left: every file into the staging tables."""
+"""Read the set of CSV files of one process into the staging tables."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tracedb_rocprof.staging import Stage, numbers
 
 ORDER = (headers.AGENT, headers.CALL, headers.KERNEL, headers.LEGACY, headers.COUNTER, headers.COPY)
 LEFT_ASIDE = {
-    headers.ALLOCATION: ("memory_allocation_events", "allocations and releases of device memory; left aside"),
-    headers.SCRATCH: ("scratch_memory_events", "scratch memory of kernels; left aside"),
+    headers.ALLOCATION: ("memory_allocation_events", "allocations and releases of device memory; not stored"),
+    headers.SCRATCH: ("scratch_memory_events", "scratch memory of kernels; not stored"),
 }
 AHEAD = 24
-"""Blocks parsed while kernels that go straight are written."""
+"""Blocks parsed ahead while unstaged kernels are written."""
 NEEDED = (headers.KERNEL, headers.LEGACY, headers.COUNTER)
-"""Files that a set is nothing without."""
+"""Files without which a set is useless."""
 TIMES = "Start_Timestamp and End_Timestamp"
 MOST_NAMES, MOST_SAID = 30, 400
 MARK, RANGE = "mark", "push_pop"
@@ -61,7 +61,7 @@ class SetReader:
         self._processes = Processes(stage, self.found.places)
 
     def read(self, files: Sequence[Path]) -> Iterator[Gathered]:
-        """Read the files, the kernels' before those that are joined to them; yields kernels that go straight."""
+        """Read the files, kernels before the files joined to them; yields kernels that need no staging."""
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
         sizes = [(path.stat().st_size, header) for path, header in known]
@@ -90,7 +90,7 @@ class SetReader:
         return header
 
     def _unknown_header(self, path: Path, line: bytes) -> None:
-        """Refuse kernels or counters under a header that is not known; warn of other files."""
+        """Reject kernels or counters with an unknown header; warn of other files."""
         names = headers.names_of(line)
         said = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
         is_needed = re.search(r"kernel_trace|counter_collection", path.name, re.IGNORECASE)
@@ -190,7 +190,7 @@ class SetReader:
         self._put("copy", block, columns)
 
     def _calls(self, header: Header, block: Block) -> None:
-        """Stage API calls and markers, which stand in one file where a database was converted."""
+        """Stage API calls and markers; files converted from a database hold both."""
         domains = block.columns["domain"]
         names = domains.dictionary.to_pylist()
         which = np.array([_kind_of_call(name) for name in names], np.int8)[domains.indices.to_numpy()]
@@ -222,7 +222,7 @@ class SetReader:
                 self.found.agents.setdefault(row.get("guid", ""), []).append(agent)
 
     def _stats(self, path: Path, header: Header) -> None:
-        """Keep what the tool itself counted, names as numbers of texts."""
+        """Keep the tool's own statistics, with names as numbers of texts."""
         parser = Parser(header)
         said: dict[int, tuple[int, int]] = {}
         with opened(path, self._progress) as file:

@@ -1,6 +1,6 @@
-"""Headers of the CSV files: which file is what, by the columns it has, in the spellings of every release.
+"""Headers of the CSV files: tell the kind of a file by its columns, in the spellings of every release.
 
-Names are compared without case, quotes and spaces, so that "Lds_Block_Size" and ``LDS_Block_Size`` are one column.
+Names are compared ignoring case, quotes and spaces, so "Lds_Block_Size" and ``LDS_Block_Size`` are one column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REQUIRED = (
     (AGENT, {"agent_type", "node_id"}),
     (STATS, {"name", "calls", "totaldurationns"}),
 )
-"""What a file is, by columns that it must have; the first that fits."""
+"""Kinds of files by the columns they must have; the first match counts."""
 
 _ALIASES = {
     "kernelname": "kernel_name",
@@ -42,7 +42,7 @@ _ALIASES = {
     "lds_per_workgroup": "lds_block_size",
     "index": "dispatch_id",
 }
-"""Names of older tools → the name that stands for them here."""
+"""Column names of older tools → the names used here."""
 
 _FREE_TEXT = {
     KERNEL: "kernel_name",
@@ -54,7 +54,7 @@ _FREE_TEXT = {
     ALLOCATION: "operation",
     SCRATCH: "operation",
 }
-"""The one column of a file that may hold any text."""
+"""The one column of a file that may contain arbitrary text."""
 
 _TEXTS = frozenset(("kind", "agent_id", "source_agent_id", "destination_agent_id", "guid", "domain", "counter_name"))
 _USED = {
@@ -74,7 +74,7 @@ _USED[LEGACY] = _USED[KERNEL]
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a file: its columns by the names used here, and where the free text stands."""
+    """The header of a file: its columns under the names used here, and the position of the free-text column."""
 
     domain: str
     columns: tuple[str, ...]
@@ -83,22 +83,22 @@ class Header:
 
     @property
     def text_at(self) -> int:
-        """Place of the column that may hold any text."""
+        """Index of the free-text column."""
         return self.columns.index(self.text)
 
     @property
     def after_text(self) -> int:
-        """How many columns stand after it."""
+        """Number of columns after it."""
         return len(self.columns) - self.text_at - 1
 
     @property
     def used(self) -> tuple[str, ...]:
-        """The columns that are read, in the order of the file."""
+        """The columns that are read, in file order."""
         wanted = _USED[self.domain].split()
         return tuple(name for name in self.columns if name in wanted)
 
     def is_text(self, column: str) -> bool:
-        """Whether a column holds text; all others hold whole numbers, but for the counter's value."""
+        """Whether a column holds text; all others hold integers, except the counter's value."""
         return column == self.text or column in _TEXTS
 
     def has(self, column: str) -> bool:
@@ -107,7 +107,7 @@ class Header:
 
 
 def first_line(file: BinaryIO) -> bytes:
-    """Read up to the end of the first line that is not blank, and return it: the header."""
+    """Read up to the end of the first non-blank line and return it: the header."""
     while line := file.readline(LONGEST_HEADER):
         if line.strip():
             return line
@@ -115,12 +115,12 @@ def first_line(file: BinaryIO) -> bytes:
 
 
 def names_of(line: bytes) -> list[str]:
-    """Return what a first line calls its columns."""
+    """Return the column names in a first line."""
     return [name.strip().strip('"') for name in line.decode("utf-8-sig", errors="replace").strip("\r\n").split(",")]
 
 
 def header_of(line: bytes) -> Header | None:
-    """Return the header that a first line is; None if it is none of ROCm's."""
+    """Return the header for a first line; None if it is not from ROCm."""
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -140,7 +140,7 @@ def _plain(name: str) -> str:
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names with the second of a name changed, so that the first is read."""
+    """Return the names with repeated ones changed, so that the first is read."""
     taken: list[str] = []
     for name in names:
         taken.append(name if name not in taken else f"{name}.{len(taken)}")

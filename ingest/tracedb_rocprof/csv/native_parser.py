@@ -1,7 +1,7 @@
-"""The compiled parser: a small library in C for blocks of CSV without anything odd, where one was built.
+"""The compiled parser of plain CSV blocks, if the C library is built.
 
-``native/csv.h`` has the same declarations; ``INTERFACE`` there and here must agree, else the library is not used.
-Without a library, or with TRACEDB_READER=python in the environment, Arrow parses such blocks with the same result.
+``native/csv.h`` has the same declarations; if ``INTERFACE`` differs, the library is not used. Without the library, or
+with TRACEDB_READER=python in the environment, Arrow parses such blocks with the same result.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ FUNCTIONS: tuple[native_library.Function, ...] = (
 
 
 def library() -> ctypes.CDLL | None:
-    """Return the library; None where there is none that fits, or the environment asks for the parser in Python."""
+    """Return the library; None if it is missing or does not fit, or if the environment asks for Python."""
     return native_library.library(LIBRARY, ("tracedb_csv_interface", INTERFACE), FUNCTIONS)
 
 
 def state() -> str:
-    """Say in words which parser of CSV is in use, and why."""
+    """Say which CSV parser is in use, and why."""
     return native_library.state(LIBRARY, library() is not None, "Arrow")
 
 
 class PlainParser:
-    """Parses plain blocks of one kind of file. Any number of threads may; it releases the interpreter lock."""
+    """Parses plain blocks of one kind of file. Any number of threads may use it; it releases the interpreter lock."""
 
     def __init__(self, found: ctypes.CDLL, header: Header) -> None:
         self._library = found
@@ -70,7 +70,7 @@ class PlainParser:
         self._names = header.columns
 
     def parse(self, block: bytes | memoryview) -> tuple[int, dict[str, pa.Array]] | None:
-        """Return number of rows and the columns used; None for a block that is not plain, or not UTF-8."""
+        """Return the number of rows and the columns used; None if a block is not plain, or not UTF-8."""
         data = np.frombuffer(block, np.uint8)
         at = data.ctypes.data
         rows = self._library.tracedb_csv_lines(at, len(data))
@@ -92,7 +92,7 @@ class PlainParser:
 
 
 def _room(column: Any, kind: int, rows: int) -> list[npt.NDArray[Any]]:
-    """Give a column the arrays that it fills."""
+    """Attach to a column the arrays that it fills."""
     column.kind = kind
     if kind == SKIPPED:
         return []

@@ -1,4 +1,4 @@
-"""Which process a row of a set of CSV files is of: one file may hold those of several."""
+"""The process of each row of a set of CSV files: one file may hold several processes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ TABLES = ("kernel", "counter", "copy", "call", "marker")
 
 
 class Processes:
-    """Gives the processes of a set their numbers: by Guid, else by process id; rows without either have the first."""
+    """Numbers the processes of a set by Guid, else by process id; rows without either belong to the first."""
 
     def __init__(self, stage: Stage, places: dict[int, Place]) -> None:
         """``places`` gets the process ids."""
         self._stage = stage
         self._places = places
         self._numbers: dict[int, int] = {}
-        """Our number by process id; the first has that of rows without one."""
+        """Process number by process id; the first is that of rows without one."""
         self._unowned: set[str] = set()
         """Staging tables with such rows."""
 
     def of(self, table: str, block: Block) -> Numbers:
-        """Return the number of the process of each row, which goes into a staging table."""
+        """Return the number of each row's process in a staging table."""
         pids = numbers(block.columns["process_id"], block.rows) if "process_id" in block.columns else None
         if "guid" in block.columns:
             found = self._stage.processes.of(block.columns["guid"])
@@ -37,7 +37,7 @@ class Processes:
             return np.full(block.rows, self._stage.processes.number(""), np.int64)
         different, firsts, places = np.unique(pids, return_index=True, return_inverse=True)
         made = np.empty(len(different), np.int64)
-        for at in np.argsort(firsts):  # as they are met, however the file is cut into blocks
+        for at in np.argsort(firsts):  # in order of appearance, however the file is split into blocks
             made[at] = self._number(int(different[at]))
         return made[places]
 
@@ -51,7 +51,7 @@ class Processes:
         return self._numbers[pid]
 
     def part(self) -> None:
-        """Take the rows without process id from the first process where there are several: they may be of any."""
+        """Move rows without a process id out of the first process if there are several: their process is unknown."""
         if len(self._numbers) < 2 or not self._unowned:
             return
         pid, proc = next(iter(self._numbers.items()))

@@ -1,7 +1,7 @@
-"""Records of a CSV file whose quoting cannot be trusted.
+"""Read records of a CSV file whose quoting cannot be trusted.
 
-rocprofv3 puts quotes round texts and leaves quotes inside them as they are. So a record is first read strictly; failing
-that, it is anchored on the columns around the one that may hold any text, which are as many in every record.
+rocprofv3 quotes texts without escaping quotes inside them. So a record is first read strictly; if that fails, it is
+anchored on the columns around the free-text column, whose number is the same in every record.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'  # FREE rows of memory_allocation_
 END = rb"\r?(?:\n|\Z)"
 TIMES = frozenset(("start_timestamp", "end_timestamp"))
 LONGEST_LINES = 1_000
-"""A record of more lines than these is none."""
+"""A record has at most this many lines."""
 
 
 @dataclass
 class Records:
-    """What was found in a block: a list of values for each used column, and the lines that are no record."""
+    """The result for a block: a list of values per used column, and the lines that are not records."""
 
     columns: list[list[bytes]]
     unreadable: list[bytes] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Reader:
         at = header.text_at
         head = b"".join(b"(%s,)" % _pattern(header, name) for name in header.columns[:at])
         tail = b"".join(b"(,%s)" % _pattern(header, name) for name in header.columns[at + 1 :]) + END
-        strict = [head.replace(SIMPLE, QUOTED), tail.replace(SIMPLE, QUOTED)]  # a quoted field may go over lines
+        strict = [head.replace(SIMPLE, QUOTED), tail.replace(SIMPLE, QUOTED)]  # a quoted field may contain line breaks
         self._strict = re.compile(strict[0] + rb'("(?:[^"]++|"")*+"|[^",\r\n]*)' + strict[1])
         self._anchored = re.compile(head + b"(.*)" + tail, re.DOTALL)
         self._lenient = _lenient(header)
@@ -46,13 +46,13 @@ class Reader:
         self._text_at = at
 
     def is_whole(self, line: bytes) -> bool:
-        """Whether a line, its end included, is a record by itself."""
+        """Whether a line, including its line break, is a complete record."""
         return self._anchored.fullmatch(line) is not None or (
             self._lenient is not None and self._lenient.fullmatch(line) is not None
         )
 
     def read(self, block: bytes) -> Records:
-        """Return the records of a block, which begins with one and ends with one."""
+        """Return the records of a block, which begins and ends with one."""
         found = Records([[] for _ in self._places])
         position = 0
         while position < len(block):
@@ -68,7 +68,7 @@ class Reader:
         return found
 
     def _anchor(self, block: bytes, position: int, found: Records) -> int:
-        """Read the record at a position, which may go over several lines; returns where the next one begins."""
+        """Read the record at a position, which may span several lines; returns where the next one begins."""
         end = position
         match = self._lenient.match(block, position) if self._lenient else None
         if match is not None:
@@ -97,16 +97,16 @@ class Reader:
 
 
 def _is_one_text(value: bytes) -> bool:
-    """Whether the place of the text holds one field: of several, a quote stands at one end only.
+    """Whether the free-text position holds a single field: several have a quote at one end only.
 
-    A text that goes over lines and holds quotes is taken for several records that have too many fields or too few.
+    A text that spans lines and contains quotes is taken for several records with too many or too few fields.
     """
     is_quoted = value.startswith(b'"') == value.endswith(b'"')
     return len(value) < 2 or (is_quoted and not (b"\n" in value and b'"' in value[1:-1]))
 
 
 def _lenient(header: Header) -> re.Pattern[bytes] | None:
-    """Return what a line with the right number of fields looks like if but its times must be numbers."""
+    """Return the pattern for a line with the right number of fields whose times need not be numbers."""
     if not TIMES.issubset(header.columns):
         return None
     at = header.text_at
@@ -117,7 +117,7 @@ def _lenient(header: Header) -> re.Pattern[bytes] | None:
 
 
 def _pattern(header: Header, column: str) -> bytes:
-    """Return what a column may hold that is not the free text."""
+    """Return the pattern for any column but the free text."""
     if header.domain == ALLOCATION:
         return LONE_QUOTE
     return NUMBER if column in header.used and not header.is_text(column) else SIMPLE
@@ -131,7 +131,7 @@ def _lines(block: bytes, position: int) -> Iterator[bytes]:
 
 
 def unquoted(value: bytes) -> bytes:
-    """Return a value without the quotes around it; quotes inside stay as they are."""
+    """Return a value without its enclosing quotes; inner quotes are unchanged."""
     if len(value) > 1 and value.startswith(b'"') and value.endswith(b'"'):
         return value[1:-1]
     return value

@@ -1,6 +1,6 @@
-"""Columns of many blocks gathered into whole row groups of DuckDB, in buffers that are filled again and again.
+"""Gather the columns of many blocks into whole row groups of DuckDB, in reusable buffers.
 
-New memory for each would cost as much as parsing: the system gives it zeroed, page by page.
+New memory for each would cost as much as parsing, since the system zeroes it page by page.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from tracedb.storage.schema import ROW_GROUP
 Numbers = npt.NDArray[np.int64]
 LARGEST = int(np.iinfo(np.int64).max)
 NONE = int(np.iinfo(np.int64).min)
-"""Stands for a value that is not there."""
+"""Stands for a missing value."""
 BAD = NONE + 1
-"""Stands for one that is there and cannot be read; ``Stage.put`` accounts for it."""
+"""Stands for a recorded but unreadable value; ``Stage.put`` counts it."""
 ROWS = 4 * ROW_GROUP
-"""So many rows are handed on at once: cores then write whole row groups side by side, and none is left broken."""
+"""Rows yielded at once: cores then write whole row groups in parallel, and none is split."""
 
 
 class Gathered(NamedTuple):
-    """Columns of so many rows, in which ``NONE`` stands for no value. They hold until more is gathered."""
+    """Columns of rows, with ``NONE`` for a missing value. Valid until more is gathered."""
 
     columns: dict[str, Numbers]
     rows: int
 
 
 class Gatherer:
-    """Gathers columns of whole numbers."""
+    """Gathers integer columns."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Numbers] = {}
         self._filled = 0
 
     def add(self, columns: Mapping[str, Numbers], rows: int) -> Iterator[Gathered]:
-        """Take rows; yield them whenever the buffers are full, to be used before the next are asked for."""
+        """Add rows; yield whenever the buffers are full. The result must be consumed before the next call."""
         for name in columns.keys() - self._buffers.keys():
             self._buffers[name] = np.full(ROWS, NONE, np.int64)
         first = 0
@@ -53,7 +53,7 @@ class Gatherer:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Gathered]:
-        """Yield what was added last."""
+        """Yield the remaining rows."""
         if self._filled:
             rows, self._filled = self._filled, 0
             yield Gathered({name: buffer[:rows] for name, buffer in self._buffers.items()}, rows)

@@ -1,4 +1,4 @@
-"""JSON of rocprofv3 (``rocprofiler-sdk-tool``), streamed: one entry for each process."""
+"""Stream the JSON of rocprofv3 (``rocprofiler-sdk-tool``), which has one entry per process."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ GPU_TYPE = 2
 TOP = "rocprofiler-sdk-tool"
 API_RECORDS = ("hip_api", "hsa_api", "rccl_api", "marker_api", "rocdecode_api", "rocjpeg_api")
 LEFT_ASIDE = {
-    "memory_allocation": ("memory_allocation_events", "allocations and releases of device memory; left aside"),
-    "scratch_memory": ("scratch_memory_events", "scratch memory of kernels; left aside"),
+    "memory_allocation": ("memory_allocation_events", "allocations and releases of device memory; not stored"),
+    "scratch_memory": ("scratch_memory_events", "scratch memory of kernels; not stored"),
 }
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class JsonReader:
         self.found = Recording(metadata={"format": "json"})
 
     def read(self, path: Path) -> Recording:
-        """Read the document; of one that is cut, what is whole. Raises ``ReadError`` where it is something else."""
+        """Read the document; of a truncated one, the complete part. Raises ``ReadError`` if it is something else."""
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
             stream = JsonStream(file, self._stage.account)
@@ -77,7 +77,7 @@ class JsonReader:
         return self.found
 
     def _process(self, stream: JsonStream) -> None:
-        """Read the entry of one process; records may come before the texts that they name."""
+        """Read the entry of one process; records may come before the texts that they refer to."""
         self._proc = self._stage.processes.number(str(self._stage.processes.count))
         self._pid, self._kinds, self._shapes = None, [], {}
         for key in stream.members():
@@ -116,7 +116,7 @@ class JsonReader:
                 stream.skip()
 
     def _batches(self, stream: JsonStream, key: str, kind: type[T], put: Callable[[list[T]], None]) -> int:
-        """Read a list; returns how many of its items cannot be read."""
+        """Read a list; returns how many of its items are unreadable."""
         before = stream.unreadable
         if stream.holds(b"[", key):
             for batch in stream.batches(kind):
@@ -125,7 +125,7 @@ class JsonReader:
         return stream.unreadable - before
 
     def _events(self, stream: JsonStream, key: str, kind: type[T], put: Callable[[list[T]], None]) -> None:
-        """Read a list of events; one that is no object is lost, alone."""
+        """Read a list of events; only items that are not objects are lost."""
         lost = self._batches(stream, key, kind, put)
         self._stage.events_read += lost
         self._stage.account.lost("event_unreadable", lost, f"items of {key} that are not objects")
@@ -169,7 +169,7 @@ class JsonReader:
             self._shapes[symbol.kernel_id] = (symbol.group_segment_size, symbol.arch_vgpr_count)
 
     def _strings(self, strings: Strings) -> None:
-        """Keep what kinds and operations are called: their numbers change from release to release."""
+        """Keep the names of kinds and operations: their numbers change between releases."""
         self._kinds = strings.buffer_records
         for place, kind in enumerate(strings.buffer_records):
             for number, operation in enumerate(kind.operations):
@@ -192,7 +192,7 @@ class JsonReader:
         return _numbers(self._text("operation", event.kind, event.operation) for event in events)
 
     def _text(self, kind: str, *numbers: int) -> int:
-        """Return the number of the text that such a thing has; of a number that is none, that."""
+        """Return the text number for a kind and number; for an unknown number, one that names it."""
         least = min(numbers)
         return least if least < 0 else self._stage.texts.reserved((self._proc, kind, *numbers))
 
@@ -200,7 +200,7 @@ class JsonReader:
         return handle if handle < 0 else self._stage.agents.reserved((self._proc, "agent", handle))
 
     def _infos(self, events: Sequence[Dispatch]) -> dict[str, Any]:
-        """Return the columns that dispatches and counted dispatches have in common."""
+        """Return the columns shared by dispatches and counted dispatches."""
         infos = [event.dispatch_info for event in events]
         shapes = [self._shapes.get(info.kernel_id, (NONE, NONE)) for info in infos]
         return {
@@ -225,7 +225,7 @@ class JsonReader:
         self._put("kernel", events, columns)
 
     def _counted(self, events: list[Counted]) -> None:
-        """Stage a row for each counter of a dispatch; its values of the parts of the device are summed."""
+        """Stage one row per counter of a dispatch; values of the device's parts are summed."""
         dispatches: list[Dispatch] = []
         names: list[int] = []
         values: list[float] = []
@@ -268,7 +268,7 @@ class JsonReader:
             self._put("marker", kept, columns)
 
     def _style(self, event: Call) -> str | None:
-        """Return what a roctx call made; None if neither range nor mark."""
+        """Return the style of a roctx call; None if it is neither range nor mark."""
         kind = self._kinds[event.kind] if 0 <= event.kind < len(self._kinds) else Kind()
         operation = kind.operations[event.operation] if 0 <= event.operation < len(kind.operations) else ""
         if kind.kind and not kind.kind.startswith("MARKER_CORE"):
@@ -281,7 +281,7 @@ class JsonReader:
 
 
 def _numbers(values: Iterable[int]) -> Numbers:
-    """Return 64-bit integers; what is none is ``BAD``."""
+    """Return 64-bit integers; ``BAD`` for anything else."""
     found = list(values)
     try:
         return np.array(found, np.int64)

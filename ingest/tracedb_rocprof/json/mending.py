@@ -1,4 +1,4 @@
-"""JSON values of other kinds than expected: a record is read without the fields that cannot be read."""
+"""Build records from JSON with values of unexpected types: unreadable fields are left out."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import msgspec
 from tracedb_rocprof.csv.row_groups import BAD
 
 EMPTY: dict[type, Any] = {int: BAD, float: nan, str: ""}
-"""What stands for a scalar that cannot be read."""
+"""Stands for an unreadable scalar."""
 
 
 class Mender:
-    """Makes records of decoded JSON, field by field. What is missing or null has its default."""
+    """Builds records from decoded JSON, field by field. Missing and null fields get their default."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        """Fields left out, but for numbers: these are ``BAD`` or NaN."""
+        """Unreadable fields; numbers among them are ``BAD`` or NaN."""
 
     def record(self, found: dict[str, Any], kind: Any) -> Any:
-        """Return the record of a kind that an object is."""
+        """Return an object as a record of a kind."""
         hints = get_type_hints(kind)
         return kind(
             **{
@@ -33,7 +33,7 @@ class Mender:
         )
 
     def _value(self, found: Any, hint: Any, name: str) -> Any:
-        if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter of an annotated type
+        if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter for annotated types
             (hint,) = (one for one in get_args(hint) if one is not NoneType)
         if hint is Any:
             return found

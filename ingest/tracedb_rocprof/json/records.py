@@ -1,7 +1,7 @@
-"""The records of rocprofv3's JSON as far as they are kept; what else stands in them is passed over.
+"""The parts of rocprofv3's JSON records that are kept; everything else is skipped.
 
-A number that a record lacks is ``NONE``. No number that stands in a record is: the least of 64 bits does not decode as
-a ``Number``, and the record is mended.
+A missing number is ``NONE``. No recorded number equals it: the least 64-bit integer does not decode as a ``Number``,
+and the record is repaired.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Number = Annotated[int, msgspec.Meta(ge=BAD)]
 
 
 class Handle(msgspec.Struct):
-    """A number in an object of its own."""
+    """A number wrapped in an object."""
 
     handle: Number = NONE
 
 
 class Correlation(msgspec.Struct):
-    """The id that joins calls to what they caused."""
+    """The id that joins calls to the work they caused."""
 
     internal: Number = NONE
 
@@ -37,7 +37,7 @@ class Size(msgspec.Struct):
 
 
 class Info(msgspec.Struct):
-    """What was dispatched."""
+    """The dispatched kernel and its sizes."""
 
     agent_id: Handle = msgspec.field(default_factory=Handle)
     queue_id: Handle = msgspec.field(default_factory=Handle)
@@ -61,7 +61,7 @@ class Dispatch(msgspec.Struct):
 
 
 class Count(msgspec.Struct):
-    """A counter's value, of one part of the device."""
+    """A counter's value for one part of the device."""
 
     counter_id: Handle = msgspec.field(default_factory=Handle)
     value: float = nan
@@ -146,7 +146,7 @@ class Node(msgspec.Struct):
 
 
 class Metadata(msgspec.Struct):
-    """Of the header only what is kept."""
+    """The parts of the header that are kept."""
 
     pid: Number | None = None
     node: Node = msgspec.field(default_factory=Node)

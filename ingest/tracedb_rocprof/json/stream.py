@@ -1,8 +1,8 @@
-"""A JSON document read forward in bounded memory: what is wanted is decoded, large arrays of objects in batches.
+"""Read a JSON document forward in bounded memory: decode what is wanted, and large arrays of objects in batches.
 
-Values are found by their braces, and batches end where the next object of an array begins as the first one does; that
-a guess is wrong shows when the batch is decoded, and then its objects are told apart one by one. An object with a value
-of another kind than expected is read without it.
+Values are found by matching braces. A batch ends where an object begins like the array's first one. If that guess is
+wrong, the batch does not decode, and its objects are split one by one. Values of an unexpected type are left out of
+their object.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tracedb_rocprof.json.mending import Mender
 CHUNK = 1 << 20
 SPACE = b" \t\r\n"
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}"]', re.DOTALL)
-"""A text or a bracket; a quote alone where the text ends behind what was read."""
+"""A string or bracket; a lone quote if the string ends beyond the buffer."""
 CLOSING = {b"{": b"}", b"[": b"]"}
 SCALAR = re.compile(rb"[^\s,\]}]+")
 FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*+")\s*:')
 LONGEST = 256 << 20
-"""A value longer than this is none of a trace."""
+"""No trace has a longer value."""
 
 T = TypeVar("T")
 
 
 class CutShort(Exception):
-    """The document ends before it is complete; the text says so."""
+    """The document ends before it is complete; the message says so."""
 
     code = "file_cut"
 
@@ -41,7 +41,7 @@ class CutShort(Exception):
 
 
 class Damaged(CutShort):
-    """Brackets do not match, so where the values that follow end is unknown; the text names the place."""
+    """Brackets do not match, so later values cannot be found; the message names the place."""
 
     code = "file_damaged"
 
@@ -54,12 +54,12 @@ class JsonStream:
         self._account = account
         self._data = b""
         self._at = 0
-        self._dropped = 0  # bytes that stood before those in ``_data``
+        self._dropped = 0  # bytes of the document before ``_data``
         self.unreadable = 0
-        """Items of arrays left out so far, since they are no objects or no JSON."""
+        """Array items skipped so far: not objects, or not JSON."""
 
     def _more(self) -> None:
-        """Read on; what lies behind is dropped. Raises ``CutShort`` at the end of the file."""
+        """Read more and drop consumed bytes. Raises ``CutShort`` at the end of the file."""
         kept = self._data[self._at :]
         if len(kept) > LONGEST:
             raise ReadError(f"one value of the JSON document is longer than {LONGEST:,} bytes; it is no trace")
@@ -73,7 +73,7 @@ class JsonStream:
         return f"at byte {self._dropped + at}"
 
     def peek(self) -> bytes:
-        """Return the next character that is no space."""
+        """Return the next character that is not white space."""
         while True:
             while self._at < len(self._data) and self._data[self._at] in SPACE:
                 self._at += 1
@@ -82,7 +82,7 @@ class JsonStream:
             self._more()
 
     def take(self, wanted: bytes) -> None:
-        """Step over a character. Raises ``ReadError`` where another stands."""
+        """Skip a character. Raises ``ReadError`` if another one is there."""
         found = self.peek()
         if found != wanted:
             raise ReadError(
@@ -92,7 +92,7 @@ class JsonStream:
         self._at += 1
 
     def members(self) -> Iterator[str]:
-        """Yield the keys of the object that begins here; each value must be read before the next key is asked for."""
+        """Yield the keys of the object that begins here; each value must be read before the next key."""
         self.take(b"{")
         while self.peek() != b"}":
             if self.peek() != b'"':
@@ -108,7 +108,7 @@ class JsonStream:
         self.take(b"}")
 
     def items(self) -> Iterator[None]:
-        """Step to each item of the array that begins here; each must be read before the next is asked for."""
+        """Step to each item of the array that begins here; each must be read before the next."""
         self.take(b"[")
         while self.peek() != b"]":
             yield None
@@ -117,21 +117,21 @@ class JsonStream:
         self.take(b"]")
 
     def value(self) -> bytes:
-        """Return the text of the value that begins here, and step over it."""
+        """Return the text of the value that begins here, and skip it."""
         end = self._end()
         text = self._data[self._at : end]
         self._at = end
         return text
 
     def decoded(self, kind: type[T]) -> T:
-        """Return the value that begins here, without what cannot be read of it."""
+        """Return the value that begins here, without its unreadable parts."""
         found = self._mended(self.value(), kind)
         if found is None:
             self._account.mended("header_unreadable", 1, f"{kind.__name__.lower()} is not an object; left out")
         return kind() if found is None else found
 
     def holds(self, opening: bytes, what: str) -> bool:
-        """Whether a list or an object begins here; else step over what does, which is a fault unless it is null."""
+        """Whether a list or an object begins here; else skip the value, which is a fault unless it is null."""
         if self.peek() == opening:
             return True
         if self.value() != b"null":
@@ -140,7 +140,7 @@ class JsonStream:
         return False
 
     def skip(self) -> None:
-        """Step over the value that begins here, in bounded memory if it is an array of objects."""
+        """Skip the value that begins here, in bounded memory if it is an array of objects."""
         if self.peek() == b"[":
             for _ in self.batches(msgspec.Raw):
                 pass
@@ -148,7 +148,7 @@ class JsonStream:
             self._at = self._end()
 
     def _end(self) -> int:
-        """Return where the value that begins here ends. Raises ``Damaged`` where its brackets do not match."""
+        """Return the end of the value that begins here. Raises ``Damaged`` if its brackets do not match."""
         first = self.peek()
         if first not in b'{["':
             while (match := SCALAR.match(self._data, self._at)) is None or match.end() == len(self._data):
@@ -173,11 +173,11 @@ class JsonStream:
             place = self._at + done
 
     def batches(self, kind: type[T]) -> Iterator[list[T]]:
-        """Yield the items of the array that begins here, decoded, in batches, without those that are not objects."""
+        """Yield batches of decoded items of the array that begins here, without those that are not objects."""
         self.take(b"[")
         separator: re.Pattern[bytes] | None = None
         while self.peek() != b"]":
-            end = self._end()  # of the first item that is still to come
+            end = self._end()  # of the next item
             if separator is None:
                 key = FIRST_KEY.match(self._data, self._at)
                 separator = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(key[1]) + rb"\s*:)") if key else None
@@ -187,7 +187,7 @@ class JsonStream:
         self.take(b"]")
 
     def _batch(self, kind: type[T], separator: re.Pattern[bytes] | None, end: int) -> list[T]:
-        """Decode the items up to the last separator that was read, or the one that ends at ``end``."""
+        """Decode the items up to the last separator, or up to the item that ends at ``end``."""
         places = separator.finditer(self._data, self._at) if separator is not None else ()
         last = next(iter(deque(places, maxlen=1)), None)
         if last is not None and last.start() + 1 > end:
@@ -201,7 +201,7 @@ class JsonStream:
         item = self._mended(self._data[self._at : end], kind)
         if item is None:
             self.unreadable += 1
-            # A quote too many or too few has an item seem to go on; the next one begins behind the next separator.
+            # An extra or missing quote makes an item seem to go on; the next one begins after the next separator.
             following = separator.search(self._data, self._at, end) if separator is not None else None
             self._at = end if following is None else following.start() + 1
             return []
@@ -209,11 +209,11 @@ class JsonStream:
         return [item]
 
     def _mended(self, text: bytes, kind: type[T]) -> T | None:
-        """Return a value; None where it is no JSON, or another kind of thing as a whole."""
+        """Return a value; None if it is not JSON, or of another kind as a whole."""
         try:
             return msgspec.json.decode(text, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if kind is msgspec.Raw:  # nothing of it is looked at
+            if kind is msgspec.Raw:  # its content does not matter
                 return cast(T, msgspec.Raw(text))
         try:
             found = msgspec.json.decode(text.decode(errors="replace"))
@@ -224,7 +224,7 @@ class JsonStream:
         mender = Mender()
         made: T = mender.record(found, kind)
         for name in mender.faults:
-            self._account.mended("field_unreadable", 1, f"{name} of another kind; left empty")
+            self._account.mended("field_unreadable", 1, f"{name} of another type; left empty")
         return made
 
 

@@ -1,6 +1,6 @@
-"""JSON of rocprof v1: a Chrome trace whose events say in their arguments what the profiler recorded, in nanoseconds.
+"""Read the JSON of rocprof v1: a Chrome trace with the recorded values, in nanoseconds, in its events' arguments.
 
-Each kind of record has a process of its own in the viewer, told by its name; the recorded process is in the arguments.
+Each kind of record has a pid of its own in the viewer, told by its name; the recorded process is in the arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tracedb_rocprof.rpd import DIRECTIONS
 from tracedb_rocprof.staging import Stage
 
 SECTIONS = {0: "Markers and Ranges", 1: "COPY", 2: "CPU HIP API", 3: "CPU HSA API"}
-"""Names of the viewer's processes where the file gives none; GPUs come from 6 on."""
+"""The viewer's process names if the file has none; GPUs start at 6."""
 GPU = re.compile(r"GPU ?(\d{1,4})")
 COPY = re.compile(
     r"(?:hc|hip)?(?:Copy|Memcpy)(?:Host|Device|Peer)To(?:Host|Device|Peer)\w*|async-copy|FillBuffer|Memset"
@@ -32,11 +32,11 @@ BARRIER = "barrier packet"
 WHOLE = re.compile(r"-?\d{1,40}", re.ASCII)
 FLOWS = ("s", "t", "f")
 SHORTEST_RANGE = 2
-"""A mark is written as a range of 1 ns."""
+"""Duration of a mark, which is written as a range."""
 
 
 class Event(msgspec.Struct):
-    """An event of the viewer; ``pid`` and ``tid`` are its own, those of the recorded process are in ``args``."""
+    """An event of the viewer; ``pid`` and ``tid`` are the viewer's, those of the recorded process are in ``args``."""
 
     ph: str = ""
     name: str = ""
@@ -44,7 +44,7 @@ class Event(msgspec.Struct):
     tid: Any = None
     args: dict[str, Any] = msgspec.field(default_factory=dict)
     section: str = ""
-    """What its process is called where it stands; no member of the JSON."""
+    """The name of its viewer process at this place in the file; not a member of the JSON."""
 
 
 class ChromeReader:
@@ -59,7 +59,7 @@ class ChromeReader:
         self.found = Recording(source="rocprofv1", metadata={"format": "json"})
 
     def read(self, path: Path) -> Recording:
-        """Read the document; of one that is cut, what is whole. Raises ``ReadError`` where it is something else."""
+        """Read the document; of a truncated one, the complete part. Raises ``ReadError`` if it is something else."""
         damages: list[str] = []
         account = self._stage.account
         with opened(path, self._progress, damages) as file:
@@ -83,7 +83,7 @@ class ChromeReader:
         return self.found
 
     def _events(self, events: Sequence[Event]) -> None:
-        """Stage events; each is of the section that its process is known as where it stands, in whatever batch."""
+        """Stage events, each by the section that its viewer process has at its place in the file."""
         tables: dict[str, list[Event]] = {}
         aside: Counter[str] = Counter()
         for event in events:
@@ -104,14 +104,12 @@ class ChromeReader:
                 self._other.update(event.section for event in found)
             elif table == "barrier":
                 self._stage.events_read += len(found)
-                self._stage.account.left_aside(
-                    "other_gpu_events", len(found), "barriers of queues, which are no kernels"
-                )
+                self._stage.account.left_aside("other_gpu_events", len(found), "queue barriers, which are not kernels")
             else:
                 self._put(table, found)
 
     def _name(self, event: Event) -> None:
-        """Keep what a process of the viewer is called."""
+        """Keep the name of a viewer process."""
         name, pid = event.args.get("name"), _whole(event.pid)
         if event.name == "process_name" and isinstance(name, str) and pid >= 0:
             self._sections[pid] = name
@@ -121,7 +119,7 @@ class ChromeReader:
         return self._sections.get(pid, f"process {pid}" if pid >= 0 else "no process")
 
     def _table(self, event: Event) -> str:
-        """Return which staging table an event belongs into."""
+        """Return the staging table for an event."""
         section = event.section
         name = _text(event)
         if section.endswith("API"):
@@ -149,13 +147,13 @@ class ChromeReader:
             columns |= {"agent": agents} if table == "kernel" else {"source": agents, "target": agents}
         if table == "marker":
             columns["style"] = np.array([self._style(*item) for item in zip(events, start, end, strict=True)])
-        else:  # calls of HSA are counted by themselves, and cause none of the activities
+        else:  # HSA calls have their own correlation ids, which match no activity
             is_hsa = np.array(["HSA" in event.section for event in events], np.bool_)
             columns["correlation"] = np.where(is_hsa, NONE, _column(events, "Index"))
         self._stage.put(table, len(events), columns, start, end)
 
     def _proc(self, event: Event) -> int:
-        """Return our number of the recorded process; an event of none goes with the first."""
+        """Return our number of the recorded process; events without one belong to the first."""
         pid = _whole(event.args.get("pid"))
         if pid < 0:
             return 1
@@ -188,7 +186,7 @@ def _column(events: Sequence[Event], name: str) -> Numbers:
 
 
 def _whole(value: Any) -> int:
-    """Return a number, also one in a text; ``NONE`` where there is none, ``BAD`` where it is another thing."""
+    """Return a number, also from text; ``NONE`` if absent, ``BAD`` if it is something else."""
     if value is None or value == "":
         return NONE
     if isinstance(value, str) and WHOLE.fullmatch(value):

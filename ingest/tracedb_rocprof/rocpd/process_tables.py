@@ -1,4 +1,4 @@
-"""The tables of one process of a rocpd database, or of several that share a suffix, and what they say beside events."""
+"""The tables of a rocpd database with one suffix, for one or several processes, and the metadata in them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SHAPE = ("group_segment_size", "arch_vgpr_count")
 NO_EVENT = BAD + 1
 """Stands for the stack id of a row whose event is missing."""
 KNOWN = "3"
-"""The schema's major version that this reader was written for."""
+"""Major schema version that this reader supports."""
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS")
 
 
 class Part:
-    """The tables with one suffix. Its header is read at once."""
+    """The tables with one suffix. Their metadata is read at once."""
 
     def __init__(self, file: SqliteFile, suffix: str, stage: Stage, found: Recording) -> None:
-        """Raises ``ReadError`` where what it needs is called otherwise."""
+        """Raises ``ReadError`` if required tables or columns have other names."""
         self.file = file
         self.suffix = suffix
         self.stage = stage
@@ -51,7 +51,7 @@ class Part:
         return self.table(name) in self.file.tables
 
     def column(self, table: str, alias: str, column: str, absent: str = "NULL") -> str:
-        """Return a column as SQL, or what stands for it where the table lacks it."""
+        """Return the SQL of a column, or its replacement if the table lacks it."""
         known = self.file.tables.get(self.table(table), ())
         return f"{alias}.{quoted(column)}" if column in known else absent
 
@@ -78,7 +78,7 @@ class Part:
             self.found.places[self.process(number)] = place
 
     def process(self, number: int) -> int:
-        """Return our number of a process; one that is not listed is taken for the only one that is."""
+        """Return our number of a process; an unlisted one counts as the only listed one."""
         if number not in self.pids and len(self.pids) == 1:
             (number,) = self.pids
         if number not in self._processes:
@@ -86,7 +86,7 @@ class Part:
         return self._processes[number]
 
     def _read_names(self) -> None:
-        """Keep the strings that rows can name, and the kernels' names."""
+        """Keep the strings that rows can refer to, and the kernels' names."""
         rows = self.file.rows(self.table("string"), {"id": int, "string": str})
         self.strings: dict[int, str] = {number: text for number, text in rows if text is not None}
         columns = {"id": int, "display_name": str, "kernel_name": str, **dict.fromkeys(SHAPE, int)}
@@ -120,7 +120,7 @@ class Part:
             self.found.agents.setdefault(self.stage.processes.text(self.process(pid)), []).append(agent)
 
     def _define_agent(self, number: int, kind: str | None, place: int | None, logical: int | None) -> None:
-        """Say how an agent is labelled; of one that is neither called CPU nor GPU nothing is said."""
+        """Label an agent; one that is neither CPU nor GPU gets no label."""
         if kind not in ("CPU", "GPU"):
             return
         given = f"{kind} {place}" if place is not None else None
@@ -149,7 +149,7 @@ class Part:
         self.stage.put(table, rows, {**common, **columns}, start, end)
 
     def events(self, table: str, alias: str, columns: Mapping[str, str]) -> Query:
-        """Return the query for rows of a table with what their event says: the stack id joins calls and GPU rows."""
+        """Return the query for a table's rows with their events: the stack id joins calls and GPU rows."""
         missing = {"start", "end"} - set(self.file.tables[self.table(table)])
         if missing:
             raise ReadError(
@@ -178,7 +178,7 @@ class Part:
         return self.stage.texts.number(text)
 
     def held(self, table: str, read: int) -> None:
-        """Hold the rows read of a table against SQLite's own count; those that it counts besides are lost."""
+        """Compare the rows read of a table with SQLite's own count; the difference is lost."""
         counted = self.file.count(self.table(table))
         self.stage.events_read += max(0, counted - read)
         said = f"{self.table(table)}: SQLite counts {counted:,} rows and gave {read:,}"
@@ -186,16 +186,16 @@ class Part:
         self.stage.account.warned("rows_differ", max(0, read - counted), said)
 
     def leave(self) -> None:
-        """Account for values of other types than their column is of."""
+        """Report values of an unexpected type."""
         for place, count in self.file.faults.items():
             self.stage.account.mended(
-                "field_unreadable", count, f"{place} of another type, or the least number of 64 bits; left empty"
+                "field_unreadable", count, f"{place} of another type, or the least 64-bit number; left empty"
             )
         self.file.faults.clear()
 
 
 def mapped(column: pa.Array, give: Callable[[int], int], absent: int = NONE) -> Numbers:
-    """Return what a function gives for each number, asking it once for each that is different."""
+    """Return the function's result for each number, calling it once per distinct number."""
     different, places = np.unique(numbers(column, len(column)), return_inverse=True)
     given = [absent if number == NONE else BAD if number < 0 else give(number) for number in different.tolist()]
     found: Numbers = np.array([absent if number is None else number for number in given], np.int64)[places]
@@ -203,7 +203,7 @@ def mapped(column: pa.Array, give: Callable[[int], int], absent: int = NONE) -> 
 
 
 def object_of(text: object) -> dict[str, Any]:
-    """Return the object that a text of JSON is; an empty one where it is none."""
+    """Return a JSON text as an object; empty if it is not one."""
     if not text or not isinstance(text, str):
         return {}
     try:
@@ -214,7 +214,7 @@ def object_of(text: object) -> dict[str, Any]:
 
 
 def _place_in_job(environment: object) -> tuple[int | None, int | None]:
-    """Return rank and world size as the environment of the process says them; nothing else of it is looked at."""
+    """Return rank and world size from the process's environment; nothing else in it is read."""
     said = object_of(environment)
 
     def first(names: tuple[str, ...]) -> int | None:

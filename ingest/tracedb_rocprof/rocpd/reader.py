@@ -1,6 +1,6 @@
-"""Databases of rocprofv3 (rocpd, schema 3): one or several processes, tables with or without the suffix of their guid.
+"""Databases of rocprofv3 (rocpd, schema 3): one or several processes; table names may end in their guid.
 
-The views that the tool puts over the tables may be missing and need JSON in SQLite, so only tables are read.
+The tool's views over the tables may be missing and need JSON support in SQLite, so only tables are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLE = re.compile(
 
 
 VALUE = "CASE typeof(p.value) WHEN 'text' THEN 9e999 WHEN 'blob' THEN 9e999 ELSE p.value END"
-"""A counter's value; one that is no number makes the sum infinite, which is none."""
+"""A counter's value; a non-number makes the sum infinite, which marks it as bad."""
 
 
 class RocpdReader:
@@ -37,7 +37,7 @@ class RocpdReader:
         self.found = Recording(source="rocpd", metadata={"format": "rocpd"})
 
     def read(self, path: Path) -> Recording:
-        """Read the database. Raises ``ReadError`` where it is damaged or of another schema."""
+        """Read the database. Raises ``ReadError`` if it is damaged or has another schema."""
         file = SqliteFile(path)
         matches = [match for table in file.tables if (match := TABLE.fullmatch(table))]
         suffixes = sorted({match["suffix"] or "" for match in matches})
@@ -55,12 +55,12 @@ class RocpdReader:
         return self.found
 
     def _check_names(self, file: SqliteFile, suffixes: Sequence[str]) -> None:
-        """Raise ``ReadError`` where dispatches stand in a table of another name: they would seem not to be there."""
+        """Raise ``ReadError`` if dispatches are in a table of another name: otherwise they would seem absent."""
         known = {f"rocpd_kernel_dispatch{suffix}" for suffix in suffixes}
         for table, columns in file.tables.items():
             if "kernel_dispatch" in table.lower() and table not in known and {"start", "end"}.issubset(columns):
                 raise ReadError(
-                    f"dispatches stand in a table {table}, which is not known; expected rocpd_kernel_dispatch with the "
+                    f"dispatches are in table {table}, which is not known; expected rocpd_kernel_dispatch with the "
                     "suffix of the other tables; convert it with the rocpd tool of its release"
                 )
 
@@ -85,7 +85,7 @@ class RocpdReader:
         self._part.held("kernel_dispatch", read)
 
     def _kernel(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Return agent, name and what its symbol says of a kernel."""
+        """Return the agent, name and symbol data of a kernel."""
         shape = self._part.shapes.get
         return {
             "agent": mapped(batch["agent"], self._part.agent),
@@ -97,7 +97,7 @@ class RocpdReader:
         }
 
     def _counters(self) -> None:
-        """Stage the counters of dispatches, the values of the parts of the device summed."""
+        """Stage the counters of dispatches; values of the device's parts are summed."""
         if not (self._part.has("pmc_event") and self._part.has("info_pmc") and self._part.has("kernel_dispatch")):
             return
         source = (
@@ -119,7 +119,7 @@ class RocpdReader:
         self._other_counters(read)
 
     def _other_counters(self, read: int) -> None:
-        """Account for values that belong to no dispatch: to samples of a device, or to nothing that is recorded."""
+        """Report values without a dispatch: device samples, and values of nothing that is recorded."""
         others = self._part.file.count(self._part.table("pmc_event")) - read
         sampled = 0
         if others and self._part.has("sample"):
@@ -128,7 +128,7 @@ class RocpdReader:
             sampled = min(others, self._part.file.ask(query)[0][0])
         account = self._part.stage.account
         self._part.stage.events_read += others
-        account.left_aside("counter_samples", sampled, "counters sampled over time, of no dispatch; left aside")
+        account.left_aside("counter_samples", sampled, "counters sampled over time, without a dispatch; not stored")
         account.lost("counter_without_dispatch", others - sampled, "counters whose dispatch or name is not recorded")
 
     def _copies(self) -> None:
@@ -151,5 +151,5 @@ class RocpdReader:
         count = self._part.file.count(self._part.table("memory_allocate"))
         self._part.stage.events_read += count
         self._part.stage.account.left_aside(
-            "memory_allocation_events", count, "allocations and releases of device memory; left aside"
+            "memory_allocation_events", count, "allocations and releases of device memory; not stored"
         )

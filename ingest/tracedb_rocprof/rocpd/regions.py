@@ -1,4 +1,4 @@
-"""Regions and samples of a rocpd database: calls, ranges and marks, told by the category of their event."""
+"""Regions and samples of a rocpd database: calls, ranges and marks, told apart by the category of their event."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RegionReader:
         self._threads = {number: NONE if tid is None else tid for number, tid in rows}
 
     def regions(self) -> None:
-        """Stage API calls, and the ranges and marks of roctx and others, told by the category of their event."""
+        """Stage API calls, and ranges and marks of roctx and others, by the category of their event."""
         if not self._part.has("region"):
             return
         names = {"tid": self._part.column("region", "r", "tid"), "name": self._part.column("region", "r", "name_id")}
@@ -71,7 +71,7 @@ class RegionReader:
         self._part.put(table, mine, {**made, **more})
 
     def _markers(self, batch: Mapping[str, pa.Array]) -> None:
-        """Stage ranges: their text is in the event, the name of the region is that of the function called."""
+        """Stage ranges: the event has their text, the region only the name of the called function."""
         everything = np.ones(len(batch["start"]), np.bool_)
         functions = [self._part.strings.get(number, "") for number in batch["name"].to_pylist()]
         texts = [object_of(text).get("message") for text in batch["message"].to_pylist()]
@@ -85,7 +85,7 @@ class RegionReader:
         self._spans("marker", mine, everything, name=name, style=np.array(styles))
 
     def samples(self) -> None:
-        """Stage marks, which are samples of a roctx category; other samples are left aside."""
+        """Stage marks, which are samples of a roctx category; other samples are skipped."""
         if not (self._part.has("sample") and self._part.has("event") and self._part.has("track")):
             return
         marks = [number for number, text in self._part.strings.items() if _kind_of(text) == MARKER]
@@ -103,10 +103,10 @@ class RegionReader:
             self._markers(batch)
         others = self._part.file.count(self._part.table("sample")) - found
         self._part.stage.events_read += others
-        self._part.stage.account.left_aside("sample_events", others, "samples that are no marks of roctx")
+        self._part.stage.account.left_aside("sample_events", others, "samples that are not roctx marks")
 
     def _categories(self, other: Counter[str]) -> None:
-        """Account for regions that are neither calls nor ranges."""
+        """Report regions that are neither calls nor ranges."""
         controls = sum(count for text, count in other.items() if _kind_of(text) == CONTROL)
         self._part.stage.events_read += other.total()
         self._part.stage.account.left_aside("profiler_control", controls, "calls that pause, resume or name; no ranges")
@@ -118,7 +118,7 @@ class RegionReader:
 
 
 def _kind_of(category: str) -> int:
-    """Return what regions of a category are; rocprofiler-systems writes ``rocm_hip_api`` for ``HIP_RUNTIME_API``."""
+    """Return the kind of a category's regions; rocprofiler-systems writes ``rocm_hip_api`` for ``HIP_RUNTIME_API``."""
     word = category.upper()
     if CALLS.match(word) or SYSTEMS_CALLS.fullmatch(word):
         return CALL

@@ -1,4 +1,4 @@
-"""SQLite files, read only and without locks: small tables by the standard library, large ones by the Arrow driver."""
+"""Read SQLite files read-only and without locks: small tables with sqlite3, large ones with the Arrow driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracedb_rocprof.csv.row_groups import BAD, NONE
 
 BATCH_ROWS = 32_768
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What Python raises where SQLite cannot read a file: its message may quote bytes that are no UTF-8."""
+"""Raised by Python if SQLite cannot read a file: its message may quote bytes that are not UTF-8."""
 NUMBER, DECIMAL, TEXT = "INTEGER", "REAL", "BLOB"
 KINDS = {NUMBER: pa.int64(), DECIMAL: pa.float64(), TEXT: pa.binary()}
 READ = {
@@ -28,22 +28,22 @@ READ = {
     "ELSE CAST({0} AS REAL) END",
     TEXT: "CAST({0} AS BLOB)",
 }
-"""What reads a column as its kind; a value of another type is ``BAD``, or infinite."""
+"""SQL that reads a column as its kind; a value of another type becomes ``BAD``, or infinite."""
 FIRST = {NUMBER: "0", DECIMAL: "0.0", TEXT: "x''"}
 
 Query = tuple[str, Sequence[tuple[str, str, str]]]
-"""What follows FROM, and the columns: name, SQL, kind."""
+"""The FROM clause, and the columns: name, SQL, kind."""
 
 
 class SqliteFile:
     """An SQLite file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ``ReadError`` for a file that is cut short or damaged, or that a write was broken off in."""
+        """Raises ``ReadError`` for a file that is truncated, damaged, or left by an interrupted write."""
         self._path = path
         _check_whole(path)
         self.faults: Counter[str] = Counter()
-        """Values that cannot be read, by column and table."""
+        """Unreadable values, by column and table."""
         rows = self.ask(
             """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
             WHERE m.type = 'table' ORDER BY m.name, c.cid"""
@@ -62,9 +62,9 @@ class SqliteFile:
             raise _damaged(error) from error
 
     def rows(self, table: str, columns: Mapping[str, type]) -> list[tuple[Any, ...]]:
-        """Return the columns of a small table, integers or texts; what is not there, or is a fault, is None.
+        """Return the columns of a small table, integers or texts; missing and bad values are None.
 
-        A table that is not there has no rows. Values of another type, and ``NONE``, are counted in ``faults``.
+        A missing table has no rows. Values of another type, and ``NONE``, are counted in ``faults``.
         """
         known = self.tables.get(table)
         if known is None:
@@ -82,13 +82,13 @@ class SqliteFile:
         return rows
 
     def count(self, table: str) -> int:
-        """Return the number of rows of a table, 0 where there is none."""
+        """Return the number of rows of a table, 0 if it is missing."""
         return int(self.ask(f"SELECT count(*) FROM {quoted(table)}")[0][0]) if table in self.tables else 0
 
     def batches(self, query: Query) -> Iterator[dict[str, pa.Array]]:
         """Yield columns of pinned types, a batch of rows at a time.
 
-        The driver takes a column's type from what comes first, so a row of the right types is put before the others.
+        The driver takes a column's type from its first value, so a row of the right types is prepended.
         """
         source, columns = query
         first = ", ".join(FIRST[kind] for _, _, kind in columns)
@@ -111,7 +111,7 @@ def quoted(name: str) -> str:
 
 
 def _pinned(column: pa.Array, kind: str) -> pa.Array:
-    """Return a column as its kind; the number that stands for no value elsewhere is a bad one where it was recorded."""
+    """Return a column as its kind; a recorded ``NONE`` is bad, since it stands for no value elsewhere."""
     if kind == TEXT:
         return _text(column)
     found = column.cast(KINDS[kind])
@@ -121,7 +121,7 @@ def _pinned(column: pa.Array, kind: str) -> pa.Array:
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Return text of bytes; what is no UTF-8 is replaced."""
+    """Decode bytes; those that are not UTF-8 are replaced."""
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
@@ -130,14 +130,14 @@ def _text(column: pa.Array) -> pa.Array:
 
 
 def _address(path: Path) -> str:
-    """Return the URI that opens the file without locks; what a write-ahead log still holds needs them."""
+    """Return the URI that opens the file without locks, unless it has a write-ahead log, which requires them."""
     wal = Path(f"{path}-wal")
     is_whole = not wal.exists() or wal.stat().st_size == 0
     return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_whole else ''}"
 
 
 def _check_whole(path: Path) -> None:
-    """Raise ``ReadError`` for a file shorter than its first page says, or with an unfinished write beside it."""
+    """Raise ``ReadError`` for a file shorter than its header says, or with an unfinished write next to it."""
     with path.open("rb") as file:
         header = file.read(100)
     page = int.from_bytes(header[16:18], "big")
@@ -147,11 +147,11 @@ def _check_whole(path: Path) -> None:
         raise ReadError(f"the SQLite file is cut short: {size:,} of {expected:,} bytes; copy or record it again")
     journal = Path(f"{path}-journal")
     if journal.exists() and journal.stat().st_size:
-        raise ReadError(f"an unfinished write lies beside it ({journal.name}); let the profiler end, or record again")
+        raise ReadError(f"an unfinished write is next to it ({journal.name}); let the profiler end, or record again")
 
 
 def _damaged(error: Exception) -> ReadError:
-    said = " ".join(str(error).partition("\nquery:")[0].split())[:200]  # the Arrow driver tells its query, too
+    said = " ".join(str(error).partition("\nquery:")[0].split())[:200]  # the Arrow driver appends its query
     if "no such column" in said:
         return ReadError(
             f"its tables have other columns than expected ({said}); convert it with the tool of its release"

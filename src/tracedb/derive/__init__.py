@@ -1,1 +1,1 @@
-"""Facts worked out once, when a capture is loaded."""
+"""Facts derived once, when a capture is loaded."""

@@ -1,4 +1,4 @@
-"""A capture's annotations until all are known: few are kept in memory as they come, more in a temporary table."""
+"""Buffer a capture's annotations until all are known: in memory if they are few, else in a temporary table."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ INSERT INTO main.annotation BY NAME
 SELECT ? AS capture_id, a.* REPLACE (n.parent_id AS parent_id, n.depth AS depth)
 FROM annotation_in AS a LEFT JOIN nest_out AS n ON a.annotation_id = n.item_id
 """
-"""Writes ``annotation_in`` with what ``nest_out`` has of parents and depths."""
+"""Writes ``annotation_in`` with parents and depths from ``nest_out``."""
 MOST_HELD = 5_000
-"""Rows kept in memory: a temporary table takes longer to make than these take to look at in Python."""
+"""Rows kept in memory: creating a temporary table takes longer than processing this many in Python."""
 MOST_RANGES = 250_000
-"""Ranges that are nested in memory: with what is made of them they take some 50 MB."""
+"""Ranges nested in memory: with the results they take about 50 MB."""
 NUMBERS = ("annotation_id", "thread_id", "start_ns", "duration_ns")
 
 
 class Annotations:
-    """Takes the rows of ``annotation`` of a capture, and writes them once parents are known."""
+    """Collects the rows of ``annotation`` of a capture, and writes them once parents are known."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -55,7 +55,7 @@ class Annotations:
         return is_few and not self._is_table and _is_plain(incoming.schema)
 
     def into_table(self) -> None:
-        """Have all rows in temp table ``annotation_in``."""
+        """Move all rows to temp table ``annotation_in``."""
         if not self._is_table:
             self._is_table = True
             self._connection.execute(
@@ -72,7 +72,7 @@ class Annotations:
         return int(count)
 
     def extent(self) -> Extent:
-        """Return how many rows there are, their first and last start, and the longest duration, in ns."""
+        """Return the number of rows, their first and last start, and the longest duration, in ns."""
         if self._is_table:
             (row,) = self._connection.execute(
                 "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM temp.annotation_in"
@@ -83,9 +83,9 @@ class Annotations:
         return Extent(len(starts), min(starts, default=None), max(starts, default=None), max(lengths, default=None))
 
     def ranges(self, last_ns: Callable[[], int]) -> Ranges | None:
-        """Return the ranges whose times can be true; None if there are too many, or one has no number or start.
+        """Return the ranges with valid times; None if there are too many, or one has no number or start.
 
-        ``last_ns``: when ranges that are still open are taken to end; asked for once all rows are in the table.
+        ``last_ns`` gives the end assumed for ranges still open; it is called once all rows are in the table.
         """
         if not self._is_table:
             held = self._held_ranges()
@@ -100,7 +100,7 @@ class Annotations:
         return Ranges(*(column.to_numpy() for column in found.columns))
 
     def _held_ranges(self) -> Ranges | None:
-        """Return the ranges of the rows that are held; None if one is open, or has no number or start."""
+        """Return the ranges held in memory; None if one is open, or has no number or start."""
         found = []
         for rows in self._held:
             columns = [column(rows, name) for name in ("style", "is_open", "thread_id", "start_ns", "duration_ns")]
@@ -136,13 +136,13 @@ class Annotations:
             )
 
     def drop(self) -> None:
-        """Give up what is held."""
+        """Release the held rows."""
         self._held.clear()
         if self._is_table:
             self._connection.execute("DROP TABLE temp.annotation_in")
 
 
 def _is_plain(schema: pa.Schema) -> bool:
-    """Whether numbers are what they look like in Python; others are converted by the table."""
+    """Whether numbers have the schema's types; others are converted by the table."""
     kind = schema.field("is_open").type if "is_open" in schema.names else pa.null()
     return are_integers(schema, NUMBERS) and (pa.types.is_boolean(kind) or pa.types.is_null(kind))

@@ -16,10 +16,10 @@ from tracedb.intervals.compiled_nesting import Column, Nested
 
 RULES = ("process", "thread", "time")
 CALLS = 500_000
-"""About so many calls are looked for at a time: with what is found of them they take some 50 MB."""
+"""Approximate number of calls processed at a time: with the results they take about 50 MB."""
 BATCH = 1 << 17
 ROWS = 200_000
-"""So many rows are written at a time, if there are as many."""
+"""Rows written at a time."""
 LAUNCHED = """
 SELECT
     k.event_id, l.start_ns, l.start_ns + l.duration_ns AS end_ns, coalesce(l.thread_id, 0) AS thread_id,
@@ -50,7 +50,7 @@ def by_arrays(connection: duckdb.DuckDBPyConnection, capture_id: int, nested: Ne
 
 
 def _calls(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> Iterator[Calls]:
-    """Yield the calls in portions. Other statements may be run meanwhile."""
+    """Yield the calls in portions. Other statements may run in between."""
     held = events.calls()
     if held is not None:
         yield held
@@ -59,14 +59,14 @@ def _calls(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Event
     for some in _portions(connection, capture_id, key, events.count):
         found = connection.sql(query.format(capture=int(capture_id), some=some))
         read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader  # in DuckDB 1.4
-        for batch in list(read(BATCH)):  # all, since the next statement ends the reading
+        for batch in list(read(BATCH)):  # all of them, since the next statement ends the reading
             yield {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
 
 
 def _portions(connection: duckdb.DuckDBPyConnection, capture_id: int, key: str, count: int) -> Iterator[str]:
-    """Yield conditions that part the events by a number: their tables are about in its order, so little is read twice.
+    """Yield conditions that split the events by a number. Tables are roughly in its order, so little is read twice.
 
-    A number may be given to several events, and some have none.
+    Several events may share a number, and some have none.
     """
     portions = -(-count // CALLS)
     if portions < 2:
@@ -83,7 +83,7 @@ def _portions(connection: duckdb.DuckDBPyConnection, capture_id: int, key: str, 
 
 
 class _Rows:
-    """Rows on their way into ``annotation_kernel``."""
+    """Collects rows for ``annotation_kernel``."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
         self._connection = connection
@@ -94,7 +94,7 @@ class _Rows:
         self._rules: list[npt.NDArray[np.int8]] = []
 
     def add(self, rule: str, annotations: Column, events: Column) -> None:
-        """Take rows, and write those taken where they are many."""
+        """Add rows, and write the collected ones when there are many."""
         self._count += len(events)
         self._annotations.append(annotations)
         self._events.append(events)
@@ -103,7 +103,7 @@ class _Rows:
             self.write()
 
     def write(self) -> None:
-        """Write the rows taken."""
+        """Write the collected rows."""
         if self._count:
             rules = pa.DictionaryArray.from_arrays(_column(self._rules), pa.array(RULES, pa.string()))
             rows = pa.table(  # noqa: F841 - DuckDB finds it by name
@@ -123,7 +123,7 @@ def _column(parts: list[npt.NDArray[np.signedinteger]]) -> pa.Array:
 
 
 def by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events, crossing: bool) -> None:
-    """Write the same from ``nest_out``, however many ranges there are; ``crossing``: some cross."""
+    """Do the same from ``nest_out``, for any number of ranges; ``crossing``: some ranges cross."""
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE lane_span AS
         SELECT lane_b, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM nest_out GROUP BY lane_b"""

@@ -1,7 +1,7 @@
-"""How long GPU events of AMD lasted if each ended when the next one of its queue started.
+"""The durations of AMD GPU events if each ended when the next one in its queue started.
 
-On ROCm a late completion timestamp can run far into the following kernels, which a sum of durations then counts again.
-Found once at load: a view would sort all events for every report.
+On ROCm a late completion timestamp can extend far into the following kernels, whose time a sum of durations then counts
+twice. Derived once at load, since a view would sort all events for every report.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Numbers = npt.NDArray[np.int64]
 BATCH_ROWS = 1 << 17
 FEW = 32
 HELD = 1 << 16
-"""So many events are held back, while rows are written, for others that may come late."""
+"""Events held back while rows are written, in case earlier ones arrive late."""
 DEVICES, QUEUES = 32, 1024
-"""So many have numbers that make lanes of 16 bits, which are sorted fastest."""
+"""Maximum number of lanes whose numbers fit 16 bits, which sort fastest."""
 LANES = """
 CREATE OR REPLACE TEMP TABLE clip_lane AS
 SELECT
@@ -44,11 +44,11 @@ HAVING
     count(DISTINCT l.device_id) = 1 AND count(l.queue_id) = count(*) AND max(l.queue_id) - min(l.queue_id) < 10000
     AND sum(l.events) = (SELECT count(*) FROM main.kernel_event AS e WHERE e.capture_id = $capture)
 """
-"""The queues, where all events of the capture are in queues of one device: they need no join, which takes long."""
+"""The queues, if all events of the capture are in queues of one device: this needs no slow join."""
 
 
 class _Events(NamedTuple):
-    """The events of lanes: how many they are in all, and SQL for where they come from and which lane each is in."""
+    """The events of lanes: their number, and SQL for their source and the lane of each."""
 
     total: int
     lanes: int
@@ -57,18 +57,18 @@ class _Events(NamedTuple):
     capture_id: int
 
     def batches(self, connection: duckdb.DuckDBPyConnection, columns: str) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all events, in any order: a second call may give another one."""
-        # With a parameter it would be held in memory as a whole.
+        """Yield columns of all events; the order may differ between calls."""
+        # A parameterised query would be materialised in memory.
         found = connection.sql(f"SELECT {columns} FROM {self.source} WHERE e.capture_id = {int(self.capture_id)}")
         read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader  # in DuckDB 1.4
         yield from read(BATCH_ROWS)
 
 
 class Passing:
-    """Finds what is cut while the rows of events are written, so that they need not be read back.
+    """Finds clipped events while rows are written, so that they need not be read back.
 
-    Events come about in the order of their starts: those that start before the latest ``HELD`` are settled, each but
-    the last ones of its lane, whose next event is still to come. ``is_whole``: nothing has come that this cannot take.
+    Events arrive roughly ordered by start. Those that start before the latest ``HELD`` are final, except the last one
+    of each lane, whose successor is still to come. ``is_whole``: every row so far could be handled.
     """
 
     def __init__(self) -> None:
@@ -76,11 +76,11 @@ class Passing:
         self.devices: set[int] = set()
         self._held = _Passed(*(np.empty(0, kind) for kind in (np.int16, np.int64, np.int64, np.int64)))
         self._settled = np.iinfo(np.int64).min
-        """What starts before has been settled."""
+        """Events that start before this are final."""
         self._found: list[tuple[Numbers, Numbers]] = []
 
     def take(self, rows: pa.Table) -> None:
-        """Take the next rows of ``kernel_event``."""
+        """Add the next rows of ``kernel_event``."""
         if not self.is_whole or not rows.num_rows:
             return
         events = self._passed(rows)
@@ -93,7 +93,7 @@ class Passing:
         self._settle(self._settled, self._held.and_then(events))
 
     def _passed(self, rows: pa.Table) -> _Passed | None:
-        """Return what is needed of the rows, None where some are in no queue, or in one with an odd number."""
+        """Return the needed columns, or None if some rows are in no queue, or in one with an unexpected number."""
         names = ("device_id", "queue_id", "start_ns", "duration_ns", "event_id")
         if any(name not in rows.column_names or rows[name].null_count for name in names):
             return None
@@ -104,7 +104,7 @@ class Passing:
         return _Passed((device * QUEUES + queue).astype(np.int16), *others)
 
     def _settle(self, limit: int, events: _Passed) -> None:
-        """Find what is cut of the events that start before ``limit``, as nothing to come does; hold the others."""
+        """Clip the events that start before ``limit``, as no later row does; hold the others."""
         numbers = np.flatnonzero(np.bincount(events.lane))
         number_of = np.zeros(int(numbers[-1]) + 1, np.int16)
         number_of[numbers] = np.arange(len(numbers))
@@ -121,7 +121,7 @@ class Passing:
         self._held = _joined(held)
 
     def finish(self) -> tuple[Numbers, Numbers]:
-        """Return the numbers of the events that are cut, and to how many ns; nothing may come after."""
+        """Return the numbers of the clipped events and their new durations in ns; no rows may follow."""
         if len(self._held.start):
             self._settle(int(self._held.start.max()) + 1, self._held)
         none = np.empty(0, np.int64)
@@ -171,7 +171,7 @@ def clip(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passin
 
 
 def _of_amd(connection: duckdb.DuckDBPyConnection, capture_id: int) -> set[int]:
-    """Return the devices of the capture that are AMD's."""
+    """Return the AMD devices of the capture."""
     found = connection.execute(
         "SELECT device_id FROM main.device WHERE capture_id = ? AND vendor = 'AMD'", [capture_id]
     ).fetchall()
@@ -187,7 +187,7 @@ def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, numbers: Numb
 
 
 def _cut(connection: duckdb.DuckDBPyConnection, events: _Events) -> tuple[Numbers, Numbers]:
-    """Return the numbers of the events that are cut, ascending, and to how many ns."""
+    """Return the numbers of the clipped events, ascending, and their new durations in ns."""
     start, duration, number = (np.empty(events.total, np.int64) for _ in range(3))
     lane = np.zeros(events.total, np.int16 if events.lanes < 1 << 14 else np.int32)
     first = 0
@@ -203,7 +203,7 @@ def _cut(connection: duckdb.DuckDBPyConnection, events: _Events) -> tuple[Number
 
 
 def _places(lane: npt.NDArray[Any], lanes: int) -> Iterator[npt.NDArray[np.intp] | slice]:
-    """Yield where the events of each lane are."""
+    """Yield the indices of each lane's events."""
     if lanes == 1:
         yield slice(None)
         return
@@ -220,13 +220,13 @@ def _places(lane: npt.NDArray[Any], lanes: int) -> Iterator[npt.NDArray[np.intp]
 def _cut_lane(
     start: Numbers, duration: Numbers, mine: npt.NDArray[np.intp] | slice
 ) -> tuple[npt.NDArray[np.intp], Numbers]:
-    """Return which events of a lane are cut and to how many ns: at the next start that is later than their own."""
+    """Return which events of a lane are clipped and their new durations in ns: up to the next later start."""
     starts, lengths = start[mine], duration[mine]
     order: npt.NDArray[np.intp] | None = None
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = np.argsort(starts, kind="stable")
         starts, lengths = starts[order], lengths[order]
-    # Only what runs into the next event can be cut; events that start together are not cut by each other.
+    # Only events that overlap the next one are clipped; events with the same start do not clip each other.
     candidates = np.flatnonzero(lengths[:-1] > starts[1:] - starts[:-1])
     following = np.searchsorted(starts, starts[candidates], side="right")
     has_one = following < len(starts)

@@ -1,7 +1,7 @@
-"""Clocks of ranks and hosts put onto a common one, at the end of ingest: fills ``main.clock_alignment``.
+"""Align the clocks of ranks and hosts at the end of an ingest: fills ``main.clock_alignment``.
 
-The statements are ``sql/derive/clock_*.sql``; these functions only run them. A fact about several captures, so it is
-worked out when all of a call's captures are loaded, and anew for the whole file: what it is made from is small.
+The statements are ``sql/derive/clock_*.sql``; these functions only run them. Alignment involves several captures, so it
+is computed after all captures of a call are loaded, and for the whole file: its input is small.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from tracedb.storage.connection import attached, transaction, workbench
 
 _TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
 MEMORY_LIMIT = "2GB"
-"""Collectives alone are matched: 48 captures take 0.15 GB. The limit of a load is for one capture at a time."""
+"""Only collectives are matched: 48 captures take 0.15 GB. A load's own limit is meant for one capture at a time."""
 
 
 def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool = False) -> None:
-    """Fill the table of a database; ``if_owed``: unless that was done, maybe by another process, since the last load.
+    """Fill the table of a database; ``if_owed``: unless nothing was loaded since it was last done, by any process.
 
-    Raises ``DatabaseBusy`` while another process holds it, ``TracedbError`` where the memory does not suffice; the
-    table is then as it was.
+    Raises ``DatabaseBusy`` while another process holds the database, ``TracedbError`` if memory runs out; the table is
+    unchanged in both cases.
     """
     try:
-        # One thread: each keeps buffers of its own, and the work takes a second.
+        # One thread: each has its own buffers, and the work takes only a second.
         with (
             workbench(memory_limit, 1, database) as connection,
             attached(connection, database),
@@ -42,7 +42,7 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool =
 
 
 def align(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the table of the current catalog anew, and settle that. Call inside a transaction."""
+    """Fill the table of the current catalog, and mark it done. Call inside a transaction."""
     pending_facts.settle(connection, pending_facts.CLOCK_ALIGNMENT)
     connection.execute("DELETE FROM main.clock_alignment")
     ((sets,),) = connection.execute(
@@ -67,7 +67,7 @@ def align(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    """Run the statements of ``sql/derive/NAME.sql`` and return how many rows the last one wrote."""
+    """Run the statements of ``sql/derive/NAME.sql`` and return the number of rows the last one wrote."""
     rows = 0
     for statement in connection.extract_statements(resources.text("sql", "derive", f"{name}.sql")):
         answer = connection.execute(statement).fetchone()

@@ -1,4 +1,4 @@
-"""GPU events of a capture and the calls that launched them, as they are written; few are held, so as not to be read."""
+"""Statistics of GPU events and launches as they are written; small captures are kept to avoid re-querying."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tracedb.derive.time_extent import Extent, extent
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 
 MOST = 5_000
-"""So many rows are held: to ask the database for more takes less time than to look at each."""
+"""Rows kept in memory; for more, a query is faster than looking at each row."""
 EVENT = ("event_id", "launch_id", "start_ns", "duration_ns")
 LAUNCH = ("launch_id", "start_ns", "duration_ns", "thread_id")
 Calls = dict[str, npt.NDArray[Any]]
 
 
 class Events:
-    """What is known of the rows of ``kernel_event`` and ``launch`` that were written."""
+    """Statistics of the written rows of ``kernel_event`` and ``launch``."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -33,7 +33,7 @@ class Events:
         self._are_held = True
 
     def take(self, table: str, incoming: pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation, count: int) -> None:
-        """Take rows that have been written, ``count`` of them."""
+        """Add ``count`` rows that have been written."""
         if table == "kernel_event":
             self.count += count
         else:
@@ -59,18 +59,18 @@ class Events:
 
     @property
     def kernels(self) -> int | None:
-        """How many of the events are kernels; None where they are not held."""
+        """Number of kernels among the events; None if they are not held."""
         return self._kernels if self._are_held else None
 
     def least_latency(self) -> int | None:
-        """Return the least time from a call to an event of it, in ns; None where none is held."""
+        """Return the least time from a call to its event, in ns; None if none is held."""
         if not self._are_held:
             return None
         starts = ((start, self._launches.get(launch)) for _, launch, start, _ in self._events if launch is not None)
         return min((start - call[0] for start, call in starts if call is not None), default=None)
 
     def extents(self) -> tuple[Extent, Extent, int] | None:
-        """Return the extents of events and of calls, and the number of graph launches; None where they are not held."""
+        """Return the extents of events and of calls, and the number of graph launches; None if not held."""
         if not self._are_held:
             return None
         events = [(start, duration) for _, _, start, duration in self._events]
@@ -78,7 +78,7 @@ class Events:
         return extent(events), extent(calls), self._graph_launches
 
     def calls(self) -> Calls | None:
-        """Return the calls of events that have one, without any call the starts of all events; None as above."""
+        """Return the calls of events that have one; without any call, the starts of all events; None if not held."""
         if not self._are_held:
             return None
         if not self.launches:

@@ -1,4 +1,4 @@
-"""Facts too expensive for a view, worked out once at load: nesting of ranges, and the range around each GPU event."""
+"""Facts too expensive for a view, derived once at load: nesting of ranges, and the range around each GPU event."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def finish(
 ) -> list[time_faults.Issue]:
     """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
 
-    Inside its transaction, after all other rows of it. ``is_amd``: some device is AMD's; ``passing`` may know already
-    which events are clipped; ``time_bounds`` are the bounds of times, in ns. What has times that cannot be true is
-    marked first; returns the issues written about that.
+    Runs in the capture's transaction, after all its other rows. ``is_amd``: some device is AMD's; ``passing`` may
+    already know the clipped events; ``time_bounds`` in ns. Impossible times are marked first; returns the issues
+    written about them.
     """
     issues = time_faults.mark(connection, capture_id, annotations, events, time_bounds)
     if is_amd:
-        from tracedb.derive import clipped_event  # its arrays take time to import
+        from tracedb.derive import clipped_event  # imports numpy
 
         clipped_event.clip(connection, capture_id, passing)
     nested = _nested(connection, capture_id, annotations)
@@ -51,7 +51,7 @@ def finish(
 def _nested(
     connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: Annotations
 ) -> compiled_nesting.Nested | None:
-    """Nest ranges by the compiled library; None if SQL has to."""
+    """Nest ranges with the compiled library; None if SQL is required."""
     if compiled_nesting.library() is None:
         return None
     ranges = annotations.ranges(lambda: _last_ns(connection, capture_id))
@@ -59,7 +59,7 @@ def _nested(
 
 
 def _nest_by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> None:
-    """Nest ranges and find those around events, however many there are and whether or not they cross."""
+    """Nest ranges and find those around events, for any number of ranges, crossing or not."""
     last_ns = _last_ns(connection, capture_id)
     crossing = nesting.nest(
         connection,
@@ -72,9 +72,9 @@ def _nest_by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, 
 
 
 def _last_ns(connection: duckdb.DuckDBPyConnection, capture_id: int) -> int:
-    """Return when ranges still open are taken to end: at the last time that ranges and marks tell.
+    """Return the end assumed for ranges still open: the last time of any range or mark.
 
-    A source whose file tells more of them than this capture holds says so in the metadata.
+    A source whose file has later ones than this capture says so in the metadata.
     """
     ((last_ns,),) = connection.execute(
         """SELECT coalesce(max(greatest(a.start_ns, a.start_ns + a.duration_ns, c.last_ns)), 0)

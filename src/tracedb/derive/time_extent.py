@@ -1,4 +1,4 @@
-"""From when to when rows lie, and how long the longest lasts: what tells that none of their times is impossible."""
+"""The time span of rows and their longest duration, which show that none of their times is impossible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Extent(NamedTuple):
-    """How many rows, their first and last start, and the longest duration, in ns; None where there are no rows."""
+    """Number of rows, first and last start, and longest duration, in ns; None if there are no rows."""
 
     rows: int
     first: int | None

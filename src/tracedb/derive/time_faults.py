@@ -1,7 +1,7 @@
-"""Times that cannot be true: found at load, marked in ``time_fault``, so that views leave them out.
+"""Impossible times: detected at load and marked in ``time_fault``, so that views leave them out.
 
-The rules are ``sql/derive/time_faults.sql``, their bounds the table ``main.time_bound``. Nearly every capture passes on
-one look at the first and last start and the longest duration, and the rules are not run.
+The rules are ``sql/derive/time_faults.sql``, their bounds the table ``main.time_bound``. For nearly every capture the
+first and last start and the longest duration show that no rule can match, and the rules are not run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Issue = tuple[str, str, int, str]
 REASONS = ("far_from_others", "too_long", "before_launch")
 CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", "graph_kernels_missing")
-"""Codes of the issues that are written here, all of them warnings."""
+"""Codes of the issues written here; all are warnings."""
 FEW_AT_THE_END = 10
-"""So many graph launches without kernels at either end of a recording are usual: it began or ended around them."""
+"""Graph launches without kernels allowed at each end of a recording, which may start or end within them."""
 INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
 
 
 class _Ranges(NamedTuple):
-    """Where the ranges of a capture are: the table, and the condition on its rows ``a``."""
+    """The ranges of a capture: the table, and the condition on its rows ``a``."""
 
     table: str
     condition: str
@@ -42,9 +42,9 @@ def mark(
     events: Events,
     limits: Mapping[str, int],
 ) -> list[Issue]:
-    """Mark what cannot be true in a capture whose annotations are not written yet; returns the issues written.
+    """Mark impossible times of a capture whose annotations are not written yet; returns the issues written.
 
-    Inside its transaction, after all other rows of it. ``events`` holds what is known of few events and calls;
+    Runs in the capture's transaction, after all its other rows. ``events`` has the statistics of the events and calls;
     ``limits`` are the bounds.
     """
     found = events.extents() or _extents(connection, capture_id)
@@ -60,7 +60,7 @@ def mark(
 
 
 def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False) -> None:
-    """Judge all captures of the file anew where bounds were changed since. Inside a transaction."""
+    """Judge all captures of the file again if the bounds have changed. Call inside a transaction."""
     if not even_if_unchanged and not are_changed(connection):
         return
     captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
@@ -78,7 +78,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
 
 
 def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: Mapping[str, int]) -> None:
-    """Mark what cannot be true in a capture that is written, and has no marks and issues of that kind."""
+    """Mark impossible times of a written capture that has no such marks and issues yet."""
     events, calls, graph_launches = _extents(connection, capture_id)
     (row,) = connection.execute(
         "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
@@ -93,13 +93,13 @@ def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: 
 
 
 def are_changed(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the facts in the file were worked out by other bounds than those that are set."""
+    """Whether the facts in the file were derived with bounds other than the current ones."""
     ((count,),) = connection.execute("SELECT count(*) FROM main.time_bound WHERE limit_ns <> applied_ns").fetchall()
     return bool(count)
 
 
 def bounds(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Return the bounds that are set, in ns."""
+    """Return the current bounds, in ns."""
     return dict(connection.execute("SELECT name, limit_ns FROM main.time_bound").fetchall())
 
 
@@ -111,7 +111,7 @@ def _extents(connection: duckdb.DuckDBPyConnection, capture_id: int) -> tuple[Ex
 
 
 def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: Extent) -> bool:
-    """Whether something lies or lasts longer than a bound, starts may be 0 for none, or clocks may lie apart."""
+    """Whether a time or duration exceeds a bound, starts of 0 may mean none, or clocks may be apart."""
     firsts = [found.first for found in (events, calls, ranges) if found.first is not None]
     lasts = [found.last for found in (events, calls, ranges) if found.last is not None]
     if not firsts or not lasts:
@@ -135,7 +135,7 @@ def _is_early(
     calls: Extent,
     events: Events | None = None,
 ) -> bool:
-    """Whether some GPU event starts too long before its call; ``events`` may hold what tells."""
+    """Whether some GPU event starts too long before its call; ``events`` may hold the answer."""
     if not found.rows or not calls.rows:
         return False
     if events is not None and events.extents() is not None:
@@ -147,7 +147,7 @@ def _is_early(
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Ranges) -> list[Issue]:
-    """Run the rules and return what is to be said."""
+    """Run the rules and return the issues."""
     for statement in connection.extract_statements(_text("time_faults", capture_id, ranges)):
         connection.execute(statement)
     rows = connection.execute(_text("time_issues", capture_id, ranges)).fetchall()
@@ -155,7 +155,7 @@ def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Rang
 
 
 def _text(name: str, capture_id: int, ranges: _Ranges | None = None) -> str:
-    """Return a query of ``sql/derive`` for a capture; ``ranges`` for those that read ranges."""
+    """Return a query of ``sql/derive`` for a capture; ``ranges`` is for queries that read ranges."""
     places = {"{capture}": str(int(capture_id)), "{graph_launch}": GRAPH_LAUNCH}
     if ranges is not None:
         places |= {"{ranges}": ranges.table, "{of_capture}": ranges.condition}
@@ -166,7 +166,7 @@ def _text(name: str, capture_id: int, ranges: _Ranges | None = None) -> str:
 
 
 def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Issue]:
-    """Return the issue that graph launches have no recorded kernels, where they should have."""
+    """Return the issue about graph launches that should have recorded kernels but have none."""
     text = _text("graph_launches", capture_id)
     ((launches, missing, inside),) = connection.execute(text).fetchall()
     if not inside and (missing <= FEW_AT_THE_END or 4 * missing <= launches):

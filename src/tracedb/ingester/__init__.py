@@ -1,4 +1,4 @@
-"""What a trace source provides, and the registry of installed sources."""
+"""The interface of a trace source, and the registry of installed sources."""
 
 from tracedb.ingester.protocol import (
     Begun,

@@ -1,7 +1,7 @@
-"""Bytes of a file that may be compressed or UTF-16: decompressed piece by piece, as UTF-8, in bounded memory.
+"""Read a file that may be compressed or UTF-16: decompressed piece by piece, as UTF-8, in bounded memory.
 
-Files are plain, gzip (of several members, too) or zstd (of several frames, too). A damaged stream ends where the damage
-begins, and says so.
+Files are plain, gzip (also with several members) or zstd (also with several frames). A damaged stream ends at the
+damage, and ``fault`` says so.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ ENCODINGS = (
     ("utf-16-le", (b"{\0", b"[\0")),
     ("utf-16-be", (b"\0{", b"\0[")),
 )
-"""Encodings by the marks at the beginning of a text; that of UTF-32 begins with that of UTF-16."""
+"""Encodings by byte order mark; UTF-32 comes first, since its mark begins with that of UTF-16."""
 MOST_RATIO = 250
 RATIO_FROM = 64 << 20
-"""Unpacked bytes from which more than ``MOST_RATIO`` for each packed byte are no trace, which packs 10 to 50 times."""
-PIECE = 1 << 20  # bytes handed on at a time: fits the caches, bounds memory whatever the compression ratio
+"""Unpacked bytes from which a ratio above ``MOST_RATIO`` is no trace; traces compress 10 to 50 times."""
+PIECE = 1 << 20  # bytes yielded at a time: fits the caches, and bounds memory for any compression ratio
 FEED = 64 << 10  # bytes read at a time
 STEP = 4 << 10  # compressed bytes unpacked at a time
 
 
 def is_packed(start: bytes) -> bool:
-    """Whether a file that begins with these bytes is compressed."""
+    """Whether a file beginning with these bytes is compressed."""
     return start.startswith((GZIP, ZSTD))
 
 
 def is_too_much(unpacked: int, packed: int) -> bool:
-    """Whether so many bytes out of ``packed`` ones are those of a file that is made to fill a disk."""
+    """Whether this many bytes from ``packed`` ones indicate a file made to fill a disk."""
     return unpacked > RATIO_FROM and unpacked > MOST_RATIO * packed
 
 
 def encoding_of(start: bytes) -> str | None:
-    """Return the encoding of a text by its first bytes where it is UTF-16 or UTF-32, as shells on Windows write it."""
+    """Return the encoding of a text if its first bytes mark it as UTF-16 or UTF-32, as Windows shells write it."""
     for encoding, marks in ENCODINGS:
         if any(start.startswith(mark) for mark in marks):
             return encoding
@@ -57,17 +57,17 @@ def encoding_of(start: bytes) -> str | None:
 
 
 class Plain:
-    """An open file that is not packed: its pieces, from wherever it was read up to."""
+    """An open file that is not compressed; yields its pieces from its current position."""
 
     def __init__(self, file: FileIO, path: Path, progress: Callable[[int], None]) -> None:
         self.path = path
         self.progress = progress
-        """To be told of bytes that were read by number, which the pieces do themselves."""
+        """Called with the bytes read via the file descriptor; the pieces count their own."""
         self.file = file
 
     @property
     def number(self) -> int:
-        """Number of the file, for whoever reads it by that."""
+        """The file descriptor."""
         return self.file.fileno()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -83,8 +83,8 @@ class Plain:
 class Stream:
     """The decompressed bytes of one file, read once.
 
-    ``fault`` says, after reading, what was wrong with the packing; None if nothing was. ``is_complete``: whether all
-    content was had nevertheless.
+    After reading, ``fault`` says what was wrong with the compression; None if nothing was. ``is_complete``: whether all
+    content was read despite a fault.
     """
 
     def __init__(self, path: Path, progress: Callable[[int], None] = lambda done: None) -> None:
@@ -94,7 +94,7 @@ class Stream:
         self._progress = progress
 
     def pieces(self) -> Generator[bytes]:
-        """Yield the content, in UTF-8, in pieces of at most ``PIECE`` bytes or so. Raises OSError."""
+        """Yield the content as UTF-8 in pieces of about ``PIECE`` bytes at most. Raises OSError."""
         pieces = self.stored()
         try:
             first = next(pieces, b"")
@@ -112,7 +112,7 @@ class Stream:
             pieces.close()
 
     def stored(self) -> Generator[bytes]:
-        """Yield the content as it is."""
+        """Yield the content in its own encoding."""
         with self.path.open("rb") as file:
             magic = file.read(4)
             file.seek(0)
@@ -126,7 +126,7 @@ class Stream:
                     yield data
 
     def plain(self) -> Plain | None:
-        """Open the file if it is not packed. Raises OSError."""
+        """Open the file if it is not compressed. Raises OSError."""
         file = self.path.open("rb", buffering=0)
         magic = file.read(4)
         if is_packed(magic) or encoding_of(magic):
@@ -139,7 +139,7 @@ class Stream:
         member = isal_zlib.decompressobj(wbits=31)
         in_member = False
         pending = b""
-        taken = begin = given = 0  # bytes of the file, its bytes before this member, and what the member gave
+        taken = begin = given = 0  # bytes of the file, its bytes before this member, and the member's output
         steps = self._steps(file)
         while True:
             if not pending:
@@ -153,7 +153,7 @@ class Stream:
                     continue
                 if not GZIP.startswith(pending[:2]):
                     self.fault = "bytes that are not gzip follow the last gzip member"
-                    return  # as gzip itself does
+                    return  # like gzip itself
                 in_member = True
                 begin, given = taken - len(pending), 0
             try:
@@ -175,9 +175,9 @@ class Stream:
             self._damaged("the gzip stream is cut")
 
     def _up_to_damage(self, begin: int, given: int) -> Iterator[bytes]:
-        """Yield what a damaged gzip member holds after its first ``given`` bytes, up to the damage itself.
+        """Yield the rest of a damaged gzip member after its first ``given`` bytes, up to the damage.
 
-        The fast library keeps what it had unpacked of the step that failed; zlib can be asked byte by byte.
+        The fast library discards its output of the step that failed; zlib can be fed byte by byte.
         """
         with self.path.open("rb") as file:
             file.seek(begin)
@@ -227,7 +227,7 @@ class Stream:
 
 
 def _byte_by_byte(member: zlib._Decompress, data: bytes) -> list[bytes]:
-    """Return what the bytes give until one of them is at fault."""
+    """Return the output up to the first faulty byte."""
     parts = []
     for place in range(len(data)):
         try:
@@ -238,7 +238,7 @@ def _byte_by_byte(member: zlib._Decompress, data: bytes) -> list[bytes]:
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small parts to pieces."""
+    """Join small parts into pieces."""
     waiting: list[bytes] = []
     size = 0
     for part in parts:
@@ -253,7 +253,7 @@ def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def start_of(path: Path, size: int = PIECE) -> bytes:
-    """Return up to ``size`` first bytes of the content; what can be read of it. Raises OSError."""
+    """Return up to ``size`` first bytes of the content, as far as readable. Raises OSError."""
     collected = b""
     for piece in Stream(path).pieces():
         collected += piece
@@ -263,7 +263,7 @@ def start_of(path: Path, size: int = PIECE) -> bytes:
 
 
 class _Counted(io.RawIOBase):
-    """A plain file that tells how many bytes of it were read."""
+    """A plain file that counts the bytes read."""
 
     def __init__(self, file: FileIO, progress: Callable[[int], None]) -> None:
         self._file = file
@@ -283,7 +283,7 @@ class _Counted(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a stream as a file."""
+    """The content of a stream as a file object."""
 
     def __init__(self, stream: Stream, faults: list[str]) -> None:
         self._stream = stream
@@ -315,9 +315,9 @@ class _Unpacked(io.RawIOBase):
 def opened(
     path: Path, progress: Callable[[int], None] = lambda done: None, faults: list[str] | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a file as if it were plain UTF-8; what is wrong with its packing is added to ``faults``. Raises OSError.
+    """Open a file as if it were plain UTF-8; compression faults are appended to ``faults``. Raises OSError.
 
-    A byte order mark is passed over.
+    A byte order mark is skipped.
     """
     stream = Stream(path, progress)
     plain = stream.plain()
@@ -330,9 +330,9 @@ def opened(
 
 @contextmanager
 def on_disk(path: Path) -> Iterator[Path]:
-    """Give a file that can be opened by its path: of a compressed one, an unpacked copy that is removed again.
+    """Yield a file that can be opened by path: for a compressed one, an unpacked copy that is removed afterwards.
 
-    Raises ``ReadError`` for one that unpacks to more than any trace does.
+    Raises ``ReadError`` for a file that unpacks to more than any trace does.
     """
     with path.open("rb") as file:
         start = file.read(4)

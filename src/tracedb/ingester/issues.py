@@ -1,6 +1,6 @@
-"""The account of a capture: what was found in its files, and what gave no row. Nothing is lost without a line here.
+"""The account of a capture: what was found in its files, and which events gave no row. Nothing is lost silently.
 
-Each line becomes a row of ``ingest_issue``. A reader calls the method that says what became of the events:
+Each line becomes a row of ``ingest_issue``. A reader calls the method for what happened to the events:
 
 | method | severity | events gave no row | status ``repaired`` |
 |---|---|---|---|
@@ -18,7 +18,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 FIELD_UNREADABLE = "impossible values; the rows are kept without them"
-MOST_PARTS = 8  # parts of an issue that are named
+MOST_PARTS = 8  # parts of an issue that are listed
 
 
 @dataclass
@@ -29,13 +29,13 @@ class Issue:
     count: int = 0
     skipped: int = 0
     details: dict[str, str] = field(default_factory=dict)
-    """What happened, and where it did for the first time (empty where that does not matter)."""
+    """What happened, and where first (empty if that does not matter)."""
     parts: dict[str, int] = field(default_factory=dict)
-    """The count by category or field, where those differ; the text then does not depend on which came first."""
+    """The count by category or field, if these differ; keeps the text independent of which came first."""
 
     @property
     def detail(self) -> str:
-        """What happened, in words, without the parts."""
+        """What happened, without the parts."""
         return "; ".join(f"{what}, first at {place}" if place else what for what, place in self.details.items())
 
     @property
@@ -61,8 +61,8 @@ class Issue:
 class Account:
     """Issues by code; the sum of ``skipped`` is the number of events that gave no row.
 
-    Of a method's arguments ``detail`` says what happened; ``part`` names the category or field that was concerned, and
-    ``place`` says where, of which only the first one is kept. Nothing is added for a ``count`` of 0.
+    ``detail`` says what happened; ``part`` names the category or field concerned; ``place`` says where, and only the
+    first one is kept. Nothing is added for a ``count`` of 0.
     """
 
     issues: dict[str, Issue] = field(default_factory=dict)
@@ -75,40 +75,40 @@ class Account:
         self._add("note", code, count, count, detail)
 
     def not_read(self, code: str, count: int, detail: str) -> None:
-        """Count events that give no row because tracedb does not read them, though they may matter to the user."""
+        """Count events that tracedb does not read, though they may matter to the user."""
         self._add("warning", code, count, count, detail)
 
     def lost(self, code: str, count: int, detail: str, part: str = "", place: str = "") -> None:
-        """Count events that give no row because the file is at fault."""
+        """Count events that give no row because the file is faulty."""
         self.is_repaired = self.is_repaired or count > 0
         self._add("warning", code, count, count, detail, part, place)
 
     def mended(self, code: str, count: int, detail: str, part: str = "", place: str = "") -> None:
-        """Count events that give a row, though without or with other values than the file should have for them."""
+        """Count events that give a row, but with missing or changed values."""
         self.is_repaired = self.is_repaired or count > 0
         self._add("warning", code, count, 0, detail, part, place)
 
     def unreadable(self, name: str, count: int = 1) -> None:
-        """Count values of a field that rows are kept without."""
+        """Count unreadable values of a field; the rows are kept without them."""
         self.mended("field_unreadable", count, FIELD_UNREADABLE, name)
 
     def warned(self, code: str, count: int, detail: str, part: str = "") -> None:
-        """Warn of something that may be wrong, by which no event is lost."""
+        """Warn of a possible problem that loses no event."""
         self._add("warning", code, count, 0, detail, part)
 
     def noted(self, code: str, count: int, detail: str) -> None:
-        """Note something by which no event is lost."""
+        """Note a fact that loses no event."""
         self._add("note", code, count, 0, detail)
 
     def merge(self, other: Account) -> None:
-        """Add the account of a part of the file; ``events_read`` is the caller's to add."""
+        """Add the account of a part of the file; the caller adds ``events_read``."""
         self.is_cut = self.is_cut or other.is_cut
         self.is_repaired = self.is_repaired or other.is_repaired
         for code, issue in other.issues.items():
             self.issues.setdefault(code, Issue(issue.severity)).add(issue)
 
     def clear(self) -> None:
-        """Forget everything: the file is read again."""
+        """Reset: the file is read again."""
         self.issues.clear()
         self.events_read = 0
         self.is_cut = self.is_repaired = False
@@ -132,11 +132,11 @@ class Account:
 
     @property
     def lost_events(self) -> int:
-        """Events that gave no row though they may have been GPU work: unreadable ones, and those of unknown kinds."""
+        """Events without a row that may have been GPU work: unreadable ones, and those of unknown kinds."""
         return sum(issue.skipped for issue in self.issues.values() if issue.severity == "warning")
 
     def lost_among(self, categories: Container[str]) -> int:
-        """Return how many events of some categories, or of none that could be read, the file's faults cost."""
+        """Return how many events of some categories, or of unreadable ones, were lost to faults of the file."""
         unknown = self.issues.get("event_unreadable")
         parts = [part for issue in self.issues.values() if issue.skipped for part in issue.parts.items()]
         return sum(count for part, count in parts if part in categories) + (unknown.skipped if unknown else 0)

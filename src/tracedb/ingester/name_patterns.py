@@ -1,8 +1,8 @@
-"""Words in names by which the load tells events apart; each is declared here and nowhere else.
+"""Words in names by which ingest tells events apart; each is declared only here.
 
-A fact goes by a name only where the recording does not say it otherwise: which of several calls launched GPU work,
-which kernel the message of an operator belongs to, whether a call launches a graph. What a kernel is, its class, is a
-judgement: ``sql/v1/classify`` makes it from the name, and a better rule there needs no second ingest.
+A name is used only where the recording has nothing better: which of several calls launched GPU work, which kernel an
+operator's message belongs to, whether a call launches a graph. The class of a kernel is a judgement:
+``sql/v1/classify`` derives it from the name, and a better rule there needs no second ingest.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LAUNCHES = ("launch", "memcpy", "memset", "memfill")
-"""In the names of calls that give the GPU work, in any case."""
+"""In the names of calls that launch GPU work, ignoring case."""
 COLLECTIVES = ("nccl", "rccl", "msccl")
-"""In the names of kernels that belong to a library of collectives, in any case."""
+"""In the names of kernels of collective libraries, ignoring case."""
 GRAPH_LAUNCH = "GraphLaunch"
-"""In the names of calls that launch a CUDA or HIP graph, in this case."""
+"""In the names of calls that launch a CUDA or HIP graph, case-sensitive."""
 
 
 def has_any(name: str, words: Sequence[str]) -> bool:
-    """Whether a name holds any of the words, in any case."""
-    small = name.lower()  # names are long, and a pattern takes a hundred times as long for one
+    """Whether a name contains any of the words, ignoring case."""
+    small = name.lower()  # names are long, and a case-insensitive regex takes a hundred times as long
     return any(word in small for word in words)
 
 
 def pattern(words: Sequence[str]) -> str:
-    """Return the regular expression for names that hold any of the words, in any case."""
+    """Return the regular expression for names that contain any of the words, ignoring case."""
     return "(?i)" + "|".join(words)

@@ -1,6 +1,6 @@
-"""Parts in machine code that an installation may lack: libraries built of an ingester's C sources, a driver's wheel.
+"""Optional native parts of an installation: libraries built from an ingester's C sources, and driver wheels.
 
-Nothing depends on them but speed. ``TRACEDB_READER=python`` in the environment asks for the readers without the former.
+Only speed depends on them. ``TRACEDB_READER=python`` in the environment disables the C libraries.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 CHOICE = "TRACEDB_READER"
 Function = tuple[str, Any, tuple[Any, ...]]
-"""A function of a library: its name, what it returns, what it takes, as ctypes has them."""
+"""A function of a library: name, return type and argument types, as in ctypes."""
 
 
 def library(path: Path, interface: tuple[str, int], functions: tuple[Function, ...]) -> ctypes.CDLL | None:
-    """Return the library of a path; None where there is none that fits, or the environment asks for Python.
+    """Load the library at a path; None if it is missing or does not fit, or if the environment asks for Python.
 
-    ``interface``: the function that says which interface the library was built with, and which is expected.
+    ``interface``: the function that returns the library's interface version, and the expected version.
     """
     return None if os.environ.get(CHOICE) == "python" else _load(path, interface, functions)
 
 
 def state(path: Path, is_used: bool, instead: str) -> str:
-    """Say in words whether the library of a path is in use, and why not; ``instead``: what reads without it."""
+    """Say whether the library at a path is in use, and if not, why; ``instead``: the reader used without it."""
     if is_used:
         return "compiled"
     if os.environ.get(CHOICE) == "python":
@@ -46,6 +46,6 @@ def _load(path: Path, interface: tuple[str, int], functions: tuple[Function, ...
         for name, result, arguments in functions:
             function = getattr(found, name)
             function.restype, function.argtypes = result, arguments
-    except (OSError, AttributeError):  # built for another machine, or something else of this name
+    except (OSError, AttributeError):  # built for another machine, or another library of this name
         return None
     return found

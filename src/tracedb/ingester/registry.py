@@ -1,4 +1,4 @@
-"""The installed ingesters, shipped or not: those of the entry-point group ``tracedb.ingesters``."""
+"""The installed ingesters, shipped or third-party: those of the entry-point group ``tracedb.ingesters``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Registered:
     entry: EntryPoint
 
     def load(self) -> Ingester:
-        """Import it. Raises whatever its import raises, TypeError if it is no ingester."""
+        """Import it. Raises whatever its import raises, TypeError if it is not an ingester."""
         ingester = self.entry.load()
         if not isinstance(ingester, Ingester):
             raise TypeError(f"{self.entry.value} has no name, find and read")
@@ -47,7 +47,7 @@ def _entries() -> list[Registered]:
 def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
     """Import the ingesters, or the one named ``only``.
 
-    A broken outsider is a warning on stderr. Raises ``UsageError`` where ``only`` is not installed or is itself broken.
+    A broken third-party ingester is a warning on stderr. Raises ``UsageError`` if ``only`` is not installed or broken.
     """
     known = registered()
     if only is not None:
@@ -59,7 +59,7 @@ def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
     for item in known:
         try:
             loaded.append((item, item.load()))
-        except Exception as error:  # the import of a stranger's package may fail in any way
+        except Exception as error:  # importing a third-party package may fail in any way
             reason = f"ingester {item.name} of {item.distribution} cannot be loaded: {error}"
             if only is not None:
                 raise UsageError(reason) from error
@@ -68,5 +68,5 @@ def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
 
 
 def descriptions() -> list[tuple[str, dict[str, str]]]:
-    """Return what installed ingesters say about themselves, by name."""
+    """Return what installed ingesters say about their installation, by name."""
     return [(item.name, source.describe()) for item, source in load() if isinstance(source, Described)]

@@ -1,6 +1,6 @@
-"""Rows of the small tables that every ingester fills, with the types that the schema declares.
+"""Build rows of the small tables that every ingester fills, with the types of the schema.
 
-Columns that are not given are left out; the pipeline makes them NULL.
+Columns that are not given are left out; the pipeline sets them to NULL.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracedb.storage import schema
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU of a capture; None where something was not recorded."""
+    """A GPU of a capture; None if a property was not recorded."""
 
     device_id: int
     is_used: bool
@@ -32,10 +32,10 @@ class Device:
 
 @dataclass(frozen=True)
 class CaptureRow:
-    """What an ingester knows of a capture; None where something was not recorded.
+    """What an ingester knows of a capture; None if something was not recorded.
 
-    ``events_read`` is ``events_skipped`` and the events that gave a row. ``source``: where it is not the ingester's
-    name.
+    ``events_read`` is ``events_skipped`` plus the events that gave a row. ``source``: if it differs from the
+    ingester's name.
     """
 
     status: str
@@ -81,7 +81,7 @@ def issue_rows(account: Account) -> pa.Table:
 
 
 def _table(name: str, columns: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows of a schema table with the columns named. Raises KeyError for a column that the table lacks."""
+    """Return rows of a schema table with the given columns. Raises KeyError for a column that the table lacks."""
     declared = schema.arrow(name)
     return pa.table(
         {column: pa.array([row[column] for row in rows], declared.field(column).type) for column in columns}

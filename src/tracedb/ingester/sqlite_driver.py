@@ -1,4 +1,4 @@
-"""Rows of SQLite queries as Arrow batches, by the SQLite driver of the Arrow project (ADBC)."""
+"""Rows of SQLite queries as Arrow batches, through the Arrow project's SQLite driver (ADBC)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a query, ``batch_rows`` at a time; ``address`` is the URI of the file.
 
-    The driver gives each column the type of its first value, 64-bit integers, doubles, text or bytes. Raises what
-    ``fault`` makes of the driver's error, and ``ReadError`` where the driver cannot be loaded.
+    The driver gives each column the type of its first value: 64-bit integer, double, text or bytes. Raises ``fault``
+    of the driver's error, and ``ReadError`` if the driver cannot be loaded.
     """
     try:
         import adbc_driver_sqlite.dbapi as driver

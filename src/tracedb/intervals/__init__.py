@@ -1,1 +1,1 @@
-"""Nesting of intervals of time."""
+"""Nesting of time intervals."""

@@ -1,7 +1,7 @@
-"""Which range contains which, and which is the innermost around a call, by the compiled library over arrays.
+"""Nest ranges, and find the innermost range around each call, with the compiled library.
 
-It finds what ``nesting`` finds by SQL, in a tenth of the time and less, for ranges that fit in memory and of which no
-two of a thread cross. Without a library, or with TRACEDB_READER=python in the environment, SQL finds all of it.
+It gives the same result as the SQL of ``nesting`` in a tenth of the time or less, if the ranges fit in memory and no
+two of a thread cross. Without the library, or with TRACEDB_READER=python in the environment, SQL does everything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Places = npt.NDArray[np.intp]
 
 
 def library() -> ctypes.CDLL | None:
-    """Return the library; None if there is none that fits, or the environment asks for Python."""
+    """Return the library; None if it is missing or does not fit, or if the environment asks for Python."""
     return native_library.library(LIBRARY, ("tracedb_nest_interface", INTERFACE), FUNCTIONS)
 
 
@@ -43,18 +43,18 @@ class Spans(NamedTuple):
 
 
 class Around(NamedTuple):
-    """The innermost range around every range and around every call; ``NOTHING`` for none."""
+    """The innermost range around every range and around every call; ``NOTHING`` if there is none."""
 
     parent: Column
     around: Column
 
 
 def nest(ranges: Spans, items: Column, calls: Spans, slack_ns: int = 0, depth: Depths | None = None) -> Around | None:
-    """Find them by the library; None if there is none, or if two ranges of a lane cross.
+    """Find them with the library; None if it is missing, or if two ranges of a lane cross.
 
-    Ranges are sorted by lane, start, end (latest first); of equal ones an earlier one contains a later one. ``items``
-    are the numbers of the ranges in the answer. Lanes, starts, ends and items are contiguous. A call or a child may end
-    ``slack_ns`` after its range. Parents are written over the lanes of the ranges; ``depth`` is filled if it is given.
+    Ranges are sorted by lane, start, end (latest first); among equal ones the earlier contains the later. ``items`` are
+    the numbers of the ranges in the answer. Lanes, starts, ends and items are contiguous. A call or a child may end
+    ``slack_ns`` after its range. Parents overwrite the lanes of the ranges; ``depth`` is filled if given.
     Raises MemoryError.
     """
     found_library = library()
@@ -81,17 +81,17 @@ class Ranges(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """Ranges in the order of lane and start, with the nearest range around each, ``NOTHING`` for none."""
+    """Ranges ordered by lane and start, with the nearest range around each, ``NOTHING`` if there is none."""
 
     ranges: Ranges
     parent: Column
     depth: Depths
 
     def around(self, start: Column, end: Column) -> Iterator[tuple[int, Places, Column]]:
-        """Yield for each lane the places of the calls that have a range around them there, and those ranges' items.
+        """Yield for each lane the indices of the calls that a range encloses there, and those ranges' items.
 
-        A call may have a range on each lane. A range that ends when a call begins does not enclose it, and an empty one
-        encloses nothing.
+        A call may be enclosed on several lanes. A range that ends when a call begins does not enclose it, and an empty
+        range encloses nothing.
         """
         order = np.argsort(start, kind="stable")
         starts, ends = start[order], end[order]
@@ -103,16 +103,16 @@ class Nested(NamedTuple):
             called = slice(*np.searchsorted(starts, (spans.start[0], spans.end.max())).tolist())
             calls = Spans(np.full(called.stop - called.start, lane), starts[called], ends[called])
             found = nest(spans, self.ranges.item[own], calls)
-            assert found is not None  # these ranges were nested before
+            assert found is not None  # these ranges have been nested before
             is_found = found.around != NOTHING
             yield lane, order[called][is_found], found.around[is_found]
 
 
 def nested(ranges: Ranges) -> Nested | None:
-    """Find parent and depth of every range; None if there is no library, or if two of a lane cross.
+    """Find parent and depth of every range; None without the library, or if two ranges of a lane cross.
 
-    Of equal ranges that with the lower item is the outer. A range that ends when another begins does not contain it,
-    and an empty one contains nothing.
+    Of equal ranges, the one with the lower item is the outer one. A range that ends when another begins does not
+    contain it, and an empty range contains nothing.
     """
     if library() is None:
         return None

@@ -1,6 +1,6 @@
-"""Parents of ranges that cross others of their thread, by arrays, in time n log n.
+"""Find parents of ranges that cross others on their thread, with arrays, in O(n log n).
 
-A parent found by depth does not contain its child there: it is the last range opened before the child that does.
+A parent found by depth may not contain its child: then the parent is the last range opened earlier that does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NOWHERE = -1
 
 
 class Opened(NamedTuple):
-    """Ranges as columns, in the order in which they open, lane by lane.
+    """Ranges as columns, lane by lane, in opening order.
 
-    ``parent``: the place of the parent found by depth, ``NOWHERE`` for none; ``is_odd``: it has to be searched.
+    ``parent``: the index of the parent found by depth, ``NOWHERE`` for none; ``is_odd``: it must be searched.
     """
 
     lane: Numbers
@@ -31,10 +31,10 @@ class Opened(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """Parents by their places, and what follows from them.
+    """Parents by index, and the facts derived from them.
 
-    A range is crossing if it, or one around it, begins inside an earlier one and ends after it, and it begins before
-    that one ends. ``crossing`` and ``nested``: the place of the nearest range around it that is crossing, that is not.
+    A range crosses if it, or one around it, begins inside an earlier range, before that one ends, and ends after it.
+    ``crossing`` and ``nested``: the index of the nearest enclosing range that crosses, and that does not.
     """
 
     parent: Numbers
@@ -48,8 +48,8 @@ def link(opened: Opened, slack_ns: int) -> Linked:
     """Return the parent of every range, and which ranges cross; a child may end ``slack_ns`` after its parent."""
     lane, start, end, parent, is_odd = opened
     odd = np.flatnonzero(is_odd)
-    full = np.flatnonzero(end > start)  # an empty range contains nothing
-    # Latest end of a parent that does not contain the child. Kept in range where times are near the least number.
+    full = np.flatnonzero(end > start)  # empty ranges contain nothing
+    # Latest end of a parent that does not contain the child, without overflow for times near the least number.
     too_soon = np.maximum(end[odd], np.iinfo(np.int64).min + slack_ns) - slack_ns
     before = np.searchsorted(full, odd)
 
@@ -59,7 +59,7 @@ def link(opened: Opened, slack_ns: int) -> Linked:
     parent = parent.copy()
     parent[odd] = above
 
-    # Of all ranges opened earlier that end sooner, the one that ends last: is it open still?
+    # Among all ranges opened earlier that end sooner, is the one that ends last still open?
     by_end = full[np.lexsort((end[full], lane[full]))]
     crossed = _taken(by_end, last(-by_end, _sooner(lane[by_end], end[by_end], lane[odd], too_soon), 1 - odd))
     is_crossed = (crossed != NOWHERE) & (lane[crossed] == lane[odd]) & (end[crossed] > start[odd])
@@ -72,8 +72,8 @@ def link(opened: Opened, slack_ns: int) -> Linked:
 
 
 def last(values: Numbers, before: Numbers, least: Numbers) -> Numbers:
-    """Return for each query the last place before ``before`` whose value is ``least`` or more, ``NOWHERE`` for none."""
-    levels = [values]  # of each level: the greatest of two of the level below
+    """Return for each query the last index before ``before`` whose value is at least ``least``, else ``NOWHERE``."""
+    levels = [values]  # each level holds the maximum of pairs of the level below
     while len(levels[-1]) > 1:
         below = levels[-1]
         pairs = len(below) // 2
@@ -84,7 +84,7 @@ def last(values: Numbers, before: Numbers, least: Numbers) -> Numbers:
     found_at: list[Numbers] = []
     waiting = np.flatnonzero(before > 0)
     bound = before[waiting]
-    for level in levels:  # up, until a whole node before the bound holds such a value
+    for level in levels:  # go up until a whole node before the bound holds such a value
         is_hit = (bound & 1).astype(bool)
         is_hit[is_hit] = level[bound[is_hit] - 1] >= least[waiting[is_hit]]
         found_at.append(waiting[is_hit])
@@ -94,7 +94,7 @@ def last(values: Numbers, before: Numbers, least: Numbers) -> Numbers:
         waiting, bound = waiting[is_left], bound[is_left]
 
     going = np.empty(0, np.int64)
-    for level, hit in zip(reversed(levels), reversed(found_at), strict=True):  # down again, on the right where it can
+    for level, hit in zip(reversed(levels), reversed(found_at), strict=True):  # go down, right child first
         if len(going):
             right = np.minimum(2 * node[going] + 1, len(level) - 1)
             node[going] = np.where(level[right] >= least[going], right, 2 * node[going])
@@ -118,15 +118,15 @@ def _taken(values: Numbers, places: Numbers) -> Numbers:
 
 
 def _along(parent: Numbers, until: Numbers) -> tuple[Numbers, Numbers]:
-    """Return how many ranges are around each, and the greatest value of ``until`` of it and of those.
+    """Return the number of ranges around each, and the greatest ``until`` of the range and those around it.
 
-    Raises ``ReadError`` where ranges are parents of each other, as numbers that are not unique can make them.
+    Raises ``ReadError`` if ranges are parents of each other, which duplicate numbers can cause.
     """
     depth, until, above = (parent != NOWHERE).astype(np.int64), until.copy(), parent.copy()
-    rounds = len(parent).bit_length()  # each doubles how far it looks
+    rounds = len(parent).bit_length()  # each round doubles the distance
     while len(going := np.flatnonzero(above != NOWHERE)):
         if rounds < 0:
-            raise ReadError("ranges of one number cannot be nested; the numbers of ranges must be unique")
+            raise ReadError("ranges with the same number cannot be nested; the numbers of ranges must be unique")
         rounds -= 1
         to = above[going]
         depth[going], until[going], above[going] = (
@@ -138,7 +138,7 @@ def _along(parent: Numbers, until: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _nearest(parent: Numbers, is_wanted: Mask) -> Numbers:
-    """Return the place of the nearest wanted range around each."""
+    """Return the index of the nearest wanted range around each."""
     above = parent.copy()
     while True:
         going = np.flatnonzero(above != NOWHERE)

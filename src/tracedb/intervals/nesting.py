@@ -1,7 +1,7 @@
-"""Which range contains which, and which range encloses a call: SQL over temporary tables, near linear.
+"""Nest ranges and find the range around each call with SQL over temporary tables, in near-linear time.
 
 Used at load for framework operators, annotations and calls alike. The statements are ``sql/derive/nesting*.sql``,
-``enclosing.sql`` and ``leaves.sql``; these functions run them. Where ranges cross, ``nesting_crossing`` finds parents.
+``enclosing.sql`` and ``leaves.sql``; these functions run them. For crossing ranges, ``crossing_ranges`` finds parents.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def nest(connection: duckdb.DuckDBPyConnection, items: str, slack_ns: int = 0) -
 def enclose(connection: duckdb.DuckDBPyConnection, calls: str, slack_ns: int = 0, crossing: bool = False) -> None:
     """Fill temp table ``call_out`` with the innermost range of ``nest_out`` around every call of the query ``calls``.
 
-    ``calls`` selects call_id, lane_a, lane_b, start_ns, end_ns; a call may stand once per lane. Ranges that cross an
-    earlier one are passed over, unless ``crossing``: then a call has a row for every chain of parents around it.
+    ``calls`` selects call_id, lane_a, lane_b, start_ns, end_ns; a call may occur once per lane. Ranges that cross an
+    earlier one are ignored, unless ``crossing``: then a call has a row for every chain of parents around it.
     """
     connection.execute(f"CREATE OR REPLACE TEMP TABLE call_in AS {calls}")
     run(connection, "enclosing", slack_ns)
@@ -64,7 +64,7 @@ def drop(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _link_crossing(connection: duckdb.DuckDBPyConnection, slack_ns: int) -> None:
-    """Correct ``nest_out`` where ranges cross. Takes some 200 bytes for each range of the threads on which any do."""
+    """Correct ``nest_out`` where ranges cross. Takes about 200 bytes per range of the threads on which any cross."""
     run(connection, "nesting_odd", slack_ns)
     rows = connection.sql(f"{ODD} ORDER BY lane, place").to_arrow_table()
     lane, start, end, item, parent, is_odd = (column.to_numpy() for column in rows.columns)
@@ -97,9 +97,9 @@ def run(connection: duckdb.DuckDBPyConnection, name: str, slack_ns: int) -> None
         connection.execute(statement, {"slack": slack_ns} if takes_slack else None)
 
 
-@cache  # with every file that is loaded
+@cache  # used for every file that is loaded
 def _statements(name: str) -> list[tuple[str, bool]]:
-    """Return the statements of a file, and which take the parameter ``slack``."""
+    """Return the statements of a file, and whether each takes the parameter ``slack``."""
     with in_memory() as parser:
         found = parser.extract_statements(resources.text("sql", "derive", f"{name}.sql"))
         return [(statement.query, bool(statement.named_parameters)) for statement in found]

@@ -1,6 +1,6 @@
-"""Archives of traces: members that may be traces are unpacked into a private folder, within bounds, and read there.
+"""Archives of traces: members that may be traces are unpacked, within limits, into a private folder and read there.
 
-Names in an archive say where below that folder a member lies and nothing else: what leads out of it, and links, do not.
+A member's name only decides its place below that folder: names that lead out of it, and links, are rejected.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ TRACES = (
     *(".json", ".jsonl", ".gz", ".zst", ".zstd", ".trace", ".sqlite", ".db", ".rpd", ".csv", ".parquet"),
     *(".nsys-rep", ".qdrep", ".qdstrm"),
 )
-"""Endings of members that are unpacked; one without any ending is, too."""
+"""Endings of members that are unpacked; members without any ending are, too."""
 MOST_MEMBERS = 100_000
 MOST_BYTES = 64 << 30
-"""Of one archive, unpacked."""
+"""Limit for one archive, unpacked."""
 MOST_NAME = 1 << 20
-"""Bytes of what a tar says of a member: names and attributes, which are read into memory."""
+"""Limit for a tar member's header data (names and attributes), which is read into memory."""
 ABOUT_OTHERS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-"""Kinds of members of a tar that say something of the next one."""
+"""Kinds of tar members that describe the next member."""
 PIECE = 1 << 20
 DAMAGES = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 
 
 class TooMuch(Exception):
-    """An archive holds more than the bounds allow."""
+    """An archive exceeds the limits."""
 
 
 @dataclass
 class Unpacked:
-    """The members of some archives."""
+    """The members of all archives."""
 
     files: list[Path] = field(default_factory=list)
     told: dict[Path, Path] = field(default_factory=dict)
-    """File → the path that users know it by: that of the archive, and of the member below it."""
+    """File → the path shown to users: the archive's path with the member's below it."""
     left: list[tuple[Path, str]] = field(default_factory=list)
     """Members that were not unpacked, and why."""
     failed: list[tuple[Path, str]] = field(default_factory=list)
-    """Archives and members that are damaged, encrypted or too large, in words."""
+    """Archives and members that are damaged, encrypted or too large, with the reason."""
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is named as an archive, and not empty."""
+    """Whether a file has the name of an archive, and is not empty."""
     try:
         return path.name.lower().endswith(ENDINGS) and path.is_file() and path.stat().st_size > 0
     except OSError:
@@ -63,7 +63,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def unpacked(archives: Sequence[Path], beside: Path) -> Iterator[Unpacked]:
-    """Unpack archives into a folder beside ``beside``, which goes at the end of the block."""
+    """Unpack archives into a folder next to ``beside``, which is removed at the end of the block."""
     found = Unpacked()
     with ExitStack() as stack:
         if archives:
@@ -90,7 +90,7 @@ class _Unpacking:
             self._folder.mkdir(parents=True)
             with self._archive.open("rb") as file:
                 is_zip = file.read(2) == b"PK"
-            if self._archive.name.lower().endswith(".zip"):  # one may begin with a program that unpacks it
+            if self._archive.name.lower().endswith(".zip"):  # by name: a zip may begin with a self-extractor
                 is_zip = is_zip or zipfile.is_zipfile(self._archive)
             before = len(self._found.files) + len(self._found.left) + len(self._found.failed)
             if is_zip:
@@ -112,7 +112,7 @@ class _Unpacking:
         self._found.failed.append((self._archive, f"{why}{before}"))
 
     def _give_up(self, why: str) -> None:
-        """Take nothing of an archive that is made to fill a disk."""
+        """Reject the whole of an archive that is made to fill a disk."""
         mine = {path for path in self._found.files if path.is_relative_to(self._folder)}
         self._found.files = [path for path in self._found.files if path not in mine]
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -152,7 +152,7 @@ class _Unpacking:
                 for number, member in enumerate(archive, start=1):
                     self._count(number)
                     self._weigh(archive.offset)
-                    archive.members = []  # it keeps them all
+                    archive.members = []  # tarfile would keep all of them in memory
                     target = self._target(member.name, member.isreg(), member.isdir())
                     if target is not None and (source := archive.extractfile(member)) is not None:
                         with source:
@@ -169,7 +169,7 @@ class _Unpacking:
             raise TooMuch(f"unpacks to more than {MOST_RATIO} times its size, as no traces do")
 
     def _target(self, name: str, is_file: bool, is_folder: bool) -> Path | None:
-        """Return where a member is put; None, and why, where it is left aside."""
+        """Return the target path of a member; None, with the reason, if it is skipped."""
         if is_folder:
             return None
         parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
@@ -206,7 +206,7 @@ class _Unpacking:
 
 
 class _Member(tarfile.TarInfo):
-    """A member of a tar whose names and attributes are read only if they are small."""
+    """A tar member whose name and attributes are read only if they are small."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in ABOUT_OTHERS and self.size > MOST_NAME:

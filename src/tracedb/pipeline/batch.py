@@ -1,4 +1,4 @@
-"""Captures into the database, which is opened for as short as can be."""
+"""Load captures into the database, keeping it open for as short as possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracedb.storage import template_database
 from tracedb.storage.connection import NotMoved, open_read_only, workbench
 
 READ_SECONDS = 2.0
-"""After so long what was read is written: it lies in memory, and is large where reading it took long."""
+"""Read for at most this long before writing: the rows are held in memory, and long reads give many."""
 SMALL_BYTES = 2 << 20
 MOST_TOGETHER = 32
 
@@ -29,7 +29,7 @@ Turn = Callable[[], AbstractContextManager[None]]
 
 
 def together(tasks: Sequence[Task], jobs: int) -> list[list[Task]]:
-    """Return the tasks in groups that are loaded in one go, small ones of a source together; the longest come first."""
+    """Group the tasks to be loaded in one go, small ones of a source together; the longest come first."""
     groups: list[list[Task]] = [[task] for task in tasks if task.size_bytes > SMALL_BYTES]
     groups.sort(key=lambda group: -group[0].size_bytes)
     by_source: dict[str, list[Task]] = {}
@@ -52,8 +52,8 @@ def load_one_by_one(
 ) -> None:
     """Load every task in this process and call ``report`` with each outcome as it comes.
 
-    ``begun``: what reads the largest capture already, which is loaded first. Once another process has held the database
-    for too long, nothing more is begun.
+    ``begun``: the early read of the largest capture, which is loaded first. Once another process has held the database
+    for too long, no further capture is started.
     """
     largest = max(tasks, key=lambda task: task.size_bytes)
     busy: str | None = None
@@ -68,7 +68,7 @@ def load_one_by_one(
 
 
 def busy_reason(outcomes: Sequence[Outcome]) -> str | None:
-    """Return what is said of a database that another process holds, if that is why a capture was not loaded."""
+    """Return the message about the process that holds the database, if that is why a capture was not loaded."""
     return next((outcome.error for outcome in outcomes if outcome.is_busy), None)
 
 
@@ -83,11 +83,11 @@ def load(
 ) -> list[Outcome]:
     """Load captures of one source, each in one transaction; the database is locked only while rows are written.
 
-    Opening and closing it takes longer than loading a small capture, so that is done once for as many as are read in
-    ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: what reads the
-    first capture already. ``announce`` is called before each commit. A fault of a file is in its outcome, and leaves
-    the database as it was; so is that another process held the database for too long, of all that were not loaded by
-    then. Raises ``KeyboardInterrupt`` and errors of our own.
+    Opening and closing it takes longer than loading a small capture, so that is done once for all captures read within
+    ``READ_SECONDS``. ``turn`` is entered before it is opened and left after it is closed. ``begun``: the early read of
+    the first capture. ``announce`` is called before each commit. A faulty file is reported in its outcome and leaves
+    the database unchanged; so do all captures not loaded because another process held the database for too long.
+    Raises ``KeyboardInterrupt`` and tracedb's own errors.
     """
     jobs = [Job(task, request, progress, begun if place == 0 else None, announce) for place, task in enumerate(tasks)]
     waiting = deque(job for job in jobs if not job.is_settled(known))
@@ -107,7 +107,7 @@ def load(
 
 
 def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: Turn) -> None:
-    """Take jobs, at least one, for as long as reading them may last, and write what they gave."""
+    """Read jobs, at least one, until the reading time is used up, and write their rows."""
     request = waiting[0].request
     wanted = source[1].memory_limit if isinstance(source[1], ingester.Weighed) else MEMORY_LIMIT
     taken: list[Job] = []
@@ -115,7 +115,7 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
     with ExitStack() as stack:
         try:
             bench = stack.enter_context(workbench(request.memory_limit or wanted, request.cores, request.database))
-        except (TracedbError, OSError, duckdb.Error) as error:  # the folder cannot be written
+        except (TracedbError, OSError, duckdb.Error) as error:  # the folder is not writable
             waiting.popleft().fail(error)
             return
         try:
@@ -156,7 +156,7 @@ def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path
 
 
 def _digests(database: Path) -> set[str]:
-    """Return the digests of what is committed; nothing where that cannot be told."""
+    """Return the digests of the committed captures; empty if they cannot be read."""
     try:
         with open_read_only(database) as connection:
             return Known(connection).digests
@@ -168,7 +168,7 @@ def _write_attached(jobs: Sequence[Job], database: Path) -> None:
     known: Known | None = None
     for place, job in enumerate(jobs):
         known = _write_one(job, database, known)
-        job.close()  # before the database is closed below it
+        job.close()  # before the database under it is closed
         if job.broke_engine:
             _repeat(jobs[place + 1 :])
             return
@@ -181,7 +181,7 @@ def _write_attached(jobs: Sequence[Job], database: Path) -> None:
 def _write_one(job: Job, database: Path, known: Known | None) -> Known | None:
     """Write a capture; the first one also brings tables and views up to date, in the same transaction.
 
-    ``known``: what the database holds; None while nothing has been committed. Returns what it holds then.
+    ``known``: the captures in the database; None until something is committed. Returns the updated set.
     """
     with job.faults_told(), job.committed() as connection:
         found = known or _prepared(connection, database)
@@ -201,6 +201,6 @@ def _prepared(connection: duckdb.DuckDBPyConnection, database: Path) -> Known:
 
 
 def _repeat(jobs: Sequence[Job]) -> None:
-    """Have jobs loaded by an engine of their own: the one that they were read with failed under another."""
+    """Load jobs with a fresh engine each: the one that read them failed in another job."""
     for job in jobs:
         job.is_to_repeat = job.outcome.error is None

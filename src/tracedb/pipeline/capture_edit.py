@@ -1,4 +1,4 @@
-"""Captures that are in a database already: their labels changed, or all their rows removed."""
+"""Edit captures that are already in a database: change labels, or remove captures with all their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracedb.storage import pending_facts
 from tracedb.storage.connection import attached, identifier, open_read_only, transaction, workbench
 
 Choose = Callable[[duckdb.DuckDBPyConnection], Sequence[int]]
-"""Gives the numbers of the captures that are meant, from a connection to the database."""
+"""Returns the numbers of the selected captures, given a connection to the database."""
 Changes = Mapping[str, str | None]
 """Label key → its new value; None removes the key."""
 
@@ -29,16 +29,16 @@ class Edited:
     path: str
     rank: int | None
     labels: dict[str, str]
-    """What it has now, or had before it was removed."""
+    """Its labels now, or those it had before it was removed."""
     rows: int = 0
-    """How many rows of other tables were removed with it."""
+    """Number of rows removed with it from other tables."""
 
 
 def label(database: Path, choose: Choose, changes: Changes) -> list[Edited]:
-    """Set and remove labels of captures, and align clocks anew: labels say which captures belong together.
+    """Set and remove labels of captures, and realign clocks: labels decide which captures belong together.
 
-    Raises ``TracedbError`` where there is no such database, ``DatabaseBusy`` while another process holds it, and
-    whatever ``choose`` raises; nothing is changed then.
+    Raises ``TracedbError`` if there is no such database, ``DatabaseBusy`` while another process holds it, and
+    whatever ``choose`` raises; nothing is changed in these cases.
     """
     with _writing(database) as connection:
         numbers = choose(connection)
@@ -62,7 +62,7 @@ def set_labels(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int], ch
 
 
 def remove(database: Path, choose: Choose) -> list[Edited]:
-    """Remove captures with their rows in every table, in one transaction, and align clocks of the others anew.
+    """Remove captures with their rows in every table, in one transaction, and realign the clocks of the others.
 
     Raises as ``label`` does.
     """
@@ -97,7 +97,7 @@ def _removed(connection: duckdb.DuckDBPyConnection, item: Edited) -> Edited:
 def _writing(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an existing database in one transaction, with its tables and views up to date."""
     with open_read_only(database):
-        pass  # said in one line where there is no such database, or it is none of ours
+        pass  # reports a missing or foreign database in one line
     with (
         workbench(MEMORY_LIMIT, 1, database) as connection,
         attached(connection, database),
@@ -117,6 +117,6 @@ def _found(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> lis
 
 
 def label_known(database: Path, numbers: Sequence[int], changes: Changes) -> None:
-    """Set labels of captures of a database; aligning clocks anew is left owed. Raises as ``label`` does."""
+    """Set labels of captures of a database; the clock alignment becomes pending. Raises as ``label`` does."""
     with _writing(database) as connection:
         set_labels(connection, numbers, changes)

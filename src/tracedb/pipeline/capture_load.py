@@ -1,4 +1,4 @@
-"""One capture on its way into the database: read on a connection of its own, then written in one transaction."""
+"""Load one capture: read it on a connection of its own, then write it in one transaction."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tracedb.storage import error_lines
 from tracedb.storage.connection import ALIAS, transaction
 
 ROOMY_LIMIT = "1GB"
-"""For the database engine where its usual memory did not suffice and the user set no limit."""
+"""Second memory limit for the engine if the usual one was too small and the user set none."""
 HASHED_AFTER = 1 << 30
-"""Bytes of files that lie in the system's memory after they were read; larger ones are hashed while they are."""
+"""Files up to this size are hashed after reading, while still in the page cache; larger ones while being read."""
 
 Progress = Callable[[int], None]
 Announce = Callable[[Task, Outcome], None]
-"""Called with what the outcome of a task will be once the transaction is committed, right before that."""
+"""Called right before a commit with the outcome the task will have after it."""
 
 
 class Job:
-    """Loads a capture; a fault of it is put into the outcome, and leaves the database as it was."""
+    """Loads a capture. A fault is reported in the outcome and leaves the database unchanged."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Job:
         self.outcome = Outcome(task.path, task.size_bytes)
         self.request = request
         self.is_to_repeat = False
-        """Whether it is to be loaded once more, with what is the request then."""
+        """Set if the capture must be read again: the request to use."""
         self._task = task
         self._progress = progress
         self._begun = begun
@@ -54,25 +54,25 @@ class Job:
         self._written: list[Loaded] = []
         self._is_written = self._is_committed = False
         self.broke_engine = False
-        """Whether the database engine's instance is of no use any more, to any other job."""
+        """Whether the engine instance has become unusable for all jobs."""
 
     @property
     def could_not_commit(self) -> bool:
-        """Whether everything was written but the end of it: the database file takes no more (a full disk)."""
+        """Whether only the commit failed: the database file cannot grow (disk full)."""
         return self._is_written and not self._is_committed
 
     @property
     def is_done(self) -> bool:
-        """Whether it is known what became of it."""
+        """Whether the outcome is final."""
         return self._is_committed or self.outcome.is_known or self.outcome.error is not None
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to write."""
+        """Whether there are rows to write."""
         return bool(self._ready)
 
     def is_settled(self, known: dict[int, set[str]]) -> bool:
-        """Whether nothing is to be loaded: it is known, or cannot be read to find that out."""
+        """Whether nothing will be loaded: the files are known, or cannot be read to find out."""
         size = self._task.size_bytes
         with self.faults_told():
             if size in known and (digest := digest_of(self._task.capture.files)) in known[size]:
@@ -81,7 +81,7 @@ class Job:
         return self.outcome.is_known or self.outcome.error is not None
 
     def is_held(self, digests: set[str]) -> bool:
-        """Whether its files are among what a database holds."""
+        """Whether the database already holds its files."""
         return self._hashing.result() in digests
 
     def repeat(self) -> None:
@@ -90,7 +90,7 @@ class Job:
         self.outcome.error = None
 
     def read(self, source: tuple[Registered, Ingester], bench: duckdb.DuckDBPyConnection) -> None:
-        """Read until there are rows to write; then it is ready."""
+        """Read until the first rows are ready to be written."""
         registered, reader = source
         self._stamp = f"{registered.distribution} {registered.version}"
         with self.faults_told():
@@ -110,7 +110,7 @@ class Job:
 
     @contextmanager
     def committed(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Give the connection inside a transaction on the attached database; it is committed after the block."""
+        """Yield the connection inside a transaction on the attached database; commits after the block."""
         connection = self._connection
         assert connection is not None
         connection.execute(f"USE {ALIAS}")
@@ -123,19 +123,19 @@ class Job:
         self.outcome.loaded, self.outcome.sha256 = done.loaded, done.sha256
 
     def write(self, known: Known) -> None:
-        """Write everything into the prepared database, inside ``committed``; ``known``: what it holds."""
+        """Write everything into the prepared database, inside ``committed``; ``known``: the captures in it."""
         assert self._connection is not None
         writer = Writer(self._connection, self._task, self.request, self._digest, self._stamp, known)
         self._written = writer.run(self._all_rows())
 
     def add_to(self, known: Known) -> None:
-        """Add the captures that were committed to what the database holds."""
+        """Add the committed captures to the known ones."""
         known.add([item.capture_id for item in self.outcome.loaded], self._hashing.result())
 
     def _digest(self) -> str:
-        """Return the digest of the files, which are still as they were before they were read. Raises ``ReadError``.
+        """Return the digest of the files, which must not have changed during reading. Raises ``ReadError``.
 
-        Else it may be that of other bytes, and the whole file would be taken for known ever after.
+        Otherwise a changed file could be recorded under the wrong digest and skipped forever.
         """
         digest = self._hashing.result()
         if state_of(self._task.capture.files) != (self._task.size_bytes, self._task.changed_ns):
@@ -143,16 +143,16 @@ class Job:
         return digest
 
     def _all_rows(self) -> Iterator[Rows]:
-        """Yield what is ready, and then the rest; nothing is kept once it was taken."""
+        """Yield the rows that are ready, then the rest; nothing is kept after it was taken."""
         assert self._rows is not None
         while self._ready:
             yield self._ready.pop()
         yield from self._rows
 
     def close(self) -> None:
-        """Give up what reading holds."""
+        """Release what reading holds."""
         if isinstance(self._rows, Generator):
-            with suppress(Exception):  # what a reader fails to tidy up changes nothing in what was written
+            with suppress(Exception):  # a reader's failure to clean up does not affect what was written
                 self._rows.close()
         if self._connection is not None:
             self._connection.close()
@@ -160,11 +160,11 @@ class Job:
         self._ready.clear()
 
     def give_up(self, other: Job) -> None:
-        """Note that nothing was loaded for what became of another."""
+        """Report the failure of another job as the reason that nothing was loaded."""
         self.outcome.error = other.outcome.error
 
     def fail(self, error: BaseException) -> None:
-        """Note that nothing was loaded, and why."""
+        """Report that nothing was loaded, and why."""
         self.outcome.error = error_lines.one_line(error, self._task.source)
         self.outcome.is_busy = isinstance(error, DatabaseBusy)
         self.outcome.loaded, self.outcome.is_known = [], False
@@ -172,7 +172,7 @@ class Job:
 
     @contextmanager
     def faults_told(self) -> Iterator[None]:
-        """Put a fault into the outcome, unless a second attempt may mend it."""
+        """Put a fault into the outcome, unless a second attempt may succeed."""
         try:
             yield
         except DatabaseBusy:
@@ -188,7 +188,7 @@ class Job:
                 self.fail(error)
             else:
                 self.is_to_repeat, self.request = True, replace(self.request, memory_limit=ROOMY_LIMIT)
-        except Exception as error:  # whatever a reader meets in one file, the others go on
+        except Exception as error:  # one faulty file must not stop the others
             if error_lines.is_interrupt(error):
                 raise KeyboardInterrupt from error
             self.fail(error)

@@ -1,7 +1,7 @@
-"""Completing a database: views brought up to date, facts over several captures worked out, the log moved into it.
+"""Complete a database: update views, derive facts across captures, and move the log into the file.
 
-Every command that writes ends with this, and so does an ingest that finds nothing new: what a killed process, a full
-disk or a busy database left undone is done by the next one.
+Every command that writes ends with this, as does an ingest that finds nothing new: so the next command finishes what a
+killed process, a full disk or a busy database left undone.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tracedb.storage.database_file import log_of, size_of
 WORK: dict[str, Callable[[Path], None]] = {
     pending_facts.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True)
 }
-"""Fact → what works it out for a database, where it is owed, and settles it."""
+"""Fact → the function that derives it for a database if it is pending, and marks it done."""
 
 
 def after(request: Request, outcomes: Sequence[Outcome]) -> None:
-    """Work out what concerns several captures, after all are loaded; if none was, what an earlier ingest left undone.
+    """Derive facts across captures after all are loaded; if none was, finish what an earlier ingest left undone.
 
-    Raises ``DatabaseBusy``, and ``TracedbError`` where the database cannot be written.
+    Raises ``DatabaseBusy``, and ``TracedbError`` if the database cannot be written.
     """
     loaded = [item.capture_id for outcome in outcomes for item in outcome.loaded]
     if loaded == [1] and request.first_capture_id == 1:
-        return  # the only capture of a file has no other clock to be aligned with
+        return  # a single capture has no other clock to be aligned with
     if loaded:
         complete(request.database)
     elif request.database.exists():
@@ -38,13 +38,13 @@ def after(request: Request, outcomes: Sequence[Outcome]) -> None:
 
 
 def complete(database: Path) -> None:
-    """Work out every fact that is owed. Raises ``DatabaseBusy`` and ``TracedbError``; what is committed stays."""
+    """Derive every pending fact. Raises ``DatabaseBusy`` and ``TracedbError``; committed captures stay."""
     for work in WORK.values():
         work(database)
 
 
 def repair(database: Path) -> None:
-    """Complete a database into which nothing new was loaded; it is only looked at where nothing is missing.
+    """Complete a database into which nothing new was loaded; it is opened for reading only if nothing is pending.
 
     Raises ``DatabaseBusy`` and ``TracedbError``.
     """
@@ -54,12 +54,12 @@ def repair(database: Path) -> None:
             is_owing = not WORK.keys().isdisjoint(pending_facts.owed(connection))
     except EmptyDatabase:
         return
-    if is_outdated or size_of(log_of(database)):  # something committed lies in the log, not in the file
+    if is_outdated or size_of(log_of(database)):  # committed data is still in the log, not in the file
         with (
             workbench(MEMORY_LIMIT, 1, database) as connection,
             attached(connection, database),
             transaction(connection),
         ):
             prepare(connection, database)
-    if is_owing or is_outdated:  # times judged anew owe an alignment
+    if is_owing or is_outdated:  # rejudged times require a new alignment
         complete(database)

@@ -1,4 +1,4 @@
-"""Captures with the same bytes: one is loaded, and what only the others say is reported."""
+"""Captures with identical bytes: one is loaded, and labels that only the others have are reported."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tracedb.pipeline.task import KnownAs, Outcome, Request, Task
 from tracedb.storage.connection import open_read_only
 
 END_BYTES = 4096
-"""Read of both ends of files of one size, before all of it is hashed: other traces hardly ever have the same."""
+"""Bytes compared at both ends of files of equal size before hashing them whole: different traces rarely agree there."""
 
 
 def first_of_each(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks without those whose bytes an earlier one has; these are its ``copies``, in order.
+    """Return the tasks without those identical to an earlier one; these become its ``copies``, in order.
 
-    Only the files of captures of one size are read. Which is loaded does not depend on which is read first.
+    Only captures of equal size are read. Which one is loaded does not depend on which is read first.
     """
     copies: dict[int, list[Task]] = {}
     for alike in _groups([task for task in tasks if task.size_bytes], lambda task: task.size_bytes):
@@ -33,7 +33,7 @@ def first_of_each(tasks: Sequence[Task]) -> list[Task]:
 
 
 def _groups(tasks: Iterable[Task], key: Callable[[Task], Hashable]) -> list[list[Task]]:
-    """Return the tasks that share a key with another one; a file that cannot be read is left to its own load."""
+    """Return the tasks that share a key with another one; an unreadable file is left to its own load."""
     groups: dict[Hashable, list[Task]] = {}
     for task in tasks:
         try:
@@ -54,7 +54,7 @@ def _ends(task: Task) -> Hashable:
 
 
 def outcomes_of(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return what became of the copies of tasks, given what became of the tasks."""
+    """Return the outcomes of the copies, given those of the loaded tasks."""
     of_path = {outcome.path: outcome for outcome in outcomes}
     found = []
     for task in tasks:
@@ -68,9 +68,9 @@ def outcomes_of(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[Outc
 
 
 def look_up(request: Request, outcomes: Iterable[Outcome]) -> None:
-    """Note for what is known which capture that is, and give it the labels of this call.
+    """Record which capture each known file is, and add the labels of this call to it.
 
-    Labels that only paths tell are noted as missing: the same bytes may lie at several paths. Raises ``DatabaseBusy``
+    Labels that only paths tell are reported as missing: the same bytes may be at several paths. Raises ``DatabaseBusy``
     and ``TracedbError``.
     """
     known = {outcome.sha256: outcome for outcome in outcomes if outcome.is_known and outcome.sha256}

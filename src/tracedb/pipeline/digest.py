@@ -1,4 +1,4 @@
-"""The digest by which a capture is known again: SHA-256 over the bytes of its files."""
+"""The digest that identifies a capture: SHA-256 over the bytes of its files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Thread
 def digest_of(paths: Sequence[Path]) -> str:
     """Return the SHA-256 over the bytes of all files."""
     digest = hashlib.sha256()
-    block = memoryview(bytearray(1 << 18))  # filled again and again: it stays in the cache of a core
+    block = memoryview(bytearray(1 << 18))  # reused, so that it stays in the core's cache
     for path in paths:
         with path.open("rb", buffering=0) as file:
             while read := file.readinto(block):
@@ -20,7 +20,7 @@ def digest_of(paths: Sequence[Path]) -> str:
 
 
 class Hashing:
-    """Hashes files by a thread of its own, which releases the interpreter lock."""
+    """Hashes files in a background thread, which releases the interpreter lock."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._digest: str | None = None
@@ -29,7 +29,7 @@ class Hashing:
         self._is_begun = False
 
     def begin(self) -> None:
-        """Begin, if that was not done before."""
+        """Start, unless already started."""
         if not self._is_begun:
             self._is_begun = True
             self._thread.start()
@@ -41,7 +41,7 @@ class Hashing:
             self._error = error
 
     def result(self) -> str:
-        """Return the digest, once it is there. Raises OSError."""
+        """Wait for the digest and return it. Raises OSError."""
         self.begin()
         self._thread.join()
         if self._digest is None:

@@ -26,12 +26,12 @@ NOT_READ = (
     (b"\xfd7zXZ\x00", "compressed with xz, which is read only of archives (.tar.xz); unpack it"),
     (b"BZh", "compressed with bzip2, which is read only of archives (.tar.bz2); unpack it"),
 )
-"""First bytes of files that no ingester reads, and what is said of them."""
+"""First bytes of files that no ingester reads, and the message about them."""
 
 
 @contextmanager
 def found_in(paths: Sequence[Path], beside: Path, only: str | None = None) -> Iterator[Found]:
-    """Give what is found at and below ``paths``; members of archives lie in a folder beside ``beside`` meanwhile.
+    """Yield what is found at and below ``paths``; archives are unpacked into a folder next to ``beside`` meanwhile.
 
     Raises ``UsageError`` as ``discover`` and ``detect`` do.
     """
@@ -43,7 +43,7 @@ def found_in(paths: Sequence[Path], beside: Path, only: str | None = None) -> It
 
 
 def _told(found: Found, members: archives.Unpacked, packed: list[Path]) -> Found:
-    """Return what was found with the paths that users know members of archives by."""
+    """Return the result with members of archives under the paths shown to users."""
 
     def known(path: Path) -> Path:
         return members.told.get(path, path)
@@ -59,7 +59,7 @@ def _told(found: Found, members: archives.Unpacked, packed: list[Path]) -> Found
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:
-    """Return the files at and below ``paths``, sorted. Raises ``UsageError`` for a path that is not there."""
+    """Return the files at and below ``paths``, sorted. Raises ``UsageError`` for a path that does not exist."""
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -72,7 +72,7 @@ def discover(paths: Sequence[Path]) -> list[Path]:
 
 
 def _below(top: Path) -> Iterator[Path]:
-    """Yield the files of a folder and of all below, also where a link leads to one; each folder once."""
+    """Yield the files of a folder and all folders below, following links; each folder once."""
     seen: set[tuple[int, int]] = set()
     for folder, names, below in os.walk(top, followlinks=True):
         identity = Path(folder).stat()
@@ -88,8 +88,8 @@ def _below(top: Path) -> Iterator[Path]:
 def detect(files: Sequence[Path], only: str | None = None) -> Found:
     """Ask the ingesters which files they recognise.
 
-    A file that two claim, or that makes an ingester fail and that no other claims, is among ``failed``; the others are
-    as without it. Raises ``UsageError`` where ``only`` names no ingester.
+    A file that two ingesters claim, or that makes one fail while no other claims it, is in ``failed``; other files are
+    not affected. Raises ``UsageError`` if ``only`` names no ingester.
     """
     claims: dict[Path, str] = {}
     faulty: dict[Path, str] = {}
@@ -120,7 +120,7 @@ def detect(files: Sequence[Path], only: str | None = None) -> Found:
 
 
 def _ask(name: str, source: Ingester, states: dict[Path, tuple[int, int]]) -> tuple[list[Task], dict[Path, str]]:
-    """Return what an ingester finds, and the files that make it fail: singly, else all of a folder, else all."""
+    """Return what an ingester finds, and the files that make it fail: single files, else a whole folder, else all."""
     faults: dict[Path, str] = {}
     for split in (_singly, _by_folder):
         files = [path for path in states if path not in faults]
@@ -149,10 +149,10 @@ def _by_folder(files: Sequence[Path]) -> list[list[Path]]:
 def _found(
     name: str, source: Ingester, files: Sequence[Path], states: dict[Path, tuple[int, int]]
 ) -> tuple[list[Task], str | None]:
-    """Return the tasks that an ingester finds among files; none, and the fault, where it fails."""
+    """Return the tasks that an ingester finds among files; if it fails, none, and the fault."""
     try:
         return [_task(capture, name, states) for capture in source.find(files)], None
-    except Exception as error:  # a reader's fault on one file must not keep the others from being loaded
+    except Exception as error:  # a reader's fault on one file must not stop the others
         if is_interrupt(error):
             raise KeyboardInterrupt from error
         return [], one_line(error, name)
@@ -164,7 +164,7 @@ def _task(capture: Capture, name: str, states: dict[Path, tuple[int, int]]) -> T
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Return the size of a regular file, which may be 0, and when it was changed; None for anything else."""
+    """Return the size of a regular file, which may be 0, and its modification time; None for anything else."""
     try:
         return state_of([path]) if path.is_file() else None
     except OSError:

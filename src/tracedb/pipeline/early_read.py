@@ -1,4 +1,4 @@
-"""Reading a large capture while DuckDB and Arrow are still being imported."""
+"""Start reading a large capture while DuckDB and Arrow are still being imported."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracedb.pipeline.task import Request, Task, options_of
 from tracedb.storage.error_lines import is_interrupt
 
 EARLY_FROM = 4 << 20
-"""Size in bytes from which it is worth a thread to begin reading a file early."""
+"""File size in bytes from which a thread for early reading pays off."""
 
 
 def begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begun | None:
-    """Begin to read a capture, if it is not small and its ingester can; the caller closes what this returns."""
+    """Start reading a capture if it is large and its ingester supports it; the caller closes the result."""
     if task.size_bytes < EARLY_FROM:
         return None
     ((_, source),) = ingester.load(task.source)
@@ -22,7 +22,7 @@ def begin(task: Task, request: Request, progress: Callable[[int], None]) -> Begu
         return None
     try:
         return source.begin(task.capture, options_of(request, progress))
-    except Exception as error:  # loading the capture fails in the same way, and reports it
+    except Exception as error:  # the load itself fails in the same way and reports it
         if is_interrupt(error):
             raise KeyboardInterrupt from error
         return None

@@ -14,9 +14,9 @@ from tracedb.storage.database_file import check_writable
 
 
 def in_database(database: Path) -> tuple[dict[int, set[str]], int]:
-    """Return the digests of the captures that are loaded, by size in bytes, and the first free capture number.
+    """Return the digests of the loaded captures, by size in bytes, and the first free capture number.
 
-    Raises ``DatabaseBusy``, and ``TracedbError`` where there is no database and none can be made.
+    Raises ``DatabaseBusy``, and ``TracedbError`` if there is no database and none can be created.
     """
     if not database.exists():
         check_writable(database)
@@ -34,9 +34,9 @@ def in_database(database: Path) -> tuple[dict[int, set[str]], int]:
 
 
 class Known:
-    """Numbers and digests of the committed captures, and the bounds of times that are set, in ns.
+    """Numbers and digests of the committed captures, and the time bounds of the file, in ns.
 
-    Read once while the database is open for writing: no other process can write meanwhile.
+    Read once while the database is open for writing: no other process can write until it is closed.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -53,11 +53,11 @@ class Known:
 
     @property
     def digests(self) -> set[str]:
-        """The digests of all files that captures are of."""
+        """The file digests of all captures."""
         return self._digests
 
     def holds(self, digest: str) -> bool:
-        """Whether a capture of files with this digest is there."""
+        """Whether a capture with this digest is loaded."""
         return digest in self._digests
 
     def is_taken(self, number: int) -> bool:
@@ -70,7 +70,7 @@ class Known:
         return self._highest + 1
 
     def add(self, numbers: Iterable[int], digest: str) -> None:
-        """Take captures that have been committed."""
+        """Add captures that have been committed."""
         self._numbers.update(numbers)
         self._digests.add(digest)
         self._highest = max(self._numbers, default=0)

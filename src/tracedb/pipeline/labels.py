@@ -1,4 +1,4 @@
-"""Labels and rank that a path tells."""
+"""Labels and rank from a file's path."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ITERATION = re.compile(r"(?i)(?:^|[._-])(?:iteration|iter|step)[-_]?(\d+)(?=$|[.
 PASS = re.compile(r"(?i)^pass[_-]?(\d+)$")
 KEY_VALUE = re.compile(r"(?:^|[,;&]|__)([A-Za-z_][\w.-]{0,63}?)=([^=,;&/]{1,200}?)(?=$|[,;&]|__)")
 PARALLEL = ("tp", "dp", "pp", "ep", "cp", "sp", "mp", "dcp", "pcp", "edp", "etp", "vpp")
-"""Kinds of parallelism whose place launchers write into names, as in dp0_pp0_tp1_rank1 or ID-TP-0-DP-1."""
+"""Kinds of parallelism whose index launchers write into names, as in dp0_pp0_tp1_rank1 or ID-TP-0-DP-1."""
 PLACE = re.compile(rf"(?i)(?<![a-z0-9])({'|'.join(PARALLEL)})(?:[-_]?rank)?[-_]?(\d{{1,5}})(?![a-z0-9])")
 PLAIN_PLACES = ("tp", "dp", "pp")
-"""Kinds that are told from other words where they stand alone: ep3 may be an epoch, cp1 a checkpoint."""
+"""Kinds whose short form is ambiguous when alone: ep3 may be an epoch, cp1 a checkpoint."""
 NOT_GLOBAL = (
     *PARALLEL,
     *("local", "node", "group", "tensor", "pipeline", "data", "expert", "context", "sequence", "model", "parallel"),
     *("lora", "qlora", "low", "svd", "matrix"),
 )
-"""Words before ``rank`` that make it another number than the rank of the process."""
+"""Words before ``rank`` that make it something other than the rank of the process."""
 RANK = re.compile(
     "(?i)"
     + "".join(rf"(?<!{word})(?<!{word}[_-])" for word in NOT_GLOBAL)
@@ -43,12 +43,12 @@ COUNTED = (
     *("run", "part", "step", "epoch", "cycle", "batch", "sample", "test", "trial", "try", "attempt", "repeat", "chunk"),
     *("segment", "window", "phase", "job", "exp", "experiment", "version"),
 )
-"""Words that say what the number after them counts: not ranks."""
+"""Words that tell what the number after them counts: not ranks."""
 ENDINGS = re.compile(r"(?i)(?:\.(?:json|gz|zst|zstd|trace|pt|sqlite|csv|db|parquet|nsys-rep))+$")
 
 
 def from_path(path: Path) -> dict[str, str]:
-    """Return the labels that the folders and the name of ``path`` spell; the nearest to the file wins."""
+    """Return the labels spelled by the folders and the name of ``path``; the nearest to the file wins."""
     labels: dict[str, str] = {}
     for part in _parts(path):
         for key, value in KEY_VALUE.findall(part):
@@ -74,7 +74,7 @@ def _places(part: str) -> dict[str, str]:
 
 
 def rank_from_path(path: Path) -> int | None:
-    """Return the rank that the file name, else the nearest folder, spells; None if none does."""
+    """Return the rank spelled by the file name, else by the nearest folder; None if neither has one."""
     for part in reversed(_parts(path)):
         found = RANK.findall(part)
         if found:
@@ -85,10 +85,10 @@ def rank_from_path(path: Path) -> int | None:
 def placed(
     path: Path, labels_from: str | None, given: Mapping[str, str], known_rank: int | None
 ) -> tuple[dict[str, str], int | None]:
-    """Return the labels of a capture and its rank, as far as they are known without reading it.
+    """Return the labels and rank of a capture, as far as they are known without reading it.
 
-    ``labels_from``: a regex with named groups, of which ``rank`` is the rank; ``given``: labels that override all
-    others; ``known_rank``: what the ingester takes the rank for, which overrides the path's.
+    ``labels_from``: a regex with named groups, where ``rank`` is the rank; ``given``: labels that override all
+    others; ``known_rank``: the rank by the ingester, which overrides the path's.
     """
     found = from_path(path)
     rank = None
@@ -105,10 +105,10 @@ def placed(
 
 
 def counting(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
-    """Return files of one folder whose names differ in a number only, which counts from 0 without a gap.
+    """Return files of one folder whose names differ only in a number that counts from 0 without a gap.
 
-    With each group, a regex for ``--labels-from``: it takes the number for the rank, or, where the word before it says
-    what it counts (``run_0``), for a label of that name.
+    Each group comes with a regex for ``--labels-from``: it takes the number as the rank, or as a label if the word
+    before it says what it counts (``run_0``).
     """
     groups: dict[tuple[Path, str, str], dict[int, Path]] = {}
     for path in paths:
@@ -125,18 +125,18 @@ def counting(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
 
 
 def compile_regex(pattern: str) -> re.Pattern[str]:
-    """Return the regex of ``--labels-from``. Raises ``UsageError`` if it is none or names no group."""
+    """Compile the regex of ``--labels-from``. Raises ``UsageError`` if it is invalid or names no group."""
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"--labels-from: {pattern!r} is no regular expression: {error}") from error
+        raise UsageError(f"--labels-from: {pattern!r} is not a regular expression: {error}") from error
     if not compiled.groupindex:
         raise UsageError(f"--labels-from: {pattern!r} has no named group such as (?P<threads>\\d+)")
     return compiled
 
 
 def parse_label(text: str) -> tuple[str, str]:
-    """Return key and value of ``K=V``. Raises ``UsageError`` for another form."""
+    """Parse ``K=V`` into key and value. Raises ``UsageError`` for another form."""
     key, equals, value = readable(text).partition("=")
     if not equals or not key.strip() or not value:
         raise UsageError(f"--label takes KEY=VALUE, not {text!r}")
@@ -145,11 +145,11 @@ def parse_label(text: str) -> tuple[str, str]:
 
 
 def _parts(path: Path) -> list[str]:
-    """Return folders and name of the absolute path, without the endings of the name."""
+    """Return the folders and the name of the absolute path; the name without its endings."""
     absolute = path.absolute()
     return [readable(part) for part in (*absolute.parts[1:-1], ENDINGS.sub("", absolute.name))]
 
 
 def readable(name: object) -> str:
-    """Return a name of the system's as valid text: U+FFFD stands for a byte of it that is no UTF-8."""
+    """Return a file name as valid text: U+FFFD replaces bytes that are not UTF-8."""
     return str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Columns of NULL, which cost next to nothing."""
+"""NULL columns that cost almost nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tracedb.storage import schema
 
 
 class Blanks:
-    """Columns of NULL for those of ``kernel_event`` that are not given; none of them has a default.
+    """NULL columns for those of ``kernel_event`` that are not given; none of them has a default.
 
-    DuckDB would make each a constant and then write it out value by value, which costs more than to read a column.
+    DuckDB would create a constant for each and write it out value by value, which costs more than reading a column.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Blanks:
         self._zeros = pa.py_buffer(b"")
 
     def added(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with these columns; all share one buffer."""
+        """Return the rows with these columns added; all share one buffer."""
         if self._schema is None:
             self._schema = schema.arrow("kernel_event")
         count = rows.num_rows
@@ -29,7 +29,7 @@ class Blanks:
             if field.name in given:
                 continue
             if pa.types.is_string(field.type):
-                buffers = [self._zeros] * 3  # which are NULL, where texts begin, texts
+                buffers = [self._zeros] * 3  # validity, offsets and text data
             elif pa.types.is_primitive(field.type):
                 buffers = [self._zeros] * 2
             else:

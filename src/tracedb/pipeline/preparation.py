@@ -1,4 +1,4 @@
-"""The database opened for writing, with its tables and views brought up to date."""
+"""Open the database for writing, with its tables and views up to date."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracedb.storage.connection import attached, check_version, is_ours
 
 @contextmanager
 def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bool]:
-    """Attach a database for writing; it is created if there is none. Gives whether it was created.
+    """Attach a database for writing, creating it if needed. Yields whether it was created.
 
     Raises what ``template_database.place`` and ``attached`` do.
     """
@@ -25,9 +25,9 @@ def opened(connection: duckdb.DuckDBPyConnection, database: Path) -> Iterator[bo
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Give the attached database its tables and views, if it is new or its views are older than ours.
+    """Create or update the tables and views of the attached database.
 
-    What was worked out with other bounds of times than those now set is worked out again.
+    Facts derived with time bounds other than the current ones are derived again.
     """
     from tracedb import __version__
 

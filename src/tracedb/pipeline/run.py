@@ -1,7 +1,7 @@
-"""The whole of an ingest, in order: look what is there, load every capture, complete the database.
+"""A whole ingest, in order: discover files, load every capture, complete the database.
 
-The command line and ``tracedb.ingest`` both go this way. DuckDB and Arrow are imported while a large trace is already
-being read, so nothing here imports them at its top.
+Both the command line and ``tracedb.ingest`` use this. DuckDB and Arrow are imported while a large trace is already
+being read, so this module must not import them at its top.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of every file, and why the work on all captures together failed, if it did."""
+    """The outcome of every file, and why the work across captures failed, if it did."""
 
     outcomes: list[Outcome]
-    """In the order of the paths."""
+    """In path order."""
     unfinished: TracedbError | None
 
 
@@ -40,15 +40,15 @@ def ingest(
     memory_events: bool = False,
     progress: Progress = lambda done: None,
 ) -> list[Outcome]:
-    """Load traces into the database ``db``: what ``tracedb ingest`` does, without printing.
+    """Load traces into the database ``db``: like ``tracedb ingest``, without printing.
 
-    ``jobs``: how many files are read at once, each by a process of its own if more than one; None for the number of
-    cores. ``labels_from``, ``memory_limit`` (as ``500MB``), ``ingester`` and the two switches are the options of these
-    names; ``progress`` is called with the number of bytes newly read. Returns an outcome for each capture file, in the
-    order of their paths; that of a file that cannot be loaded has ``error``.
+    ``jobs``: number of files read at once, each by its own process if more than one; None for the number of cores.
+    ``labels_from``, ``memory_limit`` (such as ``500MB``), ``ingester`` and the two switches are the options of these
+    names; ``progress`` is called with the number of bytes newly read. Returns an outcome for each capture file, in
+    path order; if a file cannot be loaded, its outcome has ``error``.
 
-    Raises ``UsageError`` for a path that does not exist and for an option that cannot be used, ``DatabaseBusy`` while
-    another process holds the database, and ``TracedbError`` where the database cannot be written.
+    Raises ``UsageError`` for a path that does not exist or an invalid option, ``DatabaseBusy`` while another process
+    holds the database, and ``TracedbError`` if the database cannot be written.
     """
     request = Request(
         tuple(Path(path) for path in paths),
@@ -68,9 +68,9 @@ def ingest(
 
 
 def load_found(found: Found, request: Request, jobs: int | None, progress: Progress) -> Result:
-    """Load what was found, ``jobs`` files at once (None: as many as there are cores), and complete the database.
+    """Load the captures found, ``jobs`` files at once (None: number of cores), and complete the database.
 
-    Raises ``DatabaseBusy`` and ``TracedbError`` where nothing could be loaded because of the database.
+    Raises ``DatabaseBusy`` and ``TracedbError`` if nothing could be loaded because of the database.
     """
     outcomes = found.failures()
     unfinished: TracedbError | None = None
@@ -87,7 +87,7 @@ def load_found(found: Found, request: Request, jobs: int | None, progress: Progr
 def _load(
     found: Found, request: Request, workers: int, progress: Progress
 ) -> tuple[list[Outcome], TracedbError | None]:
-    largest = max(found.tasks, key=lambda task: task.size_bytes)  # which is loaded first
+    largest = max(found.tasks, key=lambda task: task.size_bytes)  # loaded first
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
         from tracedb.pipeline import completion, copies, known_captures
@@ -111,5 +111,5 @@ def _load(
         copies.look_up(request, outcomes)
         completion.after(request, outcomes)
     except TracedbError as error:
-        return outcomes, error  # what was loaded stays, and is reported first
+        return outcomes, error  # loaded captures stay, and are reported first
     return outcomes, None

@@ -1,4 +1,4 @@
-"""What is to be loaded, and what became of it."""
+"""The tasks of an ingest and their outcomes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tracedb.pipeline.labels import compile_regex
 
 SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
-"""For the database engine of one job, where its ingester asks for no other; a job then stays below 400 MB."""
+"""Memory limit of one job's engine, unless its ingester asks for another; keeps a job below 400 MB."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked to ingest, and how."""
+    """What to ingest, and with which options."""
 
     paths: tuple[Path, ...]
     database: Path
     labels: dict[str, str] = field(default_factory=dict)
     labels_from: str | None = None
     memory_limit: str | None = None
-    """For the database engine of each job; None for what the ingester asks for, or ``MEMORY_LIMIT``."""
+    """Memory limit of each job's engine; None for the ingester's choice or ``MEMORY_LIMIT``."""
     ingester: str | None = None
     python_stacks: bool = False
     memory_events: bool = False
@@ -34,7 +34,7 @@ class Request:
     first_capture_id: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ``UsageError`` for a limit or a regex that cannot be used."""
+        """Raise ``UsageError`` for an invalid limit or regex."""
         if self.memory_limit is not None and not SIZE.fullmatch(self.memory_limit):
             raise UsageError(f"--memory-limit takes a size such as 500MB or 2GiB, not {self.memory_limit!r}")
         if self.labels_from is not None:
@@ -42,7 +42,7 @@ class Request:
 
 
 def options_of(request: Request, progress: Callable[[int], None] | None, begun: Begun | None = None) -> Options:
-    """Return what an ingester is told; without ``progress`` it reads for the second time."""
+    """Return the options for an ingester; without ``progress`` it reads for the second time."""
     return Options(
         request.python_stacks,
         request.memory_events,
@@ -61,44 +61,44 @@ class Task:
     source: str
     size_bytes: int
     number: int = 0
-    """Place in the order of the paths: captures are numbered in it, whichever is read first."""
+    """Position in path order; captures are numbered in it, whichever is read first."""
     total: int = 1
-    """How many tasks there are."""
+    """Total number of tasks."""
     changed_ns: int = 0
-    """When the latest of its files was changed; 0 where nobody looked."""
+    """Latest modification time of its files; 0 if not checked."""
     told: Path | None = None
-    """The path that users know its first file by, where that is a member of an archive."""
+    """For a member of an archive, the path shown to users for its first file."""
     copies: tuple[Path, ...] = ()
-    """Paths of captures of this call with the same bytes, which are not loaded."""
+    """Paths of identical captures in this call, which are not loaded."""
 
     @property
     def path(self) -> Path:
-        """The path that is stored and told of."""
+        """The path that is stored and shown."""
         return self.told or self.capture.files[0]
 
     def failed(self, reason: str) -> Outcome:
-        """Return that nothing was loaded, and why."""
+        """Return the outcome of a failed load, with the reason."""
         return Outcome(self.path, self.size_bytes, error=reason)
 
 
 def state_of(paths: Sequence[Path]) -> tuple[int, int]:
-    """Return the bytes of files, and when the latest was changed, in ns since 1970. Raises OSError."""
+    """Return the total size of files and their latest modification time, in ns since 1970. Raises OSError."""
     found = [path.stat() for path in paths]
     return sum(file.st_size for file in found), max((file.st_mtime_ns for file in found), default=0)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What discovery and detection gave."""
+    """The result of discovery and detection."""
 
     tasks: list[Task]
     unrecognised: list[tuple[Path, str]]
     failed: list[tuple[Path, str]] = field(default_factory=list)
-    """Files that are not loaded for a fault, and the fault: a reader failed on one, or two claim it."""
+    """Files that are not loaded, with the reason: a reader failed, or two ingesters claim it."""
     archives: list[Path] = field(default_factory=list)
 
     def failures(self) -> list[Outcome]:
-        """Return what became of the files that failed."""
+        """Return the outcomes of the files that failed."""
         return [Outcome(path, 0, error=reason) for path, reason in self.failed]
 
 
@@ -111,34 +111,34 @@ class Loaded:
     status: str
     labels: dict[str, str]
     events_read: int | None
-    """This and the next two: None where the ingester does not say."""
+    """This and the next two are None if the ingester does not give them."""
     events_skipped: int | None
     rows_written: int | None
     kernels: int
     issues: list[tuple[str, str, int, str]]
     samples: int = 0
-    """Operator samples that came as one number each, without events."""
+    """Number of operator samples: single measurements without events."""
     has_counters: bool = False
-    """Whether hardware counters were read: then its kernels may all be dispatches that were not plain runs."""
+    """Whether hardware counters were read; if so, perhaps none of its kernels was a plain run."""
 
 
 @dataclass(frozen=True)
 class KnownAs:
-    """The capture that holds the bytes of a file already; the first one, where the file gave several."""
+    """The capture that already holds a file's bytes; the first one, if the file gave several."""
 
     capture_id: int
     path: str
     labels: dict[str, str]
-    """Labels that it has, with those that were given to it now."""
+    """All its labels, including those added now."""
     given: dict[str, str]
-    """Labels of this call (``--label``) that it did not have, and has now."""
+    """Labels added by this call (``--label``)."""
     missing: dict[str, str]
-    """Labels that the path of this file tells and the capture does not have."""
+    """Labels in the path of this file that the capture does not have."""
 
 
 @dataclass
 class Outcome:
-    """What became of one capture file: its captures, or why it failed, or that it was loaded before."""
+    """The result for one capture file: its captures, or why it failed, or that it was loaded before."""
 
     path: Path
     size_bytes: int
@@ -148,12 +148,12 @@ class Outcome:
     is_busy: bool = False
     """Whether it failed because another process held the database for too long."""
     unfinished: str | None = None
-    """What is still to be done for what was loaded, and why it was not."""
+    """What is still pending for the loaded captures, and why."""
     sha256: str | None = None
-    """Of what was loaded or is known."""
+    """Of the loaded or known captures."""
     known_as: KnownAs | None = None
 
     @property
     def is_faulty(self) -> bool:
-        """Whether anything was skipped or repaired for a fault of the file."""
+        """Whether anything was skipped or repaired because the file is faulty."""
         return any(severity == "warning" for item in self.loaded for _, severity, _, _ in item.issues)

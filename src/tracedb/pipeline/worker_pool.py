@@ -1,8 +1,8 @@
-"""Loading several captures at once: worker processes read in parallel and take turns at the database.
+"""Load several captures at once: worker processes read in parallel and take turns writing to the database.
 
-A worker is a Python that runs ``main`` of ``worker_process``. The parent sends tasks and permission to write; the
-worker sends progress, asks for its turn, announces what it is about to commit, and reports outcomes. Each worker writes
-its own captures: no rows pass between processes.
+A worker is a Python process that runs ``main`` of ``worker_process``. The parent sends tasks and permission to write;
+the worker sends progress, asks for its turn, announces what it is about to commit, and reports outcomes. Each worker
+writes its own captures, so no rows pass between processes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tracedb.storage.lock_wait import PATIENCE
 QUIET_START = (
     "__file__ = 'tracedb'; import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from {} import main; main()"
 )
-"""Runs a module's ``main``; Ctrl-C while it is still importing ends it without a traceback.
+"""Runs a module's ``main``; Ctrl-C during its import ends it without a traceback.
 
-A program without ``__file__`` is a notebook or a prompt to DuckDB, which then draws a progress bar on standard output
-beside a query of more than two seconds.
+Without ``__file__``, DuckDB takes a program for a notebook or prompt and draws a progress bar on standard output for
+queries longer than two seconds.
 """
 
 INTERRUPTED = (130, -signal.SIGINT)
-"""Exit codes of a worker that Ctrl-C ended."""
+"""Exit codes of a worker ended by Ctrl-C."""
 
 
 def load_by_workers(
@@ -45,8 +45,8 @@ def load_by_workers(
 ) -> None:
     """Load every task with ``jobs`` processes and call ``report`` with each outcome as it comes.
 
-    A worker that dies costs the file that it was reading, named in the outcome; what it had committed is reported as
-    loaded. Once another process has held the database for too long, nothing more is begun.
+    A worker that dies costs only the file it was reading, which the outcome names; captures it had committed are
+    reported as loaded. Once another process has held the database for too long, no further capture is started.
     """
     groups = together(tasks, jobs)
     _Pool(groups, request, known, progress, report).run(min(jobs, len(groups)))
@@ -63,7 +63,7 @@ class _Pool:
         progress: Callable[[int], None],
         report: Callable[[Outcome], None],
     ) -> None:
-        self._groups = list(groups)  # the longest first, so that none comes last
+        self._groups = list(groups)  # the longest first, so that none is started last
         self._request = request
         self._patience = PATIENCE.get()
         self._setup = text(Setup(request, known, self._patience.seconds))
@@ -83,7 +83,7 @@ class _Pool:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(0.2)  # a join without limit would not see Ctrl-C
+                    thread.join(0.2)  # a join without timeout would block Ctrl-C
         except BaseException:
             with self._state:
                 self._is_stopped = True
@@ -94,7 +94,7 @@ class _Pool:
             raise
         if self._failure:
             raise self._failure
-        for task in (task for group in self._groups for task in group):  # not begun any more
+        for task in (task for group in self._groups for task in group):  # not started
             self._report(task.failed(self._busy or "no worker process was left to read it; try --jobs 1"))
 
     def _next(self) -> list[Task] | None:
@@ -139,12 +139,12 @@ class _Pool:
             self._processes.append(process)
             if self._is_stopped:
                 process.send_signal(signal.SIGINT)
-        with suppress(BrokenPipeError):  # it died already, which is noticed when it gets its first tasks
+        with suppress(BrokenPipeError):  # it died already, which is noticed when it is sent its first tasks
             send(process.stdin, self._setup)
         return process
 
     def _load(self, process: subprocess.Popen[str], group: list[Task]) -> list[Outcome]:
-        """Have tasks done; hold the database for the worker while it writes."""
+        """Have the worker do tasks; hold the database for it while it writes."""
         announced: dict[int, Outcome] = {}
         holds = False
         try:
@@ -167,21 +167,21 @@ class _Pool:
                     self._patience.say(message["waiting"])
                 else:
                     return built(message["outcomes"], list[Outcome])
-        except (BrokenPipeError, json.JSONDecodeError):  # it died, maybe within a line
+        except (BrokenPipeError, json.JSONDecodeError):  # it died, perhaps in the middle of a line
             pass
         finally:
             if holds:
                 self._database.release()
         code = process.wait()
-        with suppress(BrokenPipeError):  # what could not be sent would be tried again when it is collected
+        with suppress(BrokenPipeError):  # unsent data would be flushed again at garbage collection
             assert process.stdin is not None
             process.stdin.close()
-        if code in INTERRUPTED:  # maybe before this process has noticed it: nothing more is to be begun
+        if code in INTERRUPTED:  # perhaps before this process has noticed: start nothing more
             raise KeyboardInterrupt
         return self._left_by_dead(group, announced, code)
 
     def _left_by_dead(self, group: list[Task], announced: dict[int, Outcome], code: int) -> list[Outcome]:
-        """Return what is known of the tasks of a worker that died; of several, those not loaded are tried singly."""
+        """Return the outcomes of a dead worker's tasks; if it had several, those not loaded are retried one by one."""
         settled = self._committed(announced, code)
         others = [task for task in group if task.number not in settled]
         if len(group) > 1:
@@ -192,9 +192,9 @@ class _Pool:
         return [*settled.values(), *(task.failed(reason) for task in others)]
 
     def _committed(self, announced: dict[int, Outcome], code: int) -> dict[int, Outcome]:
-        """Return the outcomes that a dead worker announced and whose captures are in the database, by task number.
+        """Return the outcomes that a dead worker announced and that are in the database, by task number.
 
-        Where the database cannot be opened to see that, all fail with the reason.
+        If the database cannot be opened to check that, all of them fail with the reason.
         """
         if not announced or not self._request.database.exists():
             return {}

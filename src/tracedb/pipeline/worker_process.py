@@ -1,4 +1,4 @@
-"""The worker's side of loading several captures at once: a process that loads what its parent sends."""
+"""The worker's side of loading several captures at once: a process that loads the tasks its parent sends."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tracedb.storage.lock_wait import PATIENCE, Patience
 
 
 def main() -> None:
-    """Load the tasks that come in on standard input."""
+    """Load the tasks received on standard input."""
 
     def stop(number: int, frame: object) -> None:
-        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second would only disturb its end.
+        # Ctrl-C reaches a worker twice, from the terminal and from its parent; the second must not disturb its exit.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         error_lines.STOPPED.set()
         raise KeyboardInterrupt
@@ -34,7 +34,7 @@ def main() -> None:
         sys.exit(130)
     except TracedbError as error:
         sys.exit(f"tracedb: error: {error}")
-    except BaseException:  # what a query that was cut off leaves behind may fail in many ways on its way out
+    except BaseException:  # an interrupted query may fail in many ways while it is being cleaned up
         if not error_lines.STOPPED.is_set():
             raise
         os._exit(130)
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _own_stdout() -> IO[str]:
-    """Return the pipe to the parent. What anything else prints, in Python or below it, goes to standard error."""
+    """Return the pipe to the parent. Everything else printed, by Python or native code, goes to standard error."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = sys.stderr
@@ -70,7 +70,7 @@ def _serve_parent() -> None:
         say({"commits": outcome, "number": task.number})
 
     begin = sys.stdin.readline()
-    if not begin:  # interrupted before there was anything to do
+    if not begin:  # interrupted before the first message
         return
     setup = built(json.loads(begin), Setup)
     PATIENCE.set(Patience(setup.wait_seconds, lambda said: say({"waiting": said})))
@@ -80,7 +80,7 @@ def _serve_parent() -> None:
             outcomes = load(
                 group, setup.request, setup.known, lambda done: say({"progress": done}), turn, announce=announce
             )
-        except Exception as error:  # the parent goes on with other files
+        except Exception as error:  # the parent continues with other files
             if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
                 raise
             outcomes = [task.failed(error_lines.one_line(error, task.source)) for task in group]

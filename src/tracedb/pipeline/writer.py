@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from tracedb.derive.clipped_event import Passing
 
 MANY_ROWS = 50_000
-"""Tables below are written as they come."""
+"""These tables are written as the rows arrive."""
 Data: TypeAlias = "pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation"
 Issue = tuple[str, str, int, str]
 
 
 class KnownBefore(Exception):
-    """The database holds the file already; what was written is to be rolled back."""
+    """The database already holds the file; what was written must be rolled back."""
 
 
 @dataclass
 class _Part:
-    """A capture whose rows are being written: what is known of them saves asking the database for it."""
+    """A capture whose rows are being written, with statistics that save querying the database."""
 
     number: int
     capture_id: int
@@ -52,7 +52,7 @@ class _Part:
     has_passed: bool = False
 
     def note(self, table: str, written: Data, count: int) -> None:
-        """Note what is needed of rows that have been written, ``count`` of them."""
+        """Record statistics of ``count`` rows that have been written."""
         if table in ("kernel_event", "launch"):
             self.events.take(table, written, count)
         elif table == "operator_sample":
@@ -77,7 +77,7 @@ class Writer:
         stamp: str,
         known: Known,
     ) -> None:
-        """``digest`` gives the SHA-256 of the files; it is asked for when the rows of a part are written."""
+        """``digest`` returns the SHA-256 of the files; it is called when the rows of a part are written."""
         self._connection = connection
         self._task = task
         self._request = request
@@ -96,7 +96,7 @@ class Writer:
         """Insert everything and derive; returns the captures written. Raises ``KnownBefore``."""
         for rows in given:
             self._insert(rows)
-            del rows  # their memory may be wanted for the next
+            del rows  # frees their memory for the next
         if self._open is not None:
             raise ReadError("the ingester gave rows but no capture row")
         if len(self._loaded) > 1:
@@ -104,7 +104,7 @@ class Writer:
         return self._loaded
 
     def _forget_path_rank(self) -> None:
-        """Take the path's rank from the captures of a file that held several processes: it is not that of all."""
+        """Remove the path's rank from the captures of a file with several processes: they cannot all have it."""
         for item in self._ranked_by_path:
             item.rank = None
             self._connection.execute("UPDATE main.capture SET rank = NULL WHERE capture_id = ?", [item.capture_id])
@@ -138,7 +138,7 @@ class Writer:
         part.note(rows.table, incoming, count)
 
     def _part(self, number: int) -> _Part:
-        """Return the part that is being written; a new one where none is."""
+        """Return the part being written; a new one if there is none."""
         if self._open is None:
             self._ids[number] = self._free_id(number)
             self._open = _Part(number, self._ids[number], Annotations(self._connection))
@@ -147,7 +147,7 @@ class Writer:
         return self._open
 
     def _free_id(self, part: int) -> int:
-        """Return the number for a capture: by the order of the paths where that is free, else the next."""
+        """Return a capture's number: by path order if that is free, else the next one."""
         wanted = self._request.first_capture_id + self._task.number
         if not part and not self._known.is_taken(wanted):
             return wanted
@@ -155,7 +155,7 @@ class Writer:
         return max(free, self._request.first_capture_id + self._task.total)
 
     def _capture(self, given: pa.Table, part: _Part) -> None:
-        """Write the row of a capture, and work out what is derived from all rows of it."""
+        """Write the capture row, and derive facts from all rows of the capture."""
         digest = self._digest()
         if not self._loaded and self._known.holds(digest):
             raise KnownBefore
@@ -175,7 +175,7 @@ class Writer:
             self._note(part, "rank_conflict", said)
         for copy in self._task.copies if not self._loaded else ():
             self._note(part, "duplicate_recording", f"{labels.readable(copy)} has the same bytes and was left aside")
-        if not self._known.is_empty or self._loaded:  # alone in its file, a capture has no clock to be put beside
+        if not self._known.is_empty or self._loaded:  # a single capture has no clock to be aligned with
             pending_facts.owe(self._connection, pending_facts.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
             self._connection,
@@ -206,11 +206,11 @@ class Writer:
         self._open = None
 
     def _named(self) -> tuple[dict[str, str], int | None]:
-        """Return the labels of the capture, and the rank that the path spells."""
+        """Return the labels of the capture, and the rank in its path."""
         return labels.placed(self._task.path, self._request.labels_from, self._request.labels, self._task.capture.rank)
 
     def _own(self, part: _Part, digest: str, rank: int | None, named: dict[str, str]) -> dict[str, pa.Array]:
-        """Return the columns of a capture that no ingester gives."""
+        """Return the capture columns that the pipeline fills."""
         path = labels.readable(self._task.path)
         return {
             "capture_id": pa.array([part.capture_id], pa.int32()),
@@ -242,10 +242,10 @@ class Writer:
 
 
 def _pass(data: Data, part: _Part) -> None:
-    """Have the first events seen as they pass, where they come from a queue and are many; then all others."""
+    """Observe the first events as they pass, if they come from a queue and are many; then yield all others."""
     if isinstance(data, pa.Table):
         if not part.has_passed and data.num_rows >= MANY_ROWS and "queue_id" in data.column_names:
-            from tracedb.derive.clipped_event import Passing  # its arrays take time to import
+            from tracedb.derive.clipped_event import Passing  # imports numpy
 
             part.passing = Passing()
         if part.passing is not None:
@@ -256,14 +256,14 @@ def _pass(data: Data, part: _Part) -> None:
 
 
 def _table(data: Data) -> pa.Table:
-    """Return few rows as a table."""
+    """Return a small number of rows as a table."""
     if isinstance(data, duckdb.DuckDBPyRelation):
         return data.to_arrow_table()
     return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
 
 
 def _number(row: pa.Table, name: str) -> int | None:
-    """Return a number of the only row. Raises ``pa.ArrowInvalid`` where it is none."""
+    """Return a number from a single row. Raises ``pa.ArrowInvalid`` if it is not a number."""
     if name not in row.column_names:
         return None
     column = row[name]

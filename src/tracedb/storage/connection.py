@@ -1,4 +1,4 @@
-"""Opening database files: for writing for a short while, for reading, and never in each other's way."""
+"""Open database files: briefly for writing, for reading, and without blocking other processes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
 SCHEMA_VERSION = 1
 ROW_GROUP = 61_440
-"""Rows that a row group of the database holds: half of what DuckDB makes unless told otherwise.
+"""Rows per row group of the database: half of DuckDB's default.
 
-A thread writes one at a time, and the kernels of a usual trace would not fill two.
+Each thread writes one at a time, and the kernels of a typical trace would not fill two of the default size.
 """
 STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
-"""Options with which a database is attached for writing."""
+"""Options for attaching a database for writing."""
 
 
 class NotMoved(TracedbError):
-    """What was committed cannot be moved from the log into the file (a full disk); it is taken back if possible."""
+    """Committed data cannot be moved from the log into the file (disk full); it is rolled back if possible."""
 
 
 def quoted(text: str) -> str:
@@ -57,36 +57,36 @@ def identifier(text: str) -> str:
 
 Settings = dict[str, str | bool | int | float | list[str]]
 ALONE: Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-"""No name of a file, type or function makes DuckDB load or fetch an extension."""
+"""No file, type or function name makes DuckDB load or fetch an extension."""
 
 
 def in_memory(settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
-    """Open an empty database in memory that loads no extensions; every connection of tracedb's comes from here."""
+    """Open an empty in-memory database that loads no extensions; all of tracedb's connections are made here."""
     return duckdb.connect(":memory:", config={**ALONE, **(settings or {})})
 
 
 @contextmanager
 def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory instance for staging; what exceeds ``memory_limit`` spills to a folder beside ``beside``.
+    """Open an in-memory instance for staging; data beyond ``memory_limit`` spills to a folder next to ``beside``.
 
-    Raises ``TracedbError`` where no database can be at ``beside``.
+    Raises ``TracedbError`` if no database can be created at ``beside``.
     """
     check_writable(beside)
     with _spill(beside) as spill:
         settings: Settings = {
             "memory_limit": memory_limit,
             "temp_directory": spill,
-            "checkpoint_threshold": "64MB",  # detaching does it once for all; small captures would have it done often
+            "checkpoint_threshold": "64MB",  # detaching checkpoints anyway; small captures would trigger it too often
         }
         if threads is not None:
             settings["threads"] = threads
         connection = in_memory(settings)
         try:
             connection.execute("SET preserve_insertion_order = false")
-            # Kernel names reach 5,000 characters; one above 4,096 rules dictionaries out for its whole row group, which
-            # then lies uncompressed unless zstd may take it.
+            # Kernel names reach 5,000 characters; one above 4,096 disables dictionaries for its whole row group, which
+            # is then uncompressed unless zstd may be used.
             connection.execute("SET zstd_min_string_length = 200")
-            # They are tried on every column and hardly ever taken: a seventh of the time of an insert.
+            # DuckDB tries them on every column and hardly ever uses them, at a seventh of an insert's time.
             connection.execute("SET disabled_compression_methods = 'rle,fsst,chimp,patas'")
             yield connection
         finally:
@@ -95,7 +95,7 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
 
 @contextmanager
 def _spill(beside: Path) -> Iterator[str]:
-    """Give a folder for what memory does not hold; that it can be made shows that a database can be, too."""
+    """Yield a spill folder; that it can be created shows that a database can be, too."""
     with ExitStack() as stack:
         try:
             made = stack.enter_context(spill_folder(beside))
@@ -108,9 +108,9 @@ def _spill(beside: Path) -> Iterator[str]:
 def attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach ``path`` read-write as the current catalog; its lock is held only inside the block.
 
-    Another process that holds it is waited for, as ``waiting.PATIENCE`` says. Raises ``DatabaseBusy`` where it holds it
-    longer, ``TracedbError`` where it is no DuckDB file or cannot be written, ``NotMoved`` where what was committed
-    cannot be moved into it.
+    Waits for another process that holds it, as ``lock_wait.PATIENCE`` says. Raises ``DatabaseBusy`` if it is held
+    longer, ``TracedbError`` if it is not a DuckDB file or cannot be written, ``NotMoved`` if committed data cannot be
+    moved into it.
     """
     check_writable(path)
     until_free(lambda: _attach(connection, path))
@@ -120,7 +120,7 @@ def attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duck
         yield connection
         written = size_of(log_of(path))
     except BaseException:
-        with suppress(duckdb.Error):  # a disk that is full says so a second time
+        with suppress(duckdb.Error):  # a full disk fails a second time
             _detach(connection)
         raise
     try:
@@ -140,15 +140,15 @@ def _detach(connection: duckdb.DuckDBPyConnection) -> None:
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     before = identity(path)
     attach(connection, path, ALIAS, STORAGE)
-    if before is not None and identity(path) != before:  # removed or replaced between its opening and its locking
+    if before is not None and identity(path) != before:  # removed or replaced between opening and locking
         _detach(connection)
         raise DatabaseBusy(f"{path}: another process is making it anew; try again")
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, options: str = "READ_ONLY") -> None:
-    """Attach a file as ``alias``; its name is always that of a file, whatever it looks like.
+    """Attach a file as ``alias``; its name is always taken as a file name.
 
-    Raises ``DatabaseBusy`` while another process writes it, ``TracedbError`` where it is no DuckDB file.
+    Raises ``DatabaseBusy`` while another process writes it, ``TracedbError`` if it is not a DuckDB file.
     """
     named = quoted(str(absolute(path)))
     if path.exists() and (options == "READ_ONLY" or path.stat().st_size):
@@ -165,13 +165,13 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, option
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit at the end of the block, or roll back whatever ended it."""
+    """Commit at the end of the block, or roll back if it ends with an exception."""
     connection.execute("BEGIN TRANSACTION")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        with suppress(duckdb.TransactionException):  # a failed commit has ended the transaction already
+        with suppress(duckdb.TransactionException):  # a failed commit has already ended the transaction
             connection.execute("ROLLBACK")
         raise
 
@@ -180,8 +180,8 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a tracedb file for reading with external access off and the configuration locked.
 
-    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, ``EmptyDatabase`` where nothing was
-    written into it yet, ``DatabaseBusy`` where it is written for longer than ``waiting.PATIENCE`` says.
+    Raises ``TracedbError`` if the file does not exist or is not tracedb's, ``EmptyDatabase`` if nothing was written
+    into it yet, ``DatabaseBusy`` if it is being written for longer than ``lock_wait.PATIENCE`` says.
     """
     with spill_folder(path, or_elsewhere=True) as spill:
         connection = _opened(path, spill, memory_limit)
@@ -200,14 +200,14 @@ def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duck
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
     """Open a tracedb file as a plain DuckDB connection: the file read-only, with its tables and views.
 
-    All else is as with ``duckdb.connect()``: data frames in variables, ``read_csv``, ``COPY … TO``, ``ATTACH``,
+    Everything else is as with ``duckdb.connect()``: data frames in variables, ``read_csv``, ``COPY … TO``, ``ATTACH``,
     temporary tables, settings. Nothing is fetched from a network unless an extension is installed by hand.
-    Raises ``TracedbError`` where there is no such file or it is none of tracedb's, or it is written meanwhile.
+    Raises ``TracedbError`` if the file does not exist, is not tracedb's, or is being written.
     """
     with ExitStack() as stack:
         spill = stack.enter_context(spill_folder(Path(path), or_elsewhere=True))
         connection = _opened(Path(path), spill)
-        weakref.finalize(connection, stack.pop_all().close)  # the folder goes with the connection
+        weakref.finalize(connection, stack.pop_all().close)  # removes the folder with the connection
     return connection
 
 
@@ -225,7 +225,7 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
     connection = in_memory(settings)
     try:
         until_free(lambda: attach(connection, path, ALIAS))
-        connection.execute(f"USE {ALIAS}")  # under our name for it: a file named v1.duckdb would hide schema v1
+        connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
         check_version(connection, path)
     except BaseException:
         connection.close()
@@ -237,7 +237,7 @@ _NOTHING_YET = "nothing was written into it yet; run `tracedb ingest PATH` into 
 
 
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Raise ``TracedbError`` unless the current catalog has the schema that this tracedb knows."""
+    """Raise ``TracedbError`` unless the current catalog has a schema version that this tracedb knows."""
     try:
         ((version,),) = connection.execute("SELECT max(version) FROM meta.schema_version").fetchall()
     except duckdb.CatalogException as error:
@@ -263,7 +263,7 @@ def is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _locked(error: duckdb.IOException) -> bool:
-    return "could not set lock on file" in str(error).lower()  # a path may hold the word, too
+    return "could not set lock on file" in str(error).lower()  # not just "lock": a path may contain it
 
 
 def _busy(path: Path, error: duckdb.IOException) -> str:

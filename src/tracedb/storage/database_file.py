@@ -1,4 +1,4 @@
-"""What a path that is named as a database leads to, told from its bytes before any engine opens it."""
+"""Examine the file at a database path by its bytes before any engine opens it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if sys.platform != "win32":
     import fcntl
 
 HEADER_BYTES = 3 * 4096
-"""Of the main header and the two that a DuckDB file is written with in turn."""
+"""Size of the main header and the two headers that DuckDB writes alternately."""
 CHECKPOINT_MARK = 256
-"""Bytes, generously, that a checkpoint writes into the log before it moves it; no capture is as short."""
+"""Upper estimate of the bytes a checkpoint writes into the log before moving it; every capture is larger."""
 HEAD_BYTES = 512
 DUCKDB_MAGIC = b"DUCK"
 VERSION_AT = slice(12, 20)
 UNSAFE = "?\\" if os.sep == "/" else "?"
-"""DuckDB takes what follows ``?`` for parameters, so that its log lies elsewhere, and a backslash for a separator."""
+"""Characters DuckDB misreads: it takes text after ``?`` as parameters, and a backslash as a separator."""
 READS = "`tracedb ingest FILE` reads"
 KINDS: tuple[tuple[bytes, str], ...] = (
     (b"SQLite format 3\x00", f"this is SQLite, not a tracedb database; {READS} nsys exports and rocpd files"),
@@ -45,13 +45,13 @@ STORAGE_VERSIONS = {
     69: "v2.0.0",
     999: "v2.0.0",
 }
-"""Number in the head of a DuckDB file → the releases that write it by default."""
+"""Version number in the header of a DuckDB file → the releases that write it by default."""
 OTHER = "name another file with --db"
 NEWER = re.compile(r"version number (\d+), but we can only read version\D*(\d+)(?: and (\d+))?")
 
 
 def absolute(path: Path) -> Path:
-    """Return the path as DuckDB may have it: never the name of a protocol, of a home folder or of memory.
+    """Return the path in a form that DuckDB never takes for a protocol, a home folder or memory.
 
     Raises ``TracedbError`` for a path that DuckDB would read differently.
     """
@@ -66,7 +66,7 @@ def absolute(path: Path) -> Path:
 
 
 def check(path: Path) -> None:
-    """Raise ``TracedbError`` where there is something at ``path`` that is no DuckDB file, or that cannot be read."""
+    """Raise ``TracedbError`` if there is something at ``path`` that is not a readable DuckDB file."""
     try:
         if path.is_dir():
             raise TracedbError(f"{path}: is a folder, not a database; name a file with --db")
@@ -81,7 +81,7 @@ def check(path: Path) -> None:
 
 
 def is_unwritten(path: Path) -> bool:
-    """Whether a file is shorter than what DuckDB writes first into a new one, and holds nothing else."""
+    """Whether a file is shorter than the first thing DuckDB writes into a new one, and has no other content."""
     try:
         if not path.is_file() or path.stat().st_size >= HEADER_BYTES:
             return False
@@ -92,7 +92,7 @@ def is_unwritten(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return which file a path names now, by device and number; None where there is none."""
+    """Return the identity (device and inode) of the file at a path; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -101,12 +101,12 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def log_of(path: Path) -> Path:
-    """Return where DuckDB keeps what was committed to a file until it is moved into it."""
+    """Return the path of the log in which DuckDB keeps committed data until it is moved into the file."""
     return path.with_name(path.name + ".wal")
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file; 0 where there is none."""
+    """Return the size of a file in bytes; 0 if there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -115,7 +115,7 @@ def size_of(path: Path) -> int:
 
 @contextmanager
 def held(path: Path) -> Iterator[bool]:
-    """Lock a file as DuckDB does, which must not be attached here; gives whether nobody else has it. Raises OSError."""
+    """Lock a file as DuckDB does; it must not be attached here. Yields whether the lock was free. Raises OSError."""
     with path.open("r+b") as file:
         if sys.platform != "win32":
             try:
@@ -127,9 +127,9 @@ def held(path: Path) -> Iterator[bool]:
 
 
 def withdraw(path: Path, before: int, written: int) -> None:
-    """Cut the log of a file, ``written`` bytes long, back to ``before``, unless another process has written to it.
+    """Truncate the log of a file from ``written`` bytes to ``before``, unless another process has written to it.
 
-    What is told as failed must not appear once there is room.
+    Data reported as failed must not appear once there is room.
     """
     log = log_of(path)
     with suppress(OSError), held(path) as is_held:
@@ -141,11 +141,11 @@ def withdraw(path: Path, before: int, written: int) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise ``TracedbError`` where a database at ``path`` cannot be made or written, and say what is in the way."""
+    """Raise ``TracedbError`` if a database at ``path`` cannot be created or written, with the reason."""
     absolute(path)
     folder = path.parent
     if not folder.is_dir():
-        raise TracedbError(f"{path}: there is no folder {folder}; make it first, or {OTHER}")
+        raise TracedbError(f"{path}: there is no folder {folder}; create it first, or {OTHER}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TracedbError(f"{path}: {unwritable(folder)}")
     if path.exists() and not os.access(path, os.W_OK):
@@ -153,13 +153,13 @@ def check_writable(path: Path) -> None:
 
 
 def unwritable(folder: Path, error: OSError | None = None) -> str:
-    """Say that a folder takes no files."""
+    """Say that a folder is not writable."""
     why = f" ({error.strerror})" if error is not None else ""
     return f"the folder {folder} cannot be written{why}, which a database and its log need; {OTHER}"
 
 
 def fault(path: Path, error: Exception) -> str:
-    """Return in words why DuckDB did not open a file that looks like one of its own."""
+    """Say why DuckDB did not open a file that looks like a DuckDB file."""
     said = str(error)
     number = storage_version(path)
     found = NEWER.search(said)
@@ -188,7 +188,7 @@ def fault(path: Path, error: Exception) -> str:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error of DuckDB's comes from what lies in the file, and not from the query."""
+    """Whether a DuckDB error comes from the file's content and not from the query."""
     return type(error).__name__ in ("SerializationException", "FatalException") or "Corrupt database file" in str(error)
 
 
@@ -200,7 +200,7 @@ def damage(path: Path, error: Exception) -> str:
 
 
 def storage_version(path: Path) -> int | None:
-    """Return the version in the head of a DuckDB file; None for any other file."""
+    """Return the version in the header of a DuckDB file; None for any other file."""
     try:
         with path.open("rb") as file:
             head = file.read(VERSION_AT.stop)
@@ -211,7 +211,7 @@ def storage_version(path: Path) -> int | None:
 
 def _kind(head: bytes) -> str:
     if not head:
-        return f"the file is empty; remove it, and `tracedb ingest PATH` makes it anew, or {OTHER}"
+        return f"the file is empty; remove it, and `tracedb ingest PATH` creates it again, or {OTHER}"
     if named := next((words for magic, words in KINDS if head.startswith(magic)), None):
         return named
     if head[257:262] == b"ustar":

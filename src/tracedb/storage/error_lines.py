@@ -1,6 +1,6 @@
-"""Any exception as one line for the user: what a reader, a library or the database engine met in a file.
+"""Turn any exception of a reader, a library or the database engine into one line for the user.
 
-Needs neither DuckDB nor Arrow: their errors are told by the name of the module that defines them.
+Needs neither DuckDB nor Arrow: their errors are recognised by the name of the defining module.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import traceback
 from tracedb.errors import QUERY_INTERRUPTED, TracedbError
 
 STOPPED = threading.Event()
-"""Set once a signal has asked this process to stop: whatever fails from then on may be a consequence of it."""
+"""Set once a signal has asked this process to stop: later failures may be consequences of it."""
 LONGEST = 400
-"""Characters kept of what an exception says."""
+"""Characters kept of an exception's message."""
 _WRAPPED_INTERRUPT = "failed: KeyboardInterrupt"
-"""In what DuckDB says where Ctrl-C came while it had Python hand it a table."""
+"""Part of DuckDB's message if Ctrl-C arrives while Python hands it a table."""
 _ABORTED = "transaction is aborted"
 _ENGINES = frozenset({"duckdb", "_duckdb", "pyarrow"})
 _DECODERS = frozenset({"gzip", "lzma", "msgspec", "sqlite3", "struct", "zlib", "zstandard"})
@@ -26,12 +26,12 @@ _NO_ROOM = frozenset({"No space left on device", "File too large", "Disk quota e
 _CONDITION = re.compile(
     "|".join((*sorted(_NO_ROOM), "Too many open files", "Input/output error", "Read-only file system"))
 )
-"""What the operating system says where a file cannot be read or written."""
+"""Messages of the operating system if a file cannot be read or written."""
 _KIND_OF_ERROR = re.compile(r"^(?:\w+ )*Error: ")
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an exception is what became of Ctrl-C on its way through a library."""
+    """Whether an exception is a Ctrl-C that a library has converted."""
     if STOPPED.is_set():
         return True
     seen: BaseException | None = error
@@ -45,10 +45,10 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException, reader: str | None = None) -> str:
-    """Return what happened, in one line; ``reader`` is the ingester that was at work.
+    """Describe an exception in one line; ``reader`` is the active ingester.
 
-    Errors of our own say it themselves. Errors of decoders, of the operating system and of files are faults of the
-    input; any other exception is a fault of the program, and is given with its place so that it can be reported.
+    tracedb's own errors have a message already. Errors of decoders, of the operating system and of files are faults of
+    the input; any other exception is a bug, and is given with its place so that it can be reported.
     """
     if isinstance(error, TracedbError):
         return _shortened(str(error))
@@ -67,7 +67,7 @@ def one_line(error: BaseException, reader: str | None = None) -> str:
 
 
 def engine_words(error: BaseException) -> str:
-    """Return what the database engine says, without the kind of error and the excerpt of the query."""
+    """Return the database engine's message, without the kind of error and the excerpt of the query."""
     words = []
     for line in str(error).splitlines():
         if line.startswith("LINE "):
@@ -78,11 +78,11 @@ def engine_words(error: BaseException) -> str:
 
 
 def unwritten(error: BaseException) -> str | None:
-    """Return why the engine could not write a file, and what to do; None where the operating system did not fail."""
+    """Say why the engine could not write a file, and what to do; None if the operating system did not fail."""
     found = _CONDITION.search(str(error))
     if found is None:
         return None
-    advice = "; make room and run it again" if found[0] in _NO_ROOM else "; run it again once that is mended"
+    advice = "; make room and run it again" if found[0] in _NO_ROOM else "; fix that and run it again"
     return f"cannot be {'read' if 'not read' in str(error) else 'written'} ({found[0]}){advice}"
 
 
@@ -104,7 +104,7 @@ def _of_engine(error: BaseException, reader: str | None) -> str:
 
 
 def _where(error: BaseException, reader: str | None) -> str:
-    """Return who failed, and the innermost line of it that belongs to no library."""
+    """Return the component that failed, and its innermost line outside of libraries."""
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
     own = [item for item in frames if not _is_library(item[0])] or frames
     place = f" in {own[-1][0]} line {own[-1][1]}" if own else ""

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a query at once, also while DuckDB's own code runs and Python cannot look."""
+"""Let Ctrl-C end a query at once, even while DuckDB's native code runs and Python cannot check signals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tracedb.errors import QUERY_INTERRUPTED
 
 @contextmanager
 def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Interrupt the connection's query when SIGINT comes; what ends the block then is ``KeyboardInterrupt``."""
+    """Interrupt the connection's query on SIGINT; the block then ends with ``KeyboardInterrupt``."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals come to the main thread only
+        yield  # only the main thread receives signals
         return
     bell, rope = socket.socketpair()
     rope.setblocking(False)

@@ -1,4 +1,4 @@
-"""Waiting for a database that another process has open: how long, how often to look, and what is said meanwhile."""
+"""Wait for a database that another process has open: how long, how often to retry, and what to print meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TypeVar
 from tracedb.errors import DatabaseBusy
 
 READER_SECONDS = 10.0
-"""For commands that read, unless ``--wait`` says otherwise."""
+"""For commands that read, unless ``--wait`` is given."""
 WRITER_SECONDS = 600.0
-"""For commands that write: what they have read or measured until then would be lost."""
+"""For commands that write: giving up loses what they have read or measured."""
 SILENT_SECONDS = 1.5
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a database, in seconds, and how to say that one waits."""
+    """How long to wait for a database, in seconds, and how to report the wait."""
 
     seconds: float = READER_SECONDS
     say: Callable[[str], None] = lambda text: None
@@ -34,9 +34,9 @@ PATIENCE: ContextVar[Patience] = ContextVar("PATIENCE", default=Patience())  # n
 
 
 def until_free(attempt: Callable[[], T]) -> T:
-    """Return what ``attempt`` returns, once it does not raise ``DatabaseBusy``; raises that when the time is up.
+    """Retry ``attempt`` until it does not raise ``DatabaseBusy``; re-raises that when the time is up.
 
-    The pauses are random, so that processes that wait for one another do not go on looking at the same moments.
+    The pauses are random, so that processes waiting for one another do not keep colliding.
     """
     patience = PATIENCE.get()
     began = time.monotonic()

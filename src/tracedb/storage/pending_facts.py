@@ -1,7 +1,7 @@
-"""What is still owed to a database: derived facts to be worked out once its captures are committed.
+"""Pending work of a database: derived facts to be computed once its captures are committed.
 
-A capture is committed together with what it owes, so that a process that ends in between, however it ends, leaves a
-file that says what is missing. Whoever works a fact out settles it in the same transaction.
+A capture is committed together with its pending facts, so that a process that ends in between leaves a file that says
+what is missing. Whoever derives a fact marks it done in the same transaction.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ CLOCK_ALIGNMENT = "clock_alignment"
 
 
 def owe(connection: duckdb.DuckDBPyConnection, fact: str, captures: Iterable[int]) -> None:
-    """Note that a fact is to be worked out (anew) for captures. Call inside a transaction."""
+    """Mark a fact as pending for captures. Call inside a transaction."""
     for capture in captures:
         connection.execute("INSERT INTO meta.owed VALUES (?, ?)", [fact, capture])
 
 
 def owed(connection: duckdb.DuckDBPyConnection) -> dict[str, list[int]]:
-    """Return fact → captures of the current catalog that it is owed for; nothing where all is done."""
+    """Return fact → captures of the current catalog for which it is pending; empty if nothing is."""
     try:
         rows = connection.execute(
             "SELECT fact, list(DISTINCT capture_id ORDER BY capture_id) FROM meta.owed GROUP BY fact ORDER BY fact"
         ).fetchall()
-    except duckdb.CatalogException:  # made by a tracedb that did not note it
+    except duckdb.CatalogException:  # made by a tracedb without this table
         return {}
     return dict(rows)
 
@@ -40,5 +40,5 @@ def is_noted(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def settle(connection: duckdb.DuckDBPyConnection, fact: str) -> None:
-    """Note that a fact is worked out for all captures. Call inside the transaction that does so."""
+    """Mark a fact as done for all captures. Call inside the transaction that derives it."""
     connection.execute("DELETE FROM meta.owed WHERE fact = ?", [fact])

@@ -1,4 +1,4 @@
-"""Where the shipped ``sql/`` and ``schemas/`` lie: inside a wheel, or beside ``src/`` in a checkout."""
+"""Locate the shipped ``sql/`` and ``schemas/``: inside a wheel, or next to ``src/`` in a checkout."""
 
 from functools import cache
 from importlib.resources import files
@@ -12,7 +12,7 @@ def room(name: str) -> Traversable:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / name
 
 
-@cache  # they are asked for with every file that is loaded
+@cache  # used for every file that is loaded
 def text(*parts: str) -> str:
     """Return the text of a shipped file, such as ``text("sql", "v1", "kernels.sql")``."""
     return room(parts[0]).joinpath(*parts[1:]).read_text(encoding="utf-8")

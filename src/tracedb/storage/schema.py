@@ -1,4 +1,4 @@
-"""The schema as declared once in ``schemas/vN.sql``: applying it, its Arrow form, its documentation."""
+"""The schema declared in ``schemas/vN.sql``: create it, get its Arrow form and its documentation."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 
 from tracedb.storage import resources
-from tracedb.storage.connection import ROW_GROUP as ROW_GROUP  # for ingesters, too
+from tracedb.storage.connection import ROW_GROUP as ROW_GROUP  # re-exported for ingesters
 from tracedb.storage.connection import SCHEMA_VERSION, in_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event", "operator_sample")
-"""Tables whose rows come from events of the trace, one event one row."""
+"""Tables whose rows come from trace events, one row per event."""
 
 
 INGESTED_TABLES = (*EVENT_TABLES, "device", "ingest_issue")
-"""Tables that ingesters fill beside ``capture``."""
+"""Tables that ingesters fill besides ``capture``."""
 
 
 class Column(NamedTuple):
@@ -46,9 +46,9 @@ def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str) -> None:
 
 
 def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Add the tables and columns that the current catalog lacks: a file of this version made before it was released.
+    """Add the tables and columns that the current catalog lacks: a file written before this version was released.
 
-    New columns hold NULL. Returns the tables that were added, with their schema. Call inside a transaction.
+    New columns are NULL. Returns the added tables, with their schema. Call inside a transaction.
     """
     with in_memory() as fresh:
         fresh.execute(ddl())
@@ -82,9 +82,9 @@ def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[s
 
 @cache
 def arrow(table: str) -> pa.Schema:
-    """Return the Arrow schema of a table as ingesters give it: without ``capture_id``.
+    """Return the Arrow schema of a table as ingesters provide it: without ``capture_id``.
 
-    It is read out of the DDL: a database made for it would cost a small capture a tenth of its time.
+    It is parsed from the DDL: creating a database for it would add a tenth to the load of a small capture.
     """
     import pyarrow as pa
 
@@ -115,7 +115,7 @@ def tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 
 def columns(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[Column]:
-    """Return the columns of a table or view in the current catalog; empty if there is none of that name."""
+    """Return the columns of a table or view in the current catalog; empty if it does not exist."""
     rows = connection.execute(
         """SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
            WHERE database_name = current_database() AND schema_name = ? AND table_name = ? ORDER BY column_index""",

@@ -1,7 +1,7 @@
-"""Private folders for what memory does not hold, for unpacked files and for files in the making.
+"""Private folders for data that exceeds memory, for unpacked files and for files being written.
 
-Each is held by a lock as long as it is used. A killed run leaves its own, which goes with the next command that looks
-into the same folder: the database's, or the system's for temporary files.
+Each is locked while in use. A killed run leaves its folder behind; the next command that uses the same parent folder
+(the database's, or the system's for temporary files) removes it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @contextmanager
 def spill_folder(beside: Path, or_elsewhere: bool = False) -> Iterator[str]:
-    """Make a folder beside ``beside`` that nobody else may enter, and take away those of the dead.
+    """Create a private folder next to ``beside``, and remove the leftovers of dead processes.
 
-    If the parent directory does not exist, or ``or_elsewhere`` is set and it takes no files, use the system's temporary
-    directory. Raises OSError, which names the parent directory.
+    If the parent directory does not exist, or ``or_elsewhere`` is set and it is not writable, use the system's
+    temporary directory. Raises OSError, which names the parent directory.
     """
     system = Path(tempfile.gettempdir())
     folder = beside.parent if beside.parent.is_dir() else system
@@ -37,7 +37,7 @@ def spill_folder(beside: Path, or_elsewhere: bool = False) -> Iterator[str]:
         made = _made(folder, system if or_elsewhere else None)
         number = _locked(made, waits=True)
         try:
-            if not made.is_dir():  # taken for a dead one's before it was locked
+            if not made.is_dir():  # removed as a leftover before it was locked
                 continue
             yield str(made)
         finally:
@@ -48,7 +48,7 @@ def spill_folder(beside: Path, or_elsewhere: bool = False) -> Iterator[str]:
 
 
 def temporary_folder() -> AbstractContextManager[str]:
-    """Make such a folder in the system's temporary directory."""
+    """Create such a folder in the system's temporary directory."""
     return spill_folder(Path(tempfile.gettempdir()) / "any")
 
 
@@ -62,7 +62,7 @@ def _made(folder: Path, other: Path | None) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    """Remove spill folders that no process of this machine, since it was started, holds any more."""
+    """Remove spill folders whose lock no process of this machine has held since boot."""
     if not BOOT.exists():
         return
     for path in folder.glob(f"{_prefix()}*"):
@@ -74,7 +74,7 @@ def _clear(folder: Path) -> None:
 
 @cache
 def _prefix() -> str:
-    """Return how the names begin. Locks of other machines may not be seen here, so folders of theirs are left alone."""
+    """Return the prefix of folder names. Locks of other machines may be invisible, so their folders are left alone."""
     try:
         boot = BOOT.read_bytes()
     except OSError:
@@ -83,7 +83,7 @@ def _prefix() -> str:
 
 
 def _locked(folder: Path, waits: bool) -> int | None:
-    """Lock a folder; returns the number to close, None where it cannot be locked."""
+    """Lock a folder; returns the descriptor to close, None if it cannot be locked."""
     if sys.platform == "win32":
         return None
     with suppress(OSError):

@@ -1,7 +1,7 @@
-"""New databases as copies of an empty one that is kept: making tables and views takes most of a second, a copy none.
+"""Create new databases as copies of an empty template: creating tables and views takes most of a second, a copy none.
 
-The empty one lies in the user's cache folder, under a name made of everything that decides on its content. Where there
-is no such folder, or it cannot be written, a database gets its tables and views as they are declared.
+The template is in the user's cache folder, under a name made of everything that determines its content. If there is no
+such folder, or it is not writable, the tables and views are created from their declarations.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tracedb.storage.spill_folder import spill_folder
 
 
 def place(database: Path) -> bool:
-    """Put an empty database where there is no file yet, or one that nothing was written into; whether it did.
+    """Create an empty database if there is no file yet, or only an unwritten one; returns whether it did.
 
-    Another process sees no file or the whole one, whichever of several places it. Raises ``TracedbError`` where there
-    is no room or no such folder, ``DatabaseBusy`` while another process makes the file.
+    Another process sees no file or a complete one, whichever of several creates it. Raises ``TracedbError`` if there is
+    no room or no such folder, ``DatabaseBusy`` while another process creates the file.
     """
-    where = Path(os.path.realpath(database))  # a link may point to where it is to be
+    where = Path(os.path.realpath(database))  # a link may point to the intended place
     if where.exists() and not is_unwritten(where):
         return False
     check_writable(database)
@@ -54,20 +54,20 @@ def _placed(where: Path) -> bool:
 
 
 def remove_if_empty(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Remove the attached database, which this process placed, unless anything was loaded into it.
+    """Remove the attached database, which this process created, unless anything was loaded into it.
 
-    It is locked meanwhile; a process that opens it at this moment finds it gone when it has it (``attached``).
+    It is locked meanwhile; a process that opens it now finds it gone once it has the lock (``attached``).
     """
     if connection.execute("FROM main.capture LIMIT 1").fetchone() is None:
         Path(os.path.realpath(database)).unlink(missing_ok=True)
 
 
 def _fill(path: Path) -> None:
-    """Write an empty database: a copy of the kept one, or one made the long way where none can be kept."""
+    """Write an empty database: a copy of the template, or a newly made one if no template can be kept."""
     folder = _folder()
     kept: Path | None = None
     if folder is not None:
-        with suppress(OSError, duckdb.Error):  # no room there, no rights
+        with suppress(OSError, duckdb.Error):  # no room or no permission in the cache
             kept = _kept(folder)
     if kept is not None:
         shutil.copyfile(kept, path)
@@ -76,22 +76,22 @@ def _fill(path: Path) -> None:
 
 
 def _link(whole: Path, where: Path) -> None:
-    """Give the file its name. Raises FileExistsError where another has it by now."""
+    """Rename the file into place. Raises FileExistsError if another process was faster."""
     try:
         os.link(whole, where)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         with where.open("xb") as new, whole.open("rb") as content:
             shutil.copyfileobj(content, new)
 
 
 def _replace(whole: Path, where: Path) -> bool:
-    """Take the place of a file that nothing was written into, and of the log of a run that failed to begin it."""
+    """Replace an unwritten file and the log of a run that failed to start it."""
     before = where.stat()
     with held(where) as is_held:
         if not is_held:
-            raise DatabaseBusy(f"{where}: another process is making it; try again")
+            raise DatabaseBusy(f"{where}: another process is creating it; try again")
         if not is_unwritten(where) or not os.path.samestat(before, where.stat()):
             return False
         log_of(where).unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def _replace(whole: Path, where: Path) -> bool:
 
 
 def mark_new(connection: duckdb.DuckDBPyConnection) -> None:
-    """Say in a database that holds nothing yet when it was made. Inside a transaction."""
+    """Store the creation time in a database that holds nothing yet. Call inside a transaction."""
     connection.execute("UPDATE meta.schema_version SET applied_at = current_timestamp::TIMESTAMP")
 
 
@@ -108,12 +108,12 @@ def _folder() -> Path | None:
     root = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(root) if root else Path.home() / ".cache") / "tracedb"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # there is no home folder
         return None
 
 
 def _kept(folder: Path) -> Path:
-    """Return the empty database of this tracedb and this DuckDB, made if it is not there."""
+    """Return the template for this tracedb and this DuckDB, creating it if needed."""
     kept = folder / f"empty-{_key()}.duckdb"
     if kept.exists():
         return kept

@@ -1,4 +1,4 @@
-"""The versioned views and the macros that they share: installing, finding and verifying them."""
+"""The versioned views and the macros that they share: install, find and verify them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
 
 
 class View(NamedTuple):
-    """A shipped view, or a shipped macro: an expression that several views share. Macros are private."""
+    """A shipped view, or a shipped macro: an expression shared by several views. Macros are private."""
 
     version: str
     name: str
 
     @property
     def topic(self) -> str:
-        """The folder of its file."""
+        """The folder that contains its file."""
         return _topics(self.version)[f"{self.name}.sql"]
 
     @property
@@ -38,24 +38,24 @@ class View(NamedTuple):
 
     @property
     def has_sidecar(self) -> bool:
-        """Whether a file beside it says how a report prints it."""
+        """Whether it has a sidecar file that defines a report."""
         return f"{self.name}.toml" in _topics(self.version)
 
     @property
     def sidecar(self) -> str:
-        """The TOML file beside it."""
+        """Its TOML sidecar."""
         name = f"{self.name}.toml"
         return resources.text("sql", self.version, _topics(self.version)[name], name)
 
     @property
     def needs(self) -> set[str]:
-        """Names of the views and macros of its version that it reads."""
+        """Names of the views and macros of its version that it uses."""
         named = re.findall(rf"\b{self.version}\.(\w+)", _NO_CODE.sub("", self.text))
         return set(named) - {self.name}
 
     @property
     def is_private(self) -> bool:
-        """Whether it belongs to its version's inside."""
+        """Whether it is internal to its version."""
         return self.name.startswith("_")
 
     @property
@@ -65,9 +65,9 @@ class View(NamedTuple):
 
     @property
     def select(self) -> str:
-        """The SELECT of the view, hooks included, without CREATE VIEW and comments on it.
+        """The SELECT of the view, including hooks, without CREATE VIEW and comments.
 
-        The text of a private view stands in the place of its name where the hook ``inline`` says so.
+        The hook ``inline`` replaces the name of a private view by its text.
         """
         match = re.search(r"CREATE VIEW [\w.]+ AS\s(.*?);\s*(?=COMMENT ON|\Z)", self.text, re.DOTALL)
         if match is None:
@@ -81,7 +81,7 @@ class View(NamedTuple):
 
 @cache
 def _topics(version: str) -> dict[str, str]:
-    """Return the folder of each file of a version: a view's SQL, or the sidecar beside it."""
+    """Return the folder of each file of a version: a view's SQL, or its sidecar."""
     folders = [entry for entry in resources.room("sql").joinpath(version).iterdir() if entry.is_dir()]
     return {
         file.name: folder.name
@@ -103,16 +103,16 @@ def shipped(version: str = CURRENT) -> list[View]:
 
 
 def by_dependency(version: str = CURRENT) -> list[View]:
-    """Return the views of a version in an order in which they can be created, always the same one.
+    """Return the views of a version in a fixed order in which they can be created.
 
-    Raises ``graphlib.CycleError`` where views read each other in a circle, which the lint of SQL finds first.
+    Raises ``graphlib.CycleError`` if views read each other in a cycle, which the SQL linter finds first.
     """
     sorter = TopologicalSorter({view.name: sorted(view.needs) for view in shipped(version)})
     return [View(version, name) for name in sorter.static_order()]
 
 
 def create(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
-    """Create macros of the current version, and those that they need, in the current catalog, which has none yet.
+    """Create macros of the current version, and those they need, in a catalog without any.
 
     For SQL that runs outside a database that has the views.
     """
@@ -153,7 +153,7 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
-    """Give a public view its unsuffixed name in ``main``; aliases do not inherit comments, so these are copied."""
+    """Create a public view's alias in ``main``; aliases do not inherit comments, so these are copied."""
     connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS FROM {view.version}.{view.name}")
     comments = connection.execute(
         """SELECT comment FROM duckdb_views()
@@ -172,7 +172,7 @@ def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
 
 
 def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the names of views and macros that are missing or whose installed digest is not the shipped file's."""
+    """Return the names of views and macros that are missing or whose installed digest differs from the shipped file."""
     installed = {
         (version, name): digest for version, name, digest in connection.execute("FROM meta.view_version").fetchall()
     }

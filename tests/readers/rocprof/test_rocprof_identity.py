@@ -165,7 +165,7 @@ class TestLayouts:
         path = rocpd_files.save(tmp_path / "a.db", rocpd_files.small(), suffix=False, views=False)
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("ALTER TABLE rocpd_kernel_dispatch RENAME TO rocpd_kernel_dispatch_V4")
-        with pytest.raises(ReadError, match="stand in a table rocpd_kernel_dispatch_V4"):
+        with pytest.raises(ReadError, match="are in table rocpd_kernel_dispatch_V4"):
             read(path)
 
     def test_dispatches_without_the_columns_needed(self, tmp_path: Path) -> None:

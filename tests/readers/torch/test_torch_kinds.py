@@ -23,7 +23,7 @@ BROWSER = [{**SPAN, "cat": "blink,devtools.timeline"}, {**NAME, "args": {"name":
 NODE = [{**SPAN, "cat": "node,node.bootstrap"}]
 OTHERS = {
     "ascend": (ASCEND, "a trace of an Ascend NPU, whose rows are not read"),
-    "xla": (XLA, "a trace of JAX, XLA or TensorFlow, which tracedb does not read; record the run with nsys or rocprofv3"),
+    "xla": (XLA, "a trace of JAX, XLA or TensorFlow, which tracedb does not read; record the run with nsys"),
     "browser": (BROWSER, "a trace of a browser or of Node.js"),
     "node": (NODE, "a trace of a browser or of Node.js"),
     "categories": (
