@@ -28,7 +28,7 @@ _HOMES = {
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that are not imported yet."""
+    """Return the public names, including those not imported yet."""
     return sorted({*globals(), *__all__})
 
 
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> object:
             return version("tracedb-gpu")
         except PackageNotFoundError:
             return "0+unknown"
-    if name == "report":  # the module, which is the function, too: no import can put one in the place of the other
+    if name == "report":  # a callable module: importing it must not replace the function
         from importlib import import_module
 
         return import_module("tracedb.report")

@@ -1,11 +1,11 @@
 """The errors that tracedb knows: each is one line for the user and one exit code."""
 
 QUERY_INTERRUPTED = "Query interrupted"
-"""Text of the RuntimeError that DuckDB raises where Ctrl-C ends a query."""
+"""Text of DuckDB's RuntimeError after Ctrl-C ends a query."""
 
 
 class TracedbError(Exception):
-    """A known fault: what was found, what was expected, what to do. Exit code 1."""
+    """A known error: what was found, what was expected, what to do. Exit code 1."""
 
     exit_code = 1
 
@@ -23,15 +23,15 @@ class NotCaptured(TracedbError):
 
 
 class ReadError(TracedbError):
-    """A trace file cannot be ingested. The file's transaction is rolled back; other files go on."""
+    """A trace file cannot be ingested. Its transaction is rolled back; other files are still loaded."""
 
 
 class OutputFault(TracedbError):
-    """Standard output cannot be written; what is still buffered for it is lost."""
+    """Standard output cannot be written; its buffered content is lost."""
 
 
 class EmptyDatabase(TracedbError):
-    """A database file that nothing was written into yet: a first ingest ended before, or has just begun."""
+    """A database file into which nothing was written yet: a first ingest was interrupted, or has just begun."""
 
 
 class DatabaseBusy(TracedbError):
@@ -39,5 +39,5 @@ class DatabaseBusy(TracedbError):
 
     @property
     def holder(self) -> str:
-        """Which file is held, and by whom."""
+        """The held file, and who holds it."""
         return str(self).partition(";")[0]

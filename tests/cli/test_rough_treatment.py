@@ -106,7 +106,7 @@ def test_a_side_that_is_no_database(tmp_path: Path) -> None:
     other.write_text("no database")
     done = run("compare", other, other.name, "--db", tmp_path / "none.duckdb")
     assert done.exit_code == 2
-    assert f"{other}: no database of tracedb's" in done.stderr
+    assert f"{other}: not a tracedb database" in done.stderr
 
 
 @pytest.mark.parametrize(

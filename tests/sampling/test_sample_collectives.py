@@ -60,7 +60,7 @@ def test_two_ranks_meet_and_all_are_recorded(tmp_path: Path) -> None:
     ) == [(rank, 2, "comm|reducescatter|elements=256|nodes=1|gpus_per_node=2", 3) for rank in (0, 1)]
     assert ask(database, "SELECT count(DISTINCT labels['run']) FROM main.capture") == [(1,)]
     assert ask(database, "SELECT status, detail FROM main.sample_status ORDER BY ALL") == [
-        ("invalid", "255 elements do not share out over 2 ranks"),
+        ("invalid", "255 elements cannot be divided evenly among 2 ranks"),
         ("sampled", None),
     ]
     again = run("-q", "sample-collectives", config, "--db", database, *options)

@@ -114,9 +114,9 @@ class TestOperators:
             ("linear1", {"mp": 5}, "dim 32 is not divisible by mp 5"),
             ("bmm", {"mp": 8}, "h 4 is not divisible by mp 8"),
             ("flash_atten", {"dim": 30}, "dim 30 is not divisible by h 4"),
-            ("flash_atten", {"dim": 4096}, "the flash backend has heads up to 256, not 1024"),
+            ("flash_atten", {"dim": 4096}, "the flash backend supports heads up to 256, not 1024"),
             ("RoPE", {"dim": 12}, "heads of 3 do not split in halves"),
-            ("moe", {"moe_num_experts": 5, "mp": 1}, "128 routed tokens do not share out over 5 experts"),
+            ("moe", {"moe_num_experts": 5, "mp": 1}, "128 routed tokens cannot be divided evenly among 5 experts"),
             ("moe", {"top_k": 8}, "top_k 8 is more than moe_num_experts 4"),
             ("moe", {"intermediate_size": 129}, "intermediate_size 129 is more than four times dim 32"),
             ("lastStage_optimizer", {"mp": 5, "dim": 35}, "vocabulary 50304 is not divisible by mp 5"),
@@ -284,7 +284,7 @@ class TestFailures:
         def build(shape: dict[str, int], dtype: Any, device: Any) -> Prepared:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-        with pytest.raises(TracedbError, match="the GPU cannot go on in this process"):
+        with pytest.raises(TracedbError, match="the GPU cannot be used any more by this process"):
             recorder(Operator("bad", build)).once({"b": 1})
 
     def test_a_failed_shape_is_run_again_on_request_only(self, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class TestConfiguration:
 
     @pytest.mark.parametrize(
         ("text", "words"),
-        [("a: [1", "is no YAML"), ("- 1", "holds list, expected a mapping"), ("\x00", "is no YAML")],
+        [("a: [1", "is not valid YAML"), ("- 1", "holds list, expected a mapping"), ("\x00", "is not valid YAML")],
     )
     def test_no_configuration(self, tmp_path: Path, text: str, words: str) -> None:
         (tmp_path / "config.yml").write_text(text)

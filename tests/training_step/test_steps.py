@@ -79,7 +79,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("name", "text", "words"),
         [
-            ("a.json", "[1", "is no JSON"),
+            ("a.json", "[1", "is not valid JSON"),
             ("a.json", "[1]", "step 0 is int, expected an object"),
             ("a.yml", "training_config: [1, 2]", "expected nine sizes: pp, mp, dp"),
             ("a.yml", "layers: 4", "dim is None"),

@@ -1,1 +1,1 @@
-"""What a database and this installation hold."""
+"""The content of a database and of this installation."""

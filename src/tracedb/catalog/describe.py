@@ -1,4 +1,4 @@
-"""What a file holds: its tables and views with their columns, as the comments in the file say it."""
+"""The content of a file: its tables and views with their columns, from the comments in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = "VARCHAR"
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
-    """Open the file, or, where there is none, an empty database in memory with what is shipped; say which."""
+    """Open the file, or an empty in-memory database with the shipped tables and views if there is none; say which."""
     if path.exists():
         with open_read_only(path) as connection:
             yield connection, True
@@ -63,7 +63,7 @@ def list_views(connection: duckdb.DuckDBPyConnection) -> Answer:
 
 
 def grain(comment: str) -> str | None:
-    """Return what the comment of a view says that one row is."""
+    """Return the grain of a view (what one row is), from its comment."""
     said = re.search(r"Grain: (.*?)\.(?:\s|$)", comment)
     return said[1] if said else None
 
@@ -81,13 +81,13 @@ def list_tables(connection: duckdb.DuckDBPyConnection) -> Answer:
 
 def list_columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: str) -> Answer:
     """Return the columns of a table or view with type, unit and meaning."""
-    names = [("column", "Column."), ("type", "Type."), ("unit", "Unit."), ("meaning", "What it says.")]
+    names = [("column", "Column."), ("type", "Type."), ("unit", "Unit."), ("meaning", "Meaning.")]
     described = [about(*column) for column in schema.columns(connection, schema_name, name)]
     return _table(names, [(item.name, item.type, item.unit, item.description) for item in described])
 
 
 def check_table(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Raise ``UsageError`` unless there is a table of that name."""
+    """Raise ``UsageError`` unless a table of that name exists."""
     known = [table for table, _ in schema.tables(connection)]
     if name in known:
         return
@@ -97,7 +97,7 @@ def check_table(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 
 
 def find_view(name: str) -> views.View:
-    """Return the view that ``v1.name``, ``name`` or the name of its report means. Raises ``UsageError``."""
+    """Return the view for ``v1.name``, ``name`` or the name of its report. Raises ``UsageError``."""
     version, dot, bare = name.rpartition(".")
     return views.find(bare.replace("-", "_"), version if dot else views.CURRENT)
 
@@ -113,7 +113,7 @@ def comment(connection: duckdb.DuckDBPyConnection, view: views.View) -> str:
 
 
 def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Compare each shipped view and macro with the file: whether it is there, and the digest noted when it was made."""
+    """Compare each shipped view and macro with the file: whether it exists, and the digest stored with it."""
     noted = {(row[0], row[1]): row[2] for row in connection.execute("FROM meta.view_version").fetchall()}
     there = connection.execute(
         """SELECT schema_name, view_name FROM duckdb_views()

@@ -1,4 +1,4 @@
-"""What is installed, what the file is, and what its captures can and cannot answer."""
+"""Describe the installation, the file, and what its captures can and cannot answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ABILITIES = {
     "rank": "Rank of the process.",
     "clock": "World time of the capture's clock zero.",
 }
-"""What a capture may hold → its meaning. A number is how many; rank and clock are themselves."""
+"""Contents of a capture → meaning. Numbers are counts; rank and clock are themselves."""
 
 _CAPTURES = """
 WITH gpu AS (
@@ -111,7 +111,7 @@ ORDER BY i.severity DESC, events DESC, i.code
 
 @dataclass
 class Examination:
-    """What was found out. The answers are empty where there is no database, or it is in use."""
+    """The findings. The answers are empty if there is no database, or it is in use."""
 
     about: dict[str, Mapping[str, object]]
     captures: Answer
@@ -121,7 +121,7 @@ class Examination:
 
 
 def examine(path: Path) -> Examination:
-    """Look at the installation, the file and the captures in it. Raises ``TracedbError`` where it is none of ours."""
+    """Examine the installation, the file and its captures. Raises ``TracedbError`` if the file is not tracedb's."""
     about: dict[str, Mapping[str, object]] = {"installation": installation(), "file": file_facts(path)}
     found = Examination(about, from_rows([], []), from_rows([], []), from_rows([], []))
     if path.exists():
@@ -143,7 +143,7 @@ def examine(path: Path) -> Examination:
 
 
 def installation() -> dict[str, str | None]:
-    """Return the versions of what tracedb stands on; None for what is not installed."""
+    """Return the versions of tracedb's dependencies; None for those not installed."""
     found: dict[str, str | None] = {"tracedb": tracedb.__version__, "python": platform.python_version()}
     found |= {package: _version(package) for package in PACKAGES}
     found |= {f"{name} {fact}": value for name, facts in ingester.descriptions() for fact, value in facts.items()}
@@ -169,7 +169,7 @@ def _shell() -> str | None:
 
 
 def file_facts(path: Path) -> dict[str, object]:
-    """Return what the file itself says, without opening it as a database."""
+    """Return facts from the file itself, without opening it as a database."""
     facts: dict[str, object] = {"path": str(path), "exists": path.is_file()}
     if not path.is_file():
         return facts
@@ -181,7 +181,7 @@ def file_facts(path: Path) -> dict[str, object]:
 
 
 def contents(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
-    """Return the versions that the file has, and whether its views are the shipped ones."""
+    """Return the versions stored in the file, and whether its views are the shipped ones."""
     ((schema_version, maker),) = connection.execute(
         "SELECT max(version), max(tracedb_version) FROM meta.schema_version"
     ).fetchall()
@@ -197,7 +197,7 @@ def contents(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
 
 
 def captures(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Return a row for each capture: how much it holds of each thing, NULL where it was not captured."""
+    """Return a row for each capture: counts of its contents, NULL for what was not captured."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE held AS {_CAPTURES}")
     answer = from_sql(connection, "FROM temp.held ORDER BY capture_id", ABILITIES)
     answer.rows = list(answer.rows)
@@ -205,7 +205,7 @@ def captures(connection: duckdb.DuckDBPyConnection) -> Answer:
 
 
 def abilities(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Return ``captures``, called before, for eyes: a row a thing, a column a group of captures that hold the same."""
+    """Return ``captures``, called before, for terminals: rows are contents, columns groups of equal captures."""
     flags = ", ".join(f'"{name}" IS NOT NULL AS "{name}"' for name in ABILITIES)
     names = ", ".join(f'"{name}"' for name in ABILITIES)
     groups = connection.execute(
@@ -226,7 +226,7 @@ def abilities(connection: duckdb.DuckDBPyConnection) -> Answer:
 
 
 def issues(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Return what ingest noted, by code."""
+    """Return the issues noted by ingest, by code."""
     answer = from_sql(connection, _ISSUES)
     answer.rows = [(*row[:4], _brief(row[4])) for row in answer.rows]
     return answer

@@ -1,4 +1,4 @@
-"""The user's own SELECT over the file: read-only, one statement, nothing but the file. Variables may be set before."""
+"""The user's own SELECT over the file: read-only, a single statement, no access beyond the file. May set variables."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tracedb.storage.database_file import is_damage
 from tracedb.storage.error_lines import engine_words
 
 _VARIABLE = re.compile(r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:SET|RESET)\s+VARIABLE\b", re.IGNORECASE | re.DOTALL)
-_PIVOT = (duckdb.StatementType.CREATE, duckdb.StatementType.SELECT)  # what DuckDB 1.4 makes of PIVOT
+_PIVOT = (duckdb.StatementType.CREATE, duckdb.StatementType.SELECT)  # DuckDB 1.4 splits PIVOT into these
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn DuckDB's errors over the user's SQL into one line each."""
+    """Convert DuckDB's errors in the user's SQL to one line each."""
     try:
         yield
     except duckdb.PermissionException as error:
         raise TracedbError(f"{engine_words(error)} (tracedb reads the database and no other file)") from error
     except duckdb.Error as error:
         if is_damage(error):
-            raise  # whoever opened the file knows its name
+            raise  # the caller knows the file's name
         raise TracedbError(engine_words(error)) from error
 
 
 def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Raise ``TracedbError`` unless the text is one statement that only reads."""
+    """Raise ``TracedbError`` unless the text is a single read-only statement."""
     statements = connection.extract_statements(text)
     kinds = tuple(statement.type for statement in statements)
     if not kinds:
@@ -53,7 +53,7 @@ def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 
 
 def variables_set(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """Set the session variables that the text begins with, such as step_range, and return the rest of it."""
+    """Set the session variables at the beginning of the text, such as step_range, and return the rest."""
     for statement in connection.extract_statements(text):
         if statement.type != duckdb.StatementType.SET or not _VARIABLE.match(statement.query):
             break
@@ -64,14 +64,14 @@ def variables_set(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def run(connection: duckdb.DuckDBPyConnection, text: str) -> Answer:
-    """Check and run the text. Call it, and read the answer, inside ``explained()``."""
+    """Check and run the text. Call this, and read the answer, inside ``explained()``."""
     query = variables_set(connection, text)
     check(connection, query)
     return from_sql(connection, query)
 
 
 def limited(answer: Answer, top: int) -> bool:
-    """Keep the first ``top`` rows of an answer; say whether there were more."""
+    """Keep the first ``top`` rows of an answer; return whether there were more."""
     rows = iter(answer.rows)
     kept = list(itertools.islice(rows, top))
     answer.rows = kept

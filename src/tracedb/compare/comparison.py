@@ -1,4 +1,4 @@
-"""Comparing runs: each side's work by unit, put beside a baseline by SQL (``sql/compare``)."""
+"""Compare runs: each side's work per unit against a baseline, in SQL (``sql/compare``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracedb.storage.spill_folder import spill_folder
 
 @dataclass(frozen=True)
 class Side:
-    """One of the runs: how it was named, its database, and the condition on its captures ``c``."""
+    """One of the runs: its name, its database, and the condition on its captures ``c``."""
 
     name: str
     database: Path
@@ -31,19 +31,19 @@ class Side:
 
 @dataclass(frozen=True)
 class Steps:
-    """Which steps are compared: all but the first ``skip`` of those marked, or of the ranges of such a name."""
+    """The compared steps: all but the first ``skip`` of those marked, or of the ranges of a given name."""
 
     skip: int = 0
     range: str | None = None
 
 
 def side(text: str, db: Path) -> Side:
-    """Return the side that a word means: a database file, ``KEY=VALUE[,KEY=VALUE]``, or captures by path or number."""
+    """Resolve a word to a side: a database file, ``KEY=VALUE[,KEY=VALUE]``, or captures by path or number."""
     path = Path(text)
     if path.is_file() and _is_database(path):
         return Side(text, path, "true")
     if path.is_file() and not db.is_file():
-        raise UsageError(f"{text}: no database of tracedb's, and there is no {db} that could hold it as a capture")
+        raise UsageError(f"{text}: not a tracedb database, and there is no {db} that could hold it as a capture")
     if "=" in text and not path.exists():
         where: dict[str, tuple[str, ...]] = {}
         for pair in text.split(","):
@@ -78,9 +78,9 @@ def _is_database(path: Path) -> bool:
 
 @contextmanager
 def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` where a side has no kernels."""
+    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` if a side has no kernels."""
     paths = list(dict.fromkeys(item.database for item in sides))
-    for path in paths:  # the errors of a file that is missing, busy or none of ours
+    for path in paths:  # raises if a file is missing, busy or not tracedb's
         with open_read_only(path):
             pass
     with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
@@ -144,7 +144,7 @@ def _timeline(connection: duckdb.DuckDBPyConnection, steps: Steps, database: str
 
 
 def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps: Steps, database: str) -> None:
-    """Raise ``NotCaptured`` where a side has nothing to compare."""
+    """Raise ``NotCaptured`` if a side has nothing to compare."""
     ((captures, units),) = connection.execute(
         "SELECT (SELECT count(*) FROM side_capture), (SELECT count(*) FROM side_unit WHERE side = ?)", [number]
     ).fetchall()
@@ -187,13 +187,13 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
 
 
 def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
-    """Return how sides differ from the baseline in what they are, and whether that makes them incomparable."""
+    """Return how sides differ from the baseline in kind, and whether that makes them incomparable."""
     rows = connection.execute("SELECT is_incomparable, remark FROM temp.side_remark ORDER BY side, place").fetchall()
     return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return what must be known of the sides to read the answer rightly."""
+    """Return the caveats of the sides."""
     rows = connection.execute("SELECT warning FROM temp.side_warning ORDER BY side, warning").fetchall()
     return [str(text) for (text,) in rows]
 

@@ -1,4 +1,4 @@
-"""Times of operators learned from samples: fit, judge, predict."""
+"""Models of operator times learned from samples: fit, evaluate, predict."""
 
 from tracedb.regress.model import Model, Prediction, Target
 from tracedb.regress.model_folder import Models, load

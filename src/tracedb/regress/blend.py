@@ -1,7 +1,7 @@
-"""A Gaussian process and boosted trees together, each as much as it is right about samples left out. Numpy alone.
+"""A blend of a Gaussian process and boosted trees, weighted by their errors on held-out samples. Numpy alone.
 
-The process is smooth and knows how sure it is; trees follow the steps where a library changes to another kernel. Trees
-are three forests, each without a third of the samples, so that every sample has a prediction that did not see it.
+The process is smooth and estimates its own uncertainty; trees follow the steps where a library switches kernels. There
+are three forests, each trained without a third of the samples, so that every sample has a held-out prediction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHARES = np.linspace(0, 1, 11)
 
 @dataclass
 class Blend:
-    """A process, forests, and the share of the forests in the prediction. ``off``: how far forests are off."""
+    """A process, forests, and the weight of the forests in the prediction. ``off``: the forests' held-out error."""
 
     process: gaussian.Gaussian
     forests: list[boosting.Forest]
@@ -51,7 +51,7 @@ class Blend:
 
 
 def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Blend:
-    """Return a blend as it was kept."""
+    """Restore a stored blend."""
     share, off = (float(value) for value in np.asarray(arrays["blend"], dtype=np.float64))
     forests = [_forest(_under(arrays, f"forest{number}/")) for number in range(MEMBERS if share else 0)]
     return Blend(gaussian.restore(_under(arrays, "process/")), forests, share, off, (np.zeros(0), np.zeros(0)))
@@ -64,7 +64,7 @@ def _forest(arrays: Mapping[str, NDArray[np.generic]]) -> boosting.Forest:
 
 
 def fit(samples: Samples, seed: int) -> Blend:
-    """Fit both, and choose the share of the forests by the samples left out."""
+    """Fit both, and choose the weight of the forests by held-out samples."""
     process = gaussian.fit(samples, seed)
     fold = folds(len(samples.residuals), seed, MEMBERS)
     wide = Samples(_products(samples.values, samples.base), samples.base, samples.residuals, samples.noise)
@@ -85,7 +85,7 @@ def fit(samples: Samples, seed: int) -> Blend:
 
 
 def _products(values: Array, base: int) -> Array:
-    """Return features with the products of all pairs of sizes (sums of their logarithms), for cuts along them."""
+    """Return features with the pairwise products of sizes (sums of their logarithms), for cuts along them."""
     pairs = [values[:, one] + values[:, other] for one in range(base) for other in range(one)]
     return np.column_stack([values, *pairs])
 

@@ -1,7 +1,7 @@
-"""Boosted trees in numpy: for steps that a smooth process rounds off, as where a library changes to another kernel.
+"""Boosted trees in numpy, for steps that a smooth process rounds off, as where a library switches kernels.
 
-Features are cut into bins once; each tree grows level by level, on the gradient of the squared error, with the gain of
-every cut of every node found from histograms.
+Features are binned once; each tree grows level by level, on the gradient of the squared error, with the gain of every
+cut of every node computed from histograms.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FEW = 600
 """Samples below which trees are shallow."""
 RATE = 0.12
 SHRINK = 2.0
-"""Weight of the samples that every leaf is taken to have at zero."""
+"""Weight of the regularisation that pulls every leaf towards zero."""
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees: for each and each inner node, the feature and the bin that is still left; for each leaf, its step."""
+    """Trees: feature and last left bin of each inner node, and the value of each leaf."""
 
     edges: Array
     features: Bins
@@ -34,7 +34,7 @@ class Forest:
     steps: Array
 
     def predict(self, values: Array) -> Array:
-        """Return the sum of the trees' steps at each row."""
+        """Return the sum of the trees' outputs for each row."""
         bins = _binned(values, self.edges)
         leaves = self.steps.shape[1]
         found = np.zeros(len(values))
@@ -74,7 +74,7 @@ def _binned(values: Array, edges: Array) -> Bins:
 def _grow(bins: Bins, cells: Bins, pull: Array, weights: Array, depth: int) -> tuple[Bins, Bins, Bins]:
     """Return the feature and cut of each inner node of one tree, and the leaf of each row.
 
-    ``cells``: place of each bin in a node's histogram; ``weights``: of each of them.
+    ``cells``: position of each bin in a node's histogram; ``weights``: the weight of each.
     """
     width = bins.shape[1]
     features, cuts = np.zeros(2**depth - 1, dtype=np.int_), np.full(2**depth - 1, BINS, dtype=np.int_)

@@ -36,7 +36,7 @@ class Table:
     shapes: list[dict[str, int]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     left_out: int = 0
-    """Samples with other parameters than most."""
+    """Number of samples dropped because their parameters differ from most."""
 
     @property
     def target_ns(self) -> NDArray[np.float64]:
@@ -52,7 +52,7 @@ class Table:
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
-    """Return the samples by target. Raises ``NotCaptured`` where there are none."""
+    """Return the samples by target. Raises ``NotCaptured`` if there are none."""
     rows = connection.execute(ROWS).fetchall()
     if not rows:
         raise NotCaptured(

@@ -1,4 +1,4 @@
-"""How wrong a model is on samples that it has not seen, in three ways that ask for different things."""
+"""Evaluate a model on held-out samples, with three kinds of splits that test different things."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Score:
     median_percent: float
     p90_percent: float
     covered_percent: float
-    """Test rows whose measured time lies in the interval."""
+    """Test rows whose measured time is in the interval."""
 
 
 def scores(table: Table, fit: Callable[[Table], Model], repeats: int, seed: int) -> list[Score]:
-    """Return the errors by split; ``fit`` sees the training rows alone."""
+    """Return the errors by split; ``fit`` sees only the training rows."""
     found = []
     for split in SPLITS:
         parts = [_judged(table, fit, train, test) for train, test in split_rows(table, split, repeats, seed)]
@@ -69,9 +69,9 @@ def work_of(sizes: Array) -> Rows:
 
 
 def noise_floor(table: Table) -> float | None:
-    """Return the mean error, in percent, of predicting a sample by the others of the same work; None without such.
+    """Return the mean error, in percent, of predicting a sample by others of the same work; None if there are none.
 
-    No model of these sizes can be expected to be better on the same samples.
+    No model of these sizes can be expected to do better on the same samples.
     """
     known = features(table.target.operator, table.target.pass_, table.shapes, table.sm_count)
     groups, times = work_of(known.values[:, : known.base]), table.target_ns

@@ -1,8 +1,8 @@
-"""Physical features of sampled operators: what a kernel's time follows from, on a log scale.
+"""Physical features of sampled operators that determine a kernel's time, on a log scale.
 
-Base features are the logarithms of the sizes, along which a trend may be carried on beyond the samples. The others only
-shape the residual: waves of tiles over the multiprocessors, alignment of sizes to tiles. FLOPs and bytes are in the
-trend.
+Base features are the logarithms of the sizes, along which a trend may be extrapolated beyond the samples. The others
+only shape the residual: waves of tiles over the multiprocessors, alignment of sizes to tiles. FLOPs and bytes are in
+the trend.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ TILES = ((128, 128), (256, 128), (128, 256))
 ALIGNED = (16, 64, 128)
 """Multiples that kernels pad the sizes of rows and matrices to."""
 UNPADDED = ("b", "tokens", "batch", "heads", "mp", "encoders", "experts")
-"""Sizes that only count how often the same is done."""
+"""Sizes that only count repetitions of the same work."""
 SM_COUNTS = {"A100": 108, "GH200": 132, "H100": 132, "H200": 132, "V100": 80, "A800": 108, "L40": 142, "MI300": 304}
-"""Multiprocessors by a word in the product name, for samples that do not say them."""
+"""Multiprocessors by a word in the product name, for samples without a recorded number."""
 MANY_MULTIPROCESSORS = 128
 
 
 @dataclass(frozen=True)
 class Features:
-    """Features of many shapes: a row a shape."""
+    """Features of many shapes, one row per shape."""
 
     names: tuple[str, ...]
     values: Array
     base: int
-    """How many of the first columns are base features."""
+    """Number of base features, which are the first columns."""
     signs: Array
     """+1 or -1 for each base feature: whether time rises or falls with it."""
     work: Array
-    """Product of the sizes as estimate-train-time takes it: what a split by amount of work orders by."""
+    """Product of the sizes as in estimate-train-time, which orders a split by amount of work."""
 
 
 def multiprocessors(gpu: str | None, recorded: int | None) -> int:

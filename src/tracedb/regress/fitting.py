@@ -1,4 +1,4 @@
-"""From the training tables to judged models and the answer that says how good they are."""
+"""Fit and evaluate models of the training tables, and build the answer with their errors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tracedb.regress.evaluate import Score, noise_floor, scores
 from tracedb.regress.features import features
 
 FEWEST = 12
-"""Distinct shapes below which a target is left out …"""
+"""Targets with fewer distinct shapes are left out …"""
 FEWEST_ALONG_ONE = 6
-"""… and where they differ in one parameter alone, as the sizes of a collective do."""
+"""… or with fewer than this if only one parameter varies, as the sizes of a collective do."""
 
 
 def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
-    """Return the model of all samples of a target, with the errors of models of parts of them in its facts."""
+    """Return the model of all samples of a target; its facts include the errors of models fitted to parts of them."""
 
     def fit(part: Table) -> models.Model:
         return models.fit(part.target, part.shapes, part.target_ns, part.sm_count, learner, seed)
@@ -47,7 +47,7 @@ def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
 
 
 def judge_all(tables: Sequence[Table], learner: str, repeats: int, seed: int, jobs: int) -> Iterator[models.Model]:
-    """Yield the judged models of targets, in their order, worked out by ``jobs`` processes."""
+    """Yield the evaluated models of targets in order, computed by ``jobs`` processes."""
     if min(jobs, len(tables)) <= 1:
         yield from (judged(table, learner, repeats, seed) for table in tables)
         return
@@ -70,18 +70,18 @@ def _numbers(score: Score) -> dict[str, float]:
 
 
 def fewest(table: Table) -> int:
-    """Return how many distinct shapes a target needs, to be learned from and judged on."""
+    """Return how many distinct shapes a target needs for training and evaluation."""
     varying = sum(len(set(values)) > 1 for values in zip(*(shape.values() for shape in table.shapes), strict=True))
     return FEWEST if varying > 1 else FEWEST_ALONG_ONE
 
 
 def is_enough(table: Table) -> bool:
-    """Whether a target has that many."""
+    """Whether a target has enough distinct shapes."""
     return len({tuple(shape.values()) for shape in table.shapes}) >= fewest(table)
 
 
 def facts(learner: str, repeats: int, seed: int) -> dict[str, Any]:
-    """Return what is said of all models together."""
+    """Return the facts about all models together."""
     from tracedb import __version__
 
     return {

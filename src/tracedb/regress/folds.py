@@ -1,4 +1,4 @@
-"""Samples in folds, for learners that are judged by samples that they did not see."""
+"""Split samples into folds, so that learners are evaluated on samples they did not see."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MEMBERS = 5
 
 
 def folds(count: int, seed: int, members: int = MEMBERS) -> NDArray[np.int_]:
-    """Return the fold of each of ``count`` samples. A sample is a distinct work, so no work is in two folds."""
+    """Return the fold of each of ``count`` samples. Each is a distinct work, so no work is in two folds."""
     return np.asarray(np.random.default_rng(seed).permutation(np.arange(count) % members))
 
 
 def left_out(samples: Samples, fold: NDArray[np.int_], predict: Callable[[int, Array], Array]) -> tuple[Array, Array]:
-    """Return, for each sample, what the member that did not see its fold predicts, and how far members are off.
+    """Return each sample's prediction by the member that did not see its fold, and the members' error.
 
-    ``predict(member, values)``. The spread is one number: what these learners know of their own errors.
+    ``predict(member, values)``. The spread is a single number, since these learners have no uncertainty per sample.
     """
     mean = np.empty(len(fold))
     for member in range(int(fold.max()) + 1):

@@ -1,9 +1,10 @@
 """Gaussian-process regression: a linear trend, a smooth residual and a rough one, with numpy alone.
 
 The covariance of two shapes is ``t² x·x' + a² Matérn-5/2 + b² Matérn-3/2 + noise``; each feature has a length scale of
-its own in both residuals, so features that do not matter fade out. Scales maximise the posterior (marginal likelihood
-and weak priors) on a subset, by quasi-Newton steps; the weights then use every sample. What the samples cannot tell,
-beyond their range, is left to the trend.
+The covariance of two shapes is ``t² x·x' + a² Matérn-5/2 + b² Matérn-3/2 + noise``; each feature has its own length
+scale in both residuals, so irrelevant features fade out. Scales maximise the posterior (marginal likelihood and weak
+priors) on a subset, by quasi-Newton steps; the weights then use every sample. Beyond the range of the samples, the
+trend decides.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ STEPS = 24
 JITTER = 1e-7
 BLOCK = 512
 EXACT = 1_300
-"""Samples up to which all are weighed at once."""
+"""Up to this many samples, all are weighted at once."""
 CHECKED = 600
-"""Samples that are left out one by one where there are more than that."""
+"""Number of samples held out one by one if there are more than that."""
 MOST_OUTLYING = 0.03
-"""Share of samples above which outlying ones are not outliers, but the way that the times spread."""
+"""Share of samples above which outlying ones are not outliers but the spread of the times."""
 OUTLYING = 4.0
-"""Standard deviations from which a sample counts less."""
+"""Standard deviations beyond which a sample's weight is reduced."""
 
 
 @dataclass
 class Gaussian:
-    """A fitted process. ``left_out``: mean and spread at each sample without it; NaN where that was not worked out."""
+    """A fitted process. ``left_out``: held-out mean and spread at each sample; NaN where not computed."""
 
     mean: Array
     spread: Array
@@ -48,11 +49,11 @@ class Gaussian:
     targets: Array
     noise: Array
     weights: Array
-    """Of all samples; empty where there are too many, and predictions come from the nearest."""
+    """For all samples; empty if there are too many, and predictions then use the nearest."""
     left_out: tuple[Array, Array]
 
     def predict(self, values: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation at each row; the latter from the nearest samples alone."""
+        """Return mean and standard deviation for each row; the latter from the nearest samples alone."""
         points = (values - self.mean) / self.spread
         mean, variance = neighbours.predict(self.parameters, self.points, self.targets, self.noise, self.base, points)
         for start in range(0, len(points) if self.weights.size else 0, BLOCK):
@@ -62,7 +63,7 @@ class Gaussian:
         return mean * self.scale + self.level, deviation * self.scale
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that ``restore`` needs."""
+        """Return everything that ``restore`` needs."""
         return {
             "mean": self.mean,
             "spread": self.spread,
@@ -76,7 +77,7 @@ class Gaussian:
 
 
 def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Gaussian:
-    """Return a process as it was kept."""
+    """Restore a stored process."""
     held = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
     base, level, scale = held.pop("numbers")
     return Gaussian(base=int(base), level=float(level), scale=float(scale), left_out=(np.zeros(0), np.zeros(0)), **held)
@@ -86,7 +87,7 @@ def fit(samples: Samples, seed: int) -> Gaussian:
     """Fit to the residuals of samples."""
     mean, spread = samples.values.mean(axis=0), samples.values.std(axis=0) + 1e-12
     level, scale = float(samples.residuals.mean()), float(samples.residuals.std()) + 1e-12
-    order = np.random.default_rng(seed).permutation(len(samples.values))  # anchors are then samples from all over
+    order = np.random.default_rng(seed).permutation(len(samples.values))  # so that anchors come from all over
     points = ((samples.values - mean) / spread)[order]
     targets, noise = ((samples.residuals - level) / scale)[order], samples.noise[order]
     part = min(1.0, SUBSET / len(points))
@@ -102,13 +103,13 @@ def fit(samples: Samples, seed: int) -> Gaussian:
 
 
 def _parameters(points: Array, targets: Array, noise: Array, base: int, repeated: tuple[float, float]) -> Array:
-    """Return length scales, amplitudes and noise that are likely for samples."""
+    """Return the most likely length scales, amplitudes and noise."""
     tamed = _tamed(points, targets, base)
     centre, width = _prior(points.shape[1])
 
     def loss(parameters: Array) -> tuple[float, Array]:
         value, slope = _loss(parameters, points, tamed, noise, base, centre, width)
-        # Rows of one work differ by noise alone: their likelihood is that of independent draws.
+        # Rows of one work differ only by noise: their likelihood is that of independent draws.
         count, squares = repeated
         own = np.exp(2 * parameters[-1])
         slope[-1] += count - squares / own
@@ -118,7 +119,7 @@ def _parameters(points: Array, targets: Array, noise: Array, base: int, repeated
 
 
 def _exact(found: Gaussian) -> tuple[Array, Array]:
-    """Set the weights of all samples; return mean and standard deviation at each without it."""
+    """Set the weights of all samples; return the held-out mean and standard deviation of each."""
     own, plain = np.exp(2 * found.parameters[-1]), found.noise
     inner = covariance(found.parameters, found.points, found.points, found.base)
     inner[np.diag_indices_from(inner)] += own * plain + JITTER
@@ -131,7 +132,7 @@ def _exact(found: Gaussian) -> tuple[Array, Array]:
         more = found.noise[far] * (found.weights[far] ** 2 / known[far] - 1)
         found.noise = found.noise.copy()
         found.noise[far] += more
-        # The inverse with more on some places of the diagonal (Woodbury), without inverting all of it again.
+        # Updates the inverse for a changed diagonal (Woodbury) instead of inverting again.
         between = np.diag(1 / (own * more)) + inverse[np.ix_(far, far)]
         inverse -= inverse[:, far] @ np.linalg.solve(between, inverse[far])
     variance = np.maximum(1 / known - own * found.noise, 0) + own
@@ -139,7 +140,7 @@ def _exact(found: Gaussian) -> tuple[Array, Array]:
 
 
 def _near(found: Gaussian) -> tuple[Array, Array]:
-    """Return mean and standard deviation at some samples without each of them, NaN at the others."""
+    """Return the held-out mean and standard deviation at some samples, NaN at the others."""
     rows = np.arange(min(len(found.points), CHECKED))
     mean, deviation = np.full((2, len(found.points)), np.nan)
     mean[rows], variance = neighbours.predict(
@@ -150,7 +151,7 @@ def _near(found: Gaussian) -> tuple[Array, Array]:
 
 
 def _tamed(points: Array, targets: Array, base: int) -> Array:
-    """Return targets with those far from a linear trend drawn nearer, so that they do not rule the scales."""
+    """Return targets with outliers of a linear trend pulled towards it, so that they do not dominate the scales."""
     design = np.column_stack([points[:, :base], np.ones(len(points))])
     trend = design @ np.linalg.lstsq(design, targets, rcond=None)[0]
     rest = targets - trend
@@ -207,7 +208,7 @@ def _loss(
 
 
 def minimise(loss: Callable[[Array], tuple[float, Array]], start: Array, steps: int) -> Array:
-    """Return where quasi-Newton steps (BFGS with backtracking) end."""
+    """Minimise by quasi-Newton steps (BFGS with backtracking) and return the result."""
     place, (value, slope) = start, loss(start)
     inverse = np.eye(len(start)) / max(1.0, float(np.linalg.norm(slope)))
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""What learns the residual over the trend. All of them fit arrays, keep arrays, and predict a mean and a spread."""
+"""The learners of the residual over the trend. All fit arrays, store arrays, and predict a mean and a spread."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WHERE = {
     "torch": "tracedb.regress.network",
     "trees": "tracedb.regress.trees",
 }
-"""Learner → the module with its ``fit`` and ``restore``. Heavy libraries are imported there, when they are used."""
+"""Learner → the module with its ``fit`` and ``restore``. Heavy libraries are imported there, on use."""
 DEFAULT = "blend"
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of features with their residuals: one row for each distinct work.
+    """Rows of features with their residuals: one row per distinct work.
 
     ``base``: how many of the first columns are sizes. ``noise``: variance of each residual relative to the others'.
     """
@@ -36,32 +36,32 @@ class Samples:
     residuals: Array
     noise: Array
     repeated: tuple[int, float] = (0, 0.0)
-    """Rows beyond one for each work, and the sum of squares of rows around the mean of their work."""
+    """Number of further rows per work, and the sum of squares of rows around the mean of their work."""
 
 
 class Learned(Protocol):
     """A fitted learner."""
 
     left_out: tuple[Array, Array]
-    """For each sample, the mean and spread that were predicted when it was left out; NaN where it never was."""
+    """For each sample, the held-out mean and spread; NaN if it was never held out."""
 
     def predict(self, values: Array) -> tuple[Array, Array]:
         """Return mean and spread at each row."""
         ...
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that ``restore`` needs."""
+        """Return everything that ``restore`` needs."""
         ...
 
 
 def fit(kind: str, samples: Samples, seed: int) -> Learned:
-    """Fit a learner of that kind. Raises ``UsageError`` for an unknown one or one whose library is not installed."""
+    """Fit a learner of a kind. Raises ``UsageError`` if it is unknown or its library is not installed."""
     learned: Learned = _module(kind).fit(samples, seed)
     return learned
 
 
 def restore(kind: str, arrays: Mapping[str, NDArray[np.generic]]) -> Learned:
-    """Return a learner as it was kept."""
+    """Restore a stored learner."""
     learned: Learned = _module(kind).restore(arrays)
     return learned
 

@@ -18,14 +18,14 @@ Array = NDArray[np.float64]
 Shape = Mapping[str, int]
 
 COVERAGE = 0.90
-"""Share of new measurements that the interval is to hold."""
+"""Share of new measurements that the interval should contain."""
 SMALLEST_SPREAD = 0.003
 """Below this, in log time, clocks and cards differ more than shapes do."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a model is for."""
+    """The operator, pass, element type and GPU that a model predicts."""
 
     gpu: str
     operator: str
@@ -47,8 +47,8 @@ class Prediction:
 
 @dataclass
 class Model:
-    """A fitted model. ``kept``: which feature columns vary among the samples. ``quantile``: interval's half width in
-    spreads."""
+    """A fitted model. ``kept``: mask of feature columns that vary among the samples. ``quantile``: the interval's half
+    width in spreads."""
 
     target: Target
     parameters: tuple[str, ...]
@@ -76,7 +76,7 @@ class Model:
         ]
 
     def outside(self, shape: Shape) -> list[str]:
-        """Return the parameters of a shape that lie beyond those of the samples."""
+        """Return the parameters of a shape that are beyond those of the samples."""
         ranges = self.facts.get("ranges", {})
         return [name for name, (least, most) in ranges.items() if not least <= shape[name] <= most]
 
@@ -118,7 +118,7 @@ def _means(values: Array, place: NDArray[np.int_], count: Array) -> Array:
 
 
 def _repeated(rest: Array, place: NDArray[np.int_], count: Array) -> tuple[int, float]:
-    """Return how many rows repeat a work, and the sum of squares around the means of works; the largest rows tamed."""
+    """Return how many rows repeat a work, and the sum of squares around the means of works, with outliers limited."""
     off = np.abs(rest - _means(rest, place, count)[place])[count[place] > 1]
     if not len(off):
         return 0, 0.0
@@ -127,9 +127,9 @@ def _repeated(rest: Array, place: NDArray[np.int_], count: Array) -> tuple[int, 
 
 
 def _quantile(left_out: tuple[Array, Array], place: NDArray[np.int_], rest: Array) -> float:
-    """Return the half width of the interval in spreads: the conformal quantile over samples left out.
+    """Return the half width of the interval in spreads: the conformal quantile over held-out samples.
 
-    All rows of the same work are left out together, so the interval is for work that was not sampled.
+    All rows of a work are held out together, so the interval applies to work that was not sampled.
     """
     mean, spread = left_out
     scores = np.abs(rest - mean[place]) / np.maximum(spread[place], SMALLEST_SPREAD)

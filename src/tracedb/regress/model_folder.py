@@ -1,4 +1,4 @@
-"""A folder of models, asked by GPU, operator, pass, element type and shape."""
+"""A folder of models, looked up by GPU, operator, pass, element type and shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = Mapping[str, int]
 
 
 class Models:
-    """Fitted models. A GPU is found by its name whatever the spaces, dashes and case."""
+    """Fitted models. GPU names are compared ignoring spaces, dashes and case."""
 
     def __init__(self, models: Sequence[Model], facts: Mapping[str, Any], name: str) -> None:
         self._models = {self._key(model.target): model for model in models}
@@ -28,7 +28,7 @@ class Models:
 
     @property
     def targets(self) -> list[Target]:
-        """What there are models for, in order."""
+        """The targets that there are models for, in order."""
         return sorted((model.target for model in self._models.values()), key=str)
 
     @property
@@ -37,9 +37,9 @@ class Models:
         return sorted({target.gpu for target in self.targets})
 
     def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Model:
-        """Return the model of a target; None for the GPU or element type means the only one that there is.
+        """Return the model of a target; None for GPU or element type means the only one there is.
 
-        Raises ``UsageError`` that says what there is.
+        Raises ``UsageError`` that lists the available ones.
         """
         found = self._narrowed(self.targets, "operator", operator, lambda target: target.operator)
         if gpu is not None:
@@ -74,7 +74,7 @@ class Models:
     def predict_many(
         self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shapes: Sequence[Shape]
     ) -> list[Prediction]:
-        """Return the prediction at each shape. Raises ``UsageError`` for a target or parameter that is not there."""
+        """Return the prediction at each shape. Raises ``UsageError`` for an unknown target or parameter."""
         model = self.find(gpu, operator, pass_, dtype)
         for shape in shapes:
             check_shape(model, shape, self._name)
@@ -102,7 +102,7 @@ def load(folder: str | Path) -> Models:
 
 
 def plain(name: str) -> str:
-    """Return a GPU's name without what files leave out of it."""
+    """Return a normalised GPU name."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 

@@ -1,6 +1,6 @@
-"""The guard against predictions that fall while work grows: more of every size takes no less time.
+"""Guard against predictions that fall while work grows: more of every size must not take less time.
 
-Real kernels break that a little, where a larger size is better aligned or gets another kernel. The guard allows as much
+Real kernels break this slightly, if a larger size is better aligned or gets another kernel. The guard allows as much
 as the samples themselves show, and no more.
 """
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SLACK = 0.02
-"""Fall in log time that is allowed beyond the largest among the samples."""
+"""Fall in log time allowed beyond the largest among the samples."""
 PAIRS = 1_500
 BLOCK = 256
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Samples as (rising sizes, log time), and the fall in log time that is allowed between comparable ones."""
+    """Samples as (rising sizes, log time), and the allowed fall in log time between comparable ones."""
 
     sizes: Array
     times: Array
@@ -30,7 +30,7 @@ class Guard:
 
     @classmethod
     def of(cls, sizes: Array, times: Array, signs: Array) -> Guard:
-        """Return the guard over samples: logarithms of sizes and of times; ``signs``: -1 where time falls with one."""
+        """Return the guard for samples: logarithms of sizes and of times; ``signs``: -1 where time falls with one."""
         rising = sizes * signs
         few = np.linspace(0, len(rising) - 1, min(len(rising), PAIRS)).astype(int)
         some, at = rising[few], times[few]
@@ -42,7 +42,7 @@ class Guard:
         return cls(rising, times, signs, float(np.concatenate(falls).max()) + SLACK)
 
     def within(self, sizes: Array, times: Array) -> Array:
-        """Return predicted log times drawn to between the samples that do less and those that do more."""
+        """Return predicted log times, clamped between the samples that do less and those that do more."""
         rising = sizes * self.signs
         found = times.copy()
         for start in range(0, len(rising), BLOCK):

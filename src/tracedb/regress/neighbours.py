@@ -1,4 +1,4 @@
-"""Prediction from the nearest samples and a few anchors, where there are too many samples to weigh all at once."""
+"""Prediction from the nearest samples and a few anchors, if there are too many samples to weight all at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Rows = NDArray[np.int_]
 
 NEAREST = 64
 ANCHORS = 24
-"""Samples all over, which hold the trend where the nearest lie on one side."""
+"""Anchors across the whole range, which fix the trend if the nearest samples are all on one side."""
 BLOCK = 16
 JITTER = 1e-6
 
@@ -32,7 +32,7 @@ def covariance(parameters: Array, left: Array, right: Array, base: int) -> Array
 
 
 def _faded(part: Array, away: Array, amplitude: float) -> Array:
-    """Return ``amplitude * part * exp(-away)``, in the memory of its arguments."""
+    """Return ``amplitude * part * exp(-away)``, computed in place."""
     np.negative(away, out=away)
     np.exp(away, out=away)
     part *= away
@@ -54,7 +54,7 @@ def distance(left: Array, right: Array, scales: Array) -> Array:
 def predict(
     parameters: Array, samples: Array, targets: Array, noise: Array, base: int, points: Array, own: Rows | None = None
 ) -> tuple[Array, Array]:
-    """Return mean and variance at points, noise aside; ``own``: the sample that a point is, which is left out."""
+    """Return mean and variance at points, without noise; ``own``: the sample at a point, which is excluded."""
     means, variances = [np.zeros(0)], [np.zeros(0)]
     for start in range(0, len(points), BLOCK):
         left_out = own[start : start + BLOCK] if own is not None else None
@@ -78,7 +78,7 @@ def _block(
     inner = covariance(parameters, around, around, base)
     trend, smooth, rough, own_noise = np.exp(2 * parameters[-4:])
     diagonal = own_noise * noise[chosen] + JITTER * (1 + smooth + rough)
-    # An anchor that is among the nearest counts once: the same sample twice would be a singular system.
+    # An anchor among the nearest counts once: the same sample twice would make the system singular.
     diagonal[:, nearest.shape[1] :][(nearest[:, :, None] == anchors).any(axis=1)] += 1e6
     if own is not None:
         diagonal = np.where(chosen == own[:, None], 1e6, diagonal)

@@ -1,7 +1,7 @@
-"""A small ensemble of neural networks, trained with torch and asked with numpy.
+"""A small ensemble of neural networks, trained with torch and evaluated with numpy.
 
-Each member learns from four folds of the samples and stops where the fifth, whose works it never sees, is predicted
-best. The members' mean is the prediction.
+Each member is trained on four folds of the samples, with early stopping on the fifth, whose works it never sees. The
+members' mean is the prediction.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Network:
     left_out: tuple[Array, Array]
 
     def members(self, values: Array) -> Array:
-        """Return what each member predicts at each row."""
+        """Return each member's prediction for each row."""
         points = (values - self.mean) / self.spread
         found = np.broadcast_to(points, (MEMBERS, *points.shape))
         for number, (weights, offsets) in enumerate(self.layers):
@@ -53,12 +53,12 @@ class Network:
         return np.asarray(found[:, :, 0] * self.scale + self.level)
 
     def predict(self, values: Array) -> tuple[Array, Array]:
-        """Return the members' mean, and the spread of their errors on samples that they did not see."""
+        """Return the members' mean, and the spread of their held-out errors."""
         found = self.members(values)
         return found.mean(axis=0), np.sqrt(self.off**2 + found.var(axis=0))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that ``restore`` needs."""
+        """Return everything that ``restore`` needs."""
         kept = {
             "mean": self.mean,
             "spread": self.spread,
@@ -70,7 +70,7 @@ class Network:
 
 
 def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Network:
-    """Return networks as they were kept."""
+    """Restore stored networks."""
     held = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
     level, scale, off = (float(value) for value in held["numbers"])
     count = sum(name.startswith("weights") for name in held)
@@ -79,7 +79,7 @@ def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Network:
 
 
 def fit(samples: Samples, seed: int) -> Network:
-    """Train the members at once. Raises ``UsageError`` where torch is not installed."""
+    """Train all members together. Raises ``UsageError`` if torch is not installed."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -110,7 +110,7 @@ def fit(samples: Samples, seed: int) -> Network:
 def _train(
     points: torch.Tensor, targets: torch.Tensor, counts: torch.Tensor, fold: torch.Tensor, seed: int
 ) -> list[tuple[Array, Array]]:
-    """Return the layers of all members, each as it was where its own fold was predicted best."""
+    """Return the layers of all members, each from the epoch with the best prediction of its own fold."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)

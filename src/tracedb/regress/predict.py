@@ -1,4 +1,4 @@
-"""Predictions as answers: of one shape, and of every sample of a database beside what was measured."""
+"""Predictions as answers: for one shape, and for every sample of a database next to its measured time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = (
 
 @dataclass
 class Beside:
-    """Predictions beside measurements, and what was left out of them."""
+    """Predictions next to measurements, and the samples that were left out."""
 
     answer: Answer
     errors: list[float] = field(default_factory=list)
@@ -42,14 +42,14 @@ class Beside:
 
 
 def parse_shape(text: str) -> dict[str, int]:
-    """Return the parameters of ``b=4,h=32``. Raises ``UsageError``."""
+    """Parse the parameters of ``b=4,h=32``. Raises ``UsageError``."""
     shape: dict[str, int] = {}
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
         if not equals or not key or not value.strip().isdecimal():
             raise UsageError(f"--shape: {part.strip()!r} is not KEY=NUMBER; write b=4,h=32,l=4096")
         if key in shape:
-            raise UsageError(f"--shape: {key} is said twice")
+            raise UsageError(f"--shape: {key} is given twice")
         shape[key] = int(value)
     return shape
 
@@ -57,7 +57,7 @@ def parse_shape(text: str) -> dict[str, int]:
 def of_shape(
     models: Models, operator: str, shape: Mapping[str, int], gpu: str | None, dtype: str | None, pass_: str | None
 ) -> Answer:
-    """Return the prediction at one shape, for one pass or for every pass that there is a model for."""
+    """Return the prediction for one shape, for one pass or for every pass with a model."""
     passes = [pass_] if pass_ else _passes(models, operator, gpu)
     rows = []
     for item in passes:
@@ -71,12 +71,12 @@ def of_shape(
 def _passes(models: Models, operator: str, gpu: str | None) -> list[str]:
     there = {target.pass_ for target in models.targets if target.operator == operator}
     if not there:
-        models.find(gpu, operator, PASSES[0], None)  # says what there is
+        models.find(gpu, operator, PASSES[0], None)  # raises with the list of what there is
     return sorted(there, key=PASSES.index)
 
 
 def of_database(models: Models, connection: duckdb.DuckDBPyConnection) -> Beside:
-    """Return the prediction of every sample of a database that there is a model for, beside its measured time."""
+    """Return the predictions of all samples of a database that have a model, next to their measured times."""
     rows: list[tuple[object, ...]] = []
     beside = Beside(_answer(rows))
     for table in dataset.tables(connection):

@@ -1,4 +1,4 @@
-"""Models as files: what they are in ``models.json``, their numbers in ``models.npz``. Nothing in them is code."""
+"""Store models as files: descriptions in ``models.json``, arrays in ``models.npz``. They contain no code."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ DESCRIPTION, NUMBERS = "models.json", "models.npz"
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files that models are kept in."""
+    """Return the files that models are stored in."""
     return [folder / DESCRIPTION, folder / NUMBERS]
 
 
 def save(folder: Path, models: Sequence[Model], facts: Mapping[str, Any]) -> None:
-    """Write models; ``facts``: what is said of all of them. Each file replaces the one before as a whole."""
+    """Write models; ``facts``: those about all models. Each file is replaced as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, NDArray[np.generic]] = {}
     described = []
@@ -50,7 +50,7 @@ def save(folder: Path, models: Sequence[Model], facts: Mapping[str, Any]) -> Non
 
 
 def read(folder: Path) -> tuple[list[Model], dict[str, Any]]:
-    """Return the models of a folder and what is said of all. Raises ``TracedbError`` where they are none or damaged."""
+    """Return the models of a folder and the facts about all. Raises ``TracedbError`` if there are none or damaged."""
     try:
         said = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         packed = (folder / NUMBERS).read_bytes()

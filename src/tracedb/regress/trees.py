@@ -1,4 +1,4 @@
-"""Boosted trees (XGBoost): five members, each without one fold of the samples. Kept as XGBoost's own JSON."""
+"""Boosted trees (XGBoost): five members, each trained without one fold of the samples. Stored as XGBoost's JSON."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Trees:
     left_out: tuple[Array, Array]
 
     def predict(self, values: Array) -> tuple[Array, Array]:
-        """Return the members' mean, and the spread of their errors on samples that they did not see."""
+        """Return the members' mean, and the spread of their held-out errors."""
         xgboost = _library()
         found = np.stack([member.predict(xgboost.DMatrix(values)) for member in self.members]).astype(np.float64)
         return found.mean(axis=0), np.sqrt(self.off**2 + found.var(axis=0))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that ``restore`` needs."""
+        """Return everything that ``restore`` needs."""
         kept: dict[str, NDArray[np.generic]] = {"off": np.array([self.off])}
         for number, member in enumerate(self.members):
             kept[f"member{number}"] = np.frombuffer(bytes(member.save_raw("json")), dtype=np.uint8)
@@ -45,7 +45,7 @@ class Trees:
 
 
 def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Trees:
-    """Return trees as they were kept. Raises ``UsageError`` where XGBoost is not installed."""
+    """Restore stored trees. Raises ``UsageError`` if XGBoost is not installed."""
     xgboost = _library()
     members = []
     for number in range(MEMBERS):
@@ -56,7 +56,7 @@ def restore(arrays: Mapping[str, NDArray[np.generic]]) -> Trees:
 
 
 def fit(samples: Samples, seed: int) -> Trees:
-    """Train the members. Raises ``UsageError`` where XGBoost is not installed."""
+    """Train the members. Raises ``UsageError`` if XGBoost is not installed."""
     xgboost = _library()
     fold = folds(len(samples.residuals), seed)
     members = []

@@ -1,8 +1,8 @@
-"""The part of a time that may be carried on beyond the samples: a sum of amounts of work, each at a rate of its own.
+"""The part of a time that may be extrapolated beyond the samples: a sum of amounts of work, each at its own rate.
 
-Amounts are all products of the sizes, FLOPs and elements moved; a constant stands for what every launch costs. Rates
-are not negative, so the trend rises with every size that it depends on, and it goes over from one bound to the next as
-a machine does. They minimise the squares of relative errors (non-negative least squares, Lawson and Hanson 1974).
+Amounts are all products of the sizes, FLOPs and elements moved; a constant stands for launch overhead. Rates are not
+negative, so the trend rises with every size it depends on, and moves from one bound to the next as a machine does. The
+rates minimise the squares of relative errors (non-negative least squares, Lawson and Hanson 1974).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def amounts(found: Problem) -> Array:
-    """Return the amounts of work of many shapes: a row a shape, the constant first."""
+    """Return the amounts of work of many shapes: one row per shape, the constant first."""
     sizes = [1 / values if name in found.falling else values for name, values in found.sizes.items()]
     columns = [np.ones_like(found.flops), found.flops, found.elements]
     for many in range(1, len(sizes) + 1):
@@ -27,7 +27,7 @@ def amounts(found: Problem) -> Array:
 
 
 def rates(work: Array, times: Array) -> Array:
-    """Return the time that each amount costs, at least 0."""
+    """Return the time per unit of each amount, at least 0."""
     scaled = work / times[:, None]
     norms = np.sqrt(np.sum(scaled**2, axis=0))
     return np.asarray(_least_squares(scaled / norms, np.ones(len(times))) / norms)

@@ -1,7 +1,7 @@
-"""What an operator does at a shape: the sizes that its kernels see, its FLOPs and the bytes it must move.
+"""The work of an operator for a shape: the sizes that its kernels see, its FLOPs and the minimum bytes moved.
 
-Parameters of a shape are those of estimate-train-time and of ``tracedb sample``: mp (model-parallel ranks), b, h, l,
-dim and others; they are turned into the sizes of the matrices and rows that one rank works on.
+Shape parameters are those of estimate-train-time and of ``tracedb sample``: mp (model-parallel ranks), b, h, l, dim and
+others; they are converted to the sizes of the matrices and rows of one rank.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 VOCABULARY = 50_304
-"""Rows of the embedding over all ranks, where a shape does not say it: GPT-2's, rounded up to a multiple of 128."""
+"""Rows of the embedding over all ranks, if a shape does not give them: GPT-2's, rounded up to a multiple of 128."""
 HEAD_WIDTH = 128
-"""Width of an attention head, where a shape does not say it."""
+"""Width of an attention head, if a shape does not give it."""
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Sizes of many shapes of one operator: every value is an array, an element a shape.
+    """Sizes of many shapes of one operator: every value is an array with one element per shape.
 
-    ``sizes``: what the kernels see; two shapes with the same sizes are the same work. ``elements``: numbers read and
-    written at least. ``matrices``: (rows, columns, depth, batch) of each matrix product. ``falling``: sizes that the
-    time falls with.
+    ``sizes``: what the kernels see; shapes with the same sizes are the same work. ``elements``: minimum number of
+    elements read and written. ``matrices``: (rows, columns, depth, batch) of each matrix product. ``falling``: sizes
+    with which the time falls.
     """
 
     sizes: Mapping[str, Array]
@@ -75,7 +75,7 @@ class _Shapes:
 def _product(
     pass_: str, sizes: Mapping[str, Array], product: tuple[Array, Array, Array, Array], extra: float = 0.0
 ) -> Problem:
-    """Return one matrix product, or in the backward the two of its gradients."""
+    """Return one matrix product, or for the backward pass the two of its gradients."""
     rows, columns, depth, batch = product
     flops, elements = 2 * batch * rows * columns * depth, batch * (rows * depth + depth * columns + rows * columns)
     elements = elements + extra * batch * rows * columns
@@ -213,15 +213,15 @@ OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
 
 
 def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> Problem:
-    """Return what an operator does at each of the shapes, which all have the same parameters.
+    """Return the work of an operator for each of the shapes, which all have the same parameters.
 
-    An operator that is not known is taken to do work in proportion to each of its parameters.
+    The work of an unknown operator is assumed proportional to each of its parameters.
     """
     if operator in OPERATORS:
         try:
             return OPERATORS[operator](_Shapes(shapes), pass_)
         except KeyError:
-            pass  # another operator of that name, with parameters of its own
+            pass  # another operator of that name, with other parameters
     values = _Shapes(shapes)
     sizes = {name: np.maximum(values[name], 1) for name in shapes[0]}
     volume = np.prod(list(sizes.values()), axis=0)
@@ -229,6 +229,6 @@ def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> P
 
 
 def work(operator: str, pass_: str, dtype: str, shape: Mapping[str, int]) -> tuple[float, float]:
-    """Return FLOPs and bytes moved at least, of one shape."""
+    """Return the FLOPs and minimum bytes moved for one shape."""
     found = problem(operator, pass_, [shape])
     return float(found.flops[0]), float(found.elements[0]) * ELEMENT_BYTES.get(dtype, 2)

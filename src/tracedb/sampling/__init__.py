@@ -1,1 +1,1 @@
-"""Operators run over a sweep of shapes, each timed by the profiler and kept in the database."""
+"""Run operators over a sweep of shapes, time each with the profiler, and store the samples in the database."""

@@ -1,4 +1,4 @@
-"""What attention is made of: flash attention, rotary embedding, masking and the softmaxes."""
+"""The parts of attention: flash attention, rotary embedding, masking and the softmaxes."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
 def _no_flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:
     head = width(shape) // shape["h"]
     if head > LARGEST_FLASH_HEAD:
-        return f"the flash backend has heads up to {LARGEST_FLASH_HEAD}, not {head}"
+        return f"the flash backend supports heads up to {LARGEST_FLASH_HEAD}, not {head}"
     if device.type == "cuda" and dtype.itemsize > 2:
-        return "the flash backend has fp16 and bf16 only"
+        return "the flash backend supports only fp16 and bf16"
     return divides("h", "dim")(shape, dtype, device)
 
 
@@ -81,7 +81,7 @@ def _softmax(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared
 
 
 def _future(length: int, device: torch.device) -> torch.Tensor:
-    """Return the mask that is true where a key lies after the query."""
+    """Return the mask that is true where a key comes after the query."""
     import torch
 
     return torch.ones((length, length), dtype=torch.bool, device=device).triu(1)
@@ -93,7 +93,7 @@ def _fillmask(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepare
 
 
 def _masked_softmax(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
-    """Scale, mask and softmax as PyTorch has them: three kernels, where Megatron has one fused."""
+    """Scale, mask and softmax as in PyTorch: three kernels, where Megatron has one fused."""
     import torch
 
     scores, future = _scores(shape, dtype, device), _future(shape["l"], device)

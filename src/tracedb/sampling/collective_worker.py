@@ -1,7 +1,7 @@
 """One rank of a run of collectives, under torchrun: ``python -m tracedb.sampling.collective_worker ORDER.json``.
 
-Before each call all ranks meet in a barrier and wait for their device, so that what a rank still waits for inside the
-collective is the others' lateness out of that barrier, and the shortest rank's time is the transfer.
+Before each call all ranks meet in a barrier and wait for their device. So a rank's waiting inside the collective comes
+only from how unevenly the ranks leave the barrier, and the shortest rank's time is the transfer.
 """
 
 from __future__ import annotations

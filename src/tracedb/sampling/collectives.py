@@ -33,7 +33,7 @@ WORKER = "tracedb.sampling.collective_worker"
 
 @dataclass(frozen=True)
 class Order:
-    """What every rank is told to run; it travels as JSON."""
+    """The work of every rank, sent as JSON."""
 
     backend: str
     dtype: str
@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Ring:
-    """Where collectives run."""
+    """The device and ranks that collectives run on."""
 
     ranks: int
     backend: str
@@ -55,9 +55,9 @@ class Ring:
 
 
 def ring(ranks: int | None, backend: str, precision: str) -> Ring:
-    """Return the ranks of this host: one a GPU with nccl, 2 by default with gloo.
+    """Return the ranks of this host: one per GPU with nccl, 2 by default with gloo.
 
-    Raises ``UsageError`` for fewer than 2 ranks, ``TracedbError`` where the GPUs are not there.
+    Raises ``UsageError`` for fewer than 2 ranks, ``TracedbError`` if there are too few GPUs.
     """
     devices.require_torch()
     import torch
@@ -77,9 +77,9 @@ def ring(ranks: int | None, backend: str, precision: str) -> Ring:
 
 
 def run(configuration: Configuration, where: Ring, database: Path, keep_traces: Path | None) -> Account:
-    """Sample one collective over its sizes; sizes that the database holds are left out.
+    """Sample one collective over its sizes; sizes already in the database are skipped.
 
-    Raises ``TracedbError`` for a configuration that is none of a collective's, or where a rank fails.
+    Raises ``TracedbError`` if the configuration is not that of a collective, or if a rank fails.
     """
     collective = ALIASES.get(configuration.operator, configuration.operator)
     if collective not in COLLECTIVES or len(configuration.columns) != 1:
@@ -94,7 +94,7 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
     account = Account(series, [], len(wanted) - len(left), [])
     refused = [size for size in left if collective == "reducescatter" and size % where.ranks]
     for size in refused:
-        detail = f"{size} elements do not share out over {where.ranks} ranks"
+        detail = f"{size} elements cannot be divided evenly among {where.ranks} ranks"
         account.outcomes.append(Outcome(shape_of(size, where.ranks), "invalid", detail))
     runnable = [size for size in left if size not in refused]
     if runnable:
@@ -155,7 +155,7 @@ def _record(
 
 
 def _launch(ranks: int, told: Path) -> None:
-    """Run the worker on every rank under torchrun. Raises ``TracedbError`` with its last words where one fails."""
+    """Run the worker on every rank under torchrun. Raises ``TracedbError`` with its last output if one fails."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
         [*command, "-m", WORKER, str(told)],

@@ -11,7 +11,7 @@ from tracedb.errors import TracedbError
 RUN_MODES = ("get_all", "get_one", "get_profiler", "run_function")
 STEPPINGS = ("add", "mul")
 UNUSED = ("targets", "warmup_shapes")
-"""Keys that are read and not needed: durations come from the trace, and the sampled shape warms itself up."""
+"""Keys that are accepted but not needed: durations come from the trace, and each sampled shape has its own warm-up."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Configuration:
 
 
 def read_mapping(path: Path) -> dict[str, object]:
-    """Return the mapping that a YAML or JSON file holds. Raises ``TracedbError`` where it holds none."""
+    """Return the mapping in a YAML or JSON file. Raises ``TracedbError`` if it holds none."""
     try:
         import yaml
     except ModuleNotFoundError as error:
@@ -53,14 +53,14 @@ def read_mapping(path: Path) -> dict[str, object]:
     except OSError as error:
         raise TracedbError(f"{path}: cannot be read ({error.strerror}); name a configuration file") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise TracedbError(f"{path}: is no YAML ({' '.join(str(error).split())[:200]})") from error
+        raise TracedbError(f"{path}: is not valid YAML ({' '.join(str(error).split())[:200]})") from error
     if not isinstance(content, dict):
         raise TracedbError(f"{path}: holds {type(content).__name__}, expected a mapping of keys such as kernel_name")
     return {str(key): value for key, value in content.items()}
 
 
 def read(path: Path) -> Configuration:
-    """Return the configuration in a file. Raises ``TracedbError`` that names the key at fault."""
+    """Return the configuration in a file. Raises ``TracedbError`` that names the faulty key."""
     content = read_mapping(path)
     columns = _columns(path, content)
     operator = _text(path, content, "kernel_name") or _text(path, content, "function_name")
@@ -90,7 +90,7 @@ def read(path: Path) -> Configuration:
 
 
 def check_run(configuration: Configuration) -> None:
-    """Raise ``TracedbError`` where the configuration lacks what its mode runs over."""
+    """Raise ``TracedbError`` if the configuration lacks keys that its mode needs."""
     if configuration.run == "get_all" and not configuration.axes:
         raise TracedbError(f"{configuration.path}: run get_all needs starts, steps, ends and operators")
     if configuration.run != "get_all" and configuration.shape is None:

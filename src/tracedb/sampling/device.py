@@ -13,7 +13,7 @@ PRECISIONS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 
 def require_torch() -> None:
-    """Raise ``TracedbError`` where PyTorch is not installed."""
+    """Raise ``TracedbError`` if PyTorch is not installed."""
     try:
         import torch  # noqa: F401
     except ModuleNotFoundError as error:
@@ -30,7 +30,7 @@ def dtype(precision: str) -> torch.dtype:
 
 
 def choose(name: str | None) -> torch.device:
-    """Return the named device, else the current GPU. Raises ``TracedbError`` where it is not there."""
+    """Return the named device, else the current GPU. Raises ``TracedbError`` if it does not exist."""
     import torch
 
     if name is None and not torch.cuda.is_available():
@@ -57,7 +57,7 @@ def title(device: torch.device) -> str:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until the device has done what was launched."""
+    """Wait until the device has finished all launched work."""
     import torch
 
     if device.type == "cuda":
@@ -65,7 +65,7 @@ def wait_for(device: torch.device) -> None:
 
 
 def release(device: torch.device) -> None:
-    """Give back the memory that PyTorch holds unused."""
+    """Free the memory that PyTorch caches."""
     import gc
 
     import torch

@@ -35,7 +35,7 @@ def _heads(shape: Shape) -> tuple[int, int, int]:
 
 
 def _scores(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
-    """Query times key into a buffer that counts for nothing (beta 0), scaled."""
+    """Query times key, scaled, into a buffer whose content is ignored (beta 0)."""
     import torch
 
     count, length, head = _heads(shape)

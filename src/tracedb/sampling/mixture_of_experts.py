@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _mixture(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
-    """Every expert gets the same number of tokens, in the order of the router's choice.
+    """Every expert gets the same number of tokens, ordered by the router's choice.
 
     A sample must not depend on what random weights prefer: tokens are sorted by their expert and cut into equal
     loads, so the router, the dispatch and the experts do the work of a balanced layer.
@@ -48,7 +48,7 @@ def _no_mixture(shape: Shape, dtype: torch.dtype, device: torch.device) -> str |
     if chosen > experts:
         return f"top_k {chosen} is more than moe_num_experts {experts}"
     if shape["b"] * shape["l"] * chosen % experts:
-        return f"{shape['b'] * shape['l'] * chosen} routed tokens do not share out over {experts} experts"
+        return f"{shape['b'] * shape['l'] * chosen} routed tokens cannot be divided evenly among {experts} experts"
     if shape["intermediate_size"] > 4 * shape["dim"]:
         return f"intermediate_size {shape['intermediate_size']} is more than four times dim {shape['dim']}"
     return None

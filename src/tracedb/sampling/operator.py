@@ -1,4 +1,4 @@
-"""What an operator must provide to be sampled, and where operators are found: shipped, installed or in a file."""
+"""The interface of an operator that can be sampled, and the lookup of operators: shipped, installed or in a file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 GROUP = "tracedb.operators"
 SHIPPED_MODULE = "target_functions"
-"""What configurations of estimate-train-time call the module of their operators; the shipped ones stand for it."""
+"""Name of the operator module in configurations of estimate-train-time; the shipped operators replace it."""
 
 
 @dataclass
 class Prepared:
-    """An operator with its inputs on the device, ready to run again and again."""
+    """An operator with its inputs on the device, ready to be run repeatedly."""
 
     forward: Callable[[], torch.Tensor]
-    """Runs the forward pass; of an optimizer, the step."""
+    """Runs the forward pass; for an optimizer, the step."""
     leaves: list[torch.Tensor] = field(default_factory=list)
-    """Inputs and weights that get gradients; these are dropped before each iteration."""
+    """Inputs and weights with gradients; these are cleared before each iteration."""
     is_step: bool = False
     """Whether it is an optimizer's step, which has no backward pass."""
 
@@ -38,18 +38,18 @@ class Operator:
 
     name: str
     build: Callable[[Shape, torch.dtype, torch.device], Prepared]
-    """Makes the inputs of a shape. Raises nothing that is expected but running out of memory."""
+    """Makes the inputs of a shape. The only expected failure is running out of memory."""
     invalid: Callable[[Shape, torch.dtype, torch.device], str | None] = lambda shape, dtype, device: None
-    """Says why a shape does not exist (heads that do not divide, …), or None."""
+    """Says why a shape is invalid (heads that do not divide, …), or returns None."""
     needs: tuple[str, ...] = ()
     """Parameters that a shape must have."""
 
 
 def find(name: str, module: str | None, function: str | None, beside: Path) -> Operator:
-    """Return the operator of a configuration. Raises ``TracedbError`` where there is none.
+    """Return the operator of a configuration. Raises ``TracedbError`` if there is none.
 
-    ``module`` names a Python file, taken from the folder ``beside``; it holds the operator under ``function``.
-    Without a file, installed operators come before the shipped ones.
+    ``module`` names a Python file, relative to the folder ``beside``; it defines the operator as ``function``.
+    Without a file, installed operators take precedence over the shipped ones.
     """
     if module is not None and module.endswith(".py"):
         return _checked(_from_file(beside / module, function or name), name)
@@ -87,7 +87,7 @@ def shipped() -> Mapping[str, Operator]:
 def _from_file(path: Path, attribute: str) -> object:
     spec = importlib.util.spec_from_file_location(f"tracedb_operators_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise TracedbError(f"{path}: no such Python file; module_name names one beside the configuration")
+        raise TracedbError(f"{path}: no such Python file; module_name is relative to the configuration's folder")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found: object = getattr(module, attribute, None)
@@ -97,7 +97,7 @@ def _from_file(path: Path, attribute: str) -> object:
 
 
 def _checked(found: object, name: str) -> Operator:
-    """Return an operator as such; a plain function ``build(shape, dtype, device)`` becomes one."""
+    """Return an ``Operator``; a plain function ``build(shape, dtype, device)`` is wrapped in one."""
     if isinstance(found, Operator):
         return found
     if callable(found):

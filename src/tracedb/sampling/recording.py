@@ -1,4 +1,4 @@
-"""Shapes run under the profiler: a batch of them gives one trace file."""
+"""Run shapes under the profiler; each batch of shapes gives one trace file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import torch
 
 FAULTS = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
-"""What an operator may raise at a shape; anything else is a fault of its code and ends the sweep."""
+"""Exceptions an operator may raise for a shape; any other is a bug in the operator and ends the sweep."""
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 LOST_DEVICE = ("cuda error:", "device-side assert", "unspecified launch failure")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a shape: sampled, invalid, out_of_memory or error."""
+    """The result for a shape: sampled, invalid, out_of_memory or error."""
 
     shape: Shape
     status: str
@@ -44,14 +44,14 @@ class Recorder:
         self._device = device
 
     def invalid(self, shape: Shape) -> str | None:
-        """Return why a shape does not exist, or None."""
+        """Return why a shape is invalid, or None."""
         missing = [name for name in self._operator.needs if name not in shape]
         if missing:
             return f"{self._operator.name} needs {', '.join(missing)} in columns_name"
         return self._operator.invalid(shape, self._dtype, self._device)
 
     def once(self, shape: Shape) -> Outcome:
-        """Run a shape a single time, without the profiler."""
+        """Run a shape once, without the profiler."""
         return self._guarded(shape, warmups=0, iterations=1)
 
     def profile(self, shapes: Sequence[Shape], trace: Path) -> list[Outcome]:
@@ -67,7 +67,7 @@ class Recorder:
         return outcomes
 
     def _guarded(self, shape: Shape, warmups: int, iterations: int) -> Outcome:
-        """Run a shape; where memory runs out, once more with all unused memory given back."""
+        """Run a shape; if memory runs out, retry once with all cached memory freed."""
         for is_last in (False, True):
             try:
                 self._run(shape, warmups, iterations)
@@ -77,8 +77,8 @@ class Recorder:
                 if not isinstance(error, MemoryError) and not any(word in lowered for word in OUT_OF_MEMORY):
                     if any(word in lowered for word in LOST_DEVICE):
                         raise TracedbError(
-                            f"{text(self._operator.name, shape)}: {words}; the GPU cannot go on in this process, "
-                            "leave the shape out and run again"
+                            f"{text(self._operator.name, shape)}: {words}; the GPU cannot be used any more by this "
+                            "process; leave the shape out and run again"
                         ) from error
                     return Outcome(shape, "error", f"{type(error).__name__}: {words}")
             else:

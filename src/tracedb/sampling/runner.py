@@ -1,4 +1,4 @@
-"""A sweep from its configuration into the database: batch by batch, and on from where it was left."""
+"""Run a sweep from its configuration into the database: batch by batch, resuming where it stopped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
 ITERATIONS_A_TRACE = 400
-"""A trace of that many iterations is read in seconds and holds what a crash would lose."""
+"""Iterations per trace: it is read in seconds and limits what a crash loses."""
 STEPS_A_TRACE = 40
 """An optimizer's step has thousands of events."""
 
@@ -61,7 +61,7 @@ class Progress:
 
 @dataclass
 class Account:
-    """What a sweep gave."""
+    """The results of a sweep."""
 
     series: Series
     outcomes: list[Outcome]
@@ -70,7 +70,7 @@ class Account:
 
 
 def chosen(configuration: Configuration, request: Request) -> list[Shape]:
-    """Return the shapes of this part of the sweep, in order; the one shape where the mode asks for one."""
+    """Return the shapes of this part of the sweep, in order; only the one shape if the mode asks for that."""
     if configuration.run != "get_all":
         assert configuration.shape is not None
         return [configuration.shape]
@@ -84,9 +84,9 @@ def chosen(configuration: Configuration, request: Request) -> list[Shape]:
 
 
 def run(configuration: Configuration, request: Request, report: Callable[[Progress], None]) -> Account:
-    """Sample a sweep into the database: shapes that it holds already are left out.
+    """Sample a sweep into the database; shapes already in it are skipped.
 
-    Raises ``TracedbError`` where the operator or the device is not there, or a trace could not be loaded.
+    Raises ``TracedbError`` if the operator or the device does not exist, or if a trace could not be loaded.
     """
     operator = _operator(configuration)
     device = devices.choose(request.device)
@@ -109,7 +109,7 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
 
 
 def profile_one(configuration: Configuration, request: Request, folder: Path) -> tuple[Path, Outcome]:
-    """Run the configuration's one shape under the profiler and keep the trace; nothing goes into a database."""
+    """Run the configuration's one shape under the profiler and keep the trace; nothing is loaded into a database."""
     recorder, series = _single(configuration, request)
     assert configuration.shape is not None
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def profile_one(configuration: Configuration, request: Request, folder: Path) ->
 
 
 def run_once(configuration: Configuration, request: Request) -> Outcome:
-    """Run the configuration's one shape a single time, without the profiler."""
+    """Run the configuration's one shape once, without the profiler."""
     recorder, _ = _single(configuration, request)
     assert configuration.shape is not None
     return recorder.once(configuration.shape)
@@ -146,7 +146,7 @@ def _is_settled(status: str | None, retry_failed: bool) -> bool:
 
 
 def _batches(left: Sequence[Shape], recorder: Recorder, configuration: Configuration) -> Iterator[list[Outcome]]:
-    """Yield the shapes in batches, those that do not exist with their verdict; the others have the status pending."""
+    """Yield the shapes in batches; invalid ones with their verdict, the others with status pending."""
     iterations = configuration.wait + configuration.warmup + configuration.active
     budget = STEPS_A_TRACE if configuration.operator.endswith("_optimizer") else ITERATIONS_A_TRACE
     size = max(1, budget // iterations)
@@ -166,7 +166,7 @@ def _batches(left: Sequence[Shape], recorder: Recorder, configuration: Configura
 def _one(
     batch: list[Outcome], recorder: Recorder, trace: Path, series: Series, request: Request
 ) -> tuple[list[Outcome], int | None]:
-    """Profile a batch, load its trace, and write down what became of each shape."""
+    """Profile a batch, load its trace, and store the outcome of each shape."""
     pending = [outcome.shape for outcome in batch if outcome.status == "pending"]
     outcomes = [outcome for outcome in batch if outcome.status != "pending"]
     capture_id = None
@@ -191,7 +191,7 @@ def _load(trace: Path, series: Series, database: Path) -> int:
 
 @contextmanager
 def _folder(kept: Path | None) -> Iterator[Path]:
-    """Yield the folder for traces: the user's, or one that goes away."""
+    """Yield the folder for traces: the user's, or a temporary one."""
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

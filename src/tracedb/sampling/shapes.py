@@ -1,4 +1,4 @@
-"""What the shipped operators share: leaves, the vocabulary, and rules for shapes that do not exist."""
+"""Shared by the shipped operators: leaf tensors, the vocabulary, and rules for invalid shapes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ VOCABULARY = 50_304
 """Rows of the embedding over all model-parallel ranks: GPT-2's 50,257 rounded up to a multiple of 128."""
 
 HEAD_WIDTH = 128
-"""Width of an attention head where a shape has no ``dim``."""
+"""Width of an attention head if a shape has no ``dim``."""
 
 Rule = Callable[["Shape", "torch.dtype", "torch.device"], str | None]
 
 
 def leaf(size: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return a tensor of random numbers that gets a gradient."""
+    """Return a tensor of random numbers that requires a gradient."""
     import torch
 
     return torch.randn(tuple(size), dtype=dtype, device=device, requires_grad=True)
@@ -32,7 +32,7 @@ def width(shape: Shape) -> int:
 
 
 def divides(*what: str) -> Rule:
-    """Return the rule that ``mp`` divides each of ``what``, and heads the hidden size where heads are among it."""
+    """Return the rule that ``mp`` divides each of ``what``, and, if heads are among these, heads the hidden size."""
 
     def rule(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:
         parts = shape.get("mp", 1)

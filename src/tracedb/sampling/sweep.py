@@ -1,4 +1,4 @@
-"""The shapes of a sweep, in order, and how they are shared out."""
+"""The shapes of a sweep, in order, and their division into parts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Shape = dict[str, int]
 
 
 def values(axis: Axis) -> list[int]:
-    """Return the values of one parameter, its end included where a step meets it.
+    """Return the values of one parameter, including its end if a step reaches it.
 
-    Steps are counted in whole numbers; by logarithms of floats some bases lose the last value.
+    Steps are counted with integers; float logarithms lose the last value for some bases.
     """
     found = []
     value = axis.start
@@ -24,21 +24,21 @@ def values(axis: Axis) -> list[int]:
 
 
 def shapes(axes: Sequence[Axis]) -> Iterator[Shape]:
-    """Yield every combination in the order of an odometer: the last parameter turns fastest."""
+    """Yield every combination in odometer order: the last parameter changes fastest."""
     names = [axis.name for axis in axes]
     for combination in product(*(values(axis) for axis in axes)):
         yield dict(zip(names, combination, strict=True))
 
 
 def share(everything: Sequence[Shape], parts: int, part: int) -> list[Shape]:
-    """Return every ``parts``-th shape, beginning with the ``part``-th (from 1): round robin in the order of the sweep.
+    """Return every ``parts``-th shape, beginning with the ``part``-th (from 1): round robin in sweep order.
 
     Part 1 has the 1st, (parts+1)-th … shape. In estimate-train-time part 1 has the multiples of ``parts``, part 2 the
-    1st: the same shares under other numbers.
+    1st and so on: the same parts under other numbers.
     """
     return list(everything[part - 1 :: parts])
 
 
 def text(operator: str, shape: Shape) -> str:
-    """Return how annotations spell a shape: ``linear1|mp=1|b=4|…``."""
+    """Return the spelling of a shape in annotations: ``linear1|mp=1|b=4|…``."""
     return "|".join([operator, *(f"{name}={value}" for name, value in shape.items())])

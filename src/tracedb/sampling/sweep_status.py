@@ -1,4 +1,4 @@
-"""What became of every shape of a sweep: the table main.sample_status."""
+"""The outcome of every shape of a sweep: the table main.sample_status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Series:
 
 
 def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], str]:
-    """Return shape → latest status of what the database holds of a series."""
+    """Return shape → latest status, for the shapes of a series in the database."""
     if not database.exists():
         return {}
     try:
@@ -42,12 +42,12 @@ def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], s
 
 
 def key(shape: Shape) -> tuple[tuple[str, int], ...]:
-    """Return a shape in a form that compares whatever the order of its parameters."""
+    """Return a shape as a key that does not depend on the order of its parameters."""
     return tuple(sorted(shape.items()))
 
 
 def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_id: int | None) -> None:
-    """Add a row for each shape; the database is made where there is none."""
+    """Add a row for each shape; creates the database if there is none."""
     with (
         workbench(MEMORY_LIMIT, 1, database) as connection,
         preparation.opened(connection, database),

@@ -1,4 +1,4 @@
-"""What a pipeline stage runs in one micro-batch, in the optimizer and between GPUs."""
+"""The operators of a pipeline stage in one micro-batch, of the optimizer, and of communication between GPUs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tracedb.training_step.configuration import Step
 
 GRADIENT_LAYOUT = "qkv_gradients"
-"""Brings the gradients of query, key and value, each by heads, into the layout of the one product that made all three.
-No operator of a sweep does it."""
+"""Brings the gradients of query, key and value, each ordered by heads, into the layout of the one product that made all
+three. No operator of a sweep covers it."""
 GRADIENT_COPIES = "gradient_copies"
-"""Adds the gradients of each further micro-batch to the sum, and brings them into the buckets of an all-reduce beside
-the backward. No operator of a sweep does it."""
+"""Accumulates the gradients of further micro-batches, and copies them into the buckets of an all-reduce that overlaps
+the backward pass. No operator of a sweep covers it."""
 PIPELINE = "pipeline_wait"
-"""Filling and draining the pipeline, and handing on."""
+"""Filling and draining of the pipeline, and transfers between stages."""
 
 
 @dataclass(frozen=True, order=True)
@@ -26,13 +26,13 @@ class Part:
 
     @property
     def name(self) -> str:
-        """As the answer names it."""
+        """Its name in the answer."""
         return self.operator if self.pass_ in ("step", "comm") else f"{self.operator}_{self.pass_}"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What one stage runs: parts of a micro-batch with their counts, and its weights."""
+    """The work of one stage: parts of a micro-batch with their counts, and its weights."""
 
     number: int
     layers: int
@@ -41,7 +41,7 @@ class Stage:
     weights: int
     """Weights on one rank of the stage."""
     layer_weights: int
-    """Those of them that are in the layers."""
+    """Number of these weights that are in the layers."""
 
 
 def stages(step: Step) -> list[Stage]:
@@ -51,7 +51,7 @@ def stages(step: Step) -> list[Stage]:
 
 
 def shape(step: Step) -> dict[str, int]:
-    """Return every shape parameter that an operator of the step can have been sampled with."""
+    """Return every shape parameter that samples of the step's operators may have."""
     return {"mp": step.mp, "b": step.batch, "h": step.heads, "l": step.length, "dim": step.dim}
 
 
@@ -87,7 +87,7 @@ def _layer_weights(step: Step) -> int:
 
 
 def launches(part: Part) -> int:
-    """Return how many GPU activities a part launches, roughly: between two of them the GPU rests a moment."""
+    """Return roughly how many GPU activities a part launches: the GPU idles briefly between two of them."""
     if part.operator.startswith("linear"):
         return 4 if part.pass_ == "bwd" else 2
     fixed = {

@@ -1,4 +1,4 @@
-"""What training step to predict: a YAML of estimate-train-time, or a JSON list of models and their sizes."""
+"""The training step to predict: a YAML file of estimate-train-time, or a JSON list of models and their sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD_SIZES = ("pp", "mp", "dp", "b", "h", "l", "dim", "steps_per_update", "gpus_
 
 @dataclass(frozen=True)
 class Step:
-    """A training step: a model, how it is spread over GPUs, and how its micro-batches run."""
+    """A training step: a model, its distribution over GPUs, and its schedule of micro-batches."""
 
     name: str
     gpu: str
@@ -47,31 +47,31 @@ class Step:
     recompute: bool = False
     zero1: bool = False
     overlap: bool = False
-    """Whether the gradients' all-reduce runs beside the last backward."""
+    """Whether the gradients' all-reduce overlaps the last backward pass."""
     bucket: int = 1_260_000_000
-    """Elements of one all-reduce of gradients at most."""
+    """Maximum number of elements of one all-reduce of gradients."""
     forward_syncs: int = 2
     backward_syncs: int = 2
     operands: str = "finite"
-    """What matrix products work on: nan where weights and optimizer are in fp16 alone (see ``context``)."""
+    """Operands of matrix products: nan if weights and optimizer are in fp16 alone (see ``in_step_factors``)."""
     product_speedup: float | None = None
-    """By what the sampled times of matrix products are divided, instead of what ``context`` says."""
+    """Divisor of the sampled times of matrix products, overriding that of ``in_step_factors``."""
     measured_ns: float | None = None
     trace: str | None = None
-    """Name of the trace of this step, where there is one."""
+    """Name of the trace of this step, if there is one."""
     config: str | int | None = None
-    """The step's own key, as its file has it."""
+    """The step's own key in its file."""
 
     @property
     def key(self) -> str | int:
-        """What the answer calls the step."""
+        """The step's name in the answer."""
         return self.name if self.config is None else self.config
 
     def stage_layers(self) -> list[int]:
         """Return the layers of each pipeline stage.
 
-        As estimate-train-time has it, embedding counts as two layers and the head as three, and the middle stages take
-        what makes the sum right.
+        As in estimate-train-time, the embedding counts as two layers and the head as three, and the middle stages take
+        the rest.
         """
         if self.pp == 1:
             return [self.layers]
@@ -88,14 +88,14 @@ class Step:
 
 
 def read(path: Path) -> list[Step]:
-    """Return the steps that a file describes. Raises ``TracedbError`` that names what is wrong."""
+    """Return the steps described by a file. Raises ``TracedbError`` that names the fault."""
     if path.suffix == ".json":
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise TracedbError(f"{path}: cannot be read ({error.strerror}); name a configuration file") from error
         except ValueError as error:
-            raise TracedbError(f"{path}: is no JSON ({error})") from error
+            raise TracedbError(f"{path}: is not valid JSON ({error})") from error
         items = content if isinstance(content, list) else [content]
         return [_from_sizes(path, item, place) for place, item in enumerate(items)]
     from tracedb.sampling.configuration import read_mapping

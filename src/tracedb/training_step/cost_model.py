@@ -1,4 +1,4 @@
-"""What a part costs: by its model where the operator was sampled, else by its work at the rates of what was."""
+"""The cost of a part: from its model if the operator was sampled, else from its work at the rates of sampled ones."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tracedb.training_step.composition import GRADIENT_LAYOUT, Part
 from tracedb.training_step.configuration import Step
 
 UNSURE = 0.3
-"""Share by which an estimate without samples may be off."""
+"""Assumed relative error of an estimate without samples."""
 JOINED, COPIED = 0.324, 0.227
 """Shares of a rotation's time that joining and copying its elements take, by kernels that go through strides element
 by element: 4.10 and 2.87 of 12.64 ps an element, medians over the recorded sweep of an H100 (the kernel of aten::cat
 in RoPE, those of aten::copy_ in flash_atten's backward; their quartiles are within 1.5 %)."""
 GRADIENTS = 3
-"""Of query, key and value: joined, then copied over."""
+"""Of query, key and value: concatenated, then copied."""
 FLASH_COPIES = 2
-"""Gradients that a sample of flash_atten's backward copies; a step copies none there."""
+"""Number of gradients that a sample of flash_atten's backward copies; a step copies none there."""
 SWEPT_ENCODERS = (4, 12)
-"""Sweeps of an optimizer have 4 to 12 encoders; it costs the same for each weight."""
+"""Sweeps of an optimizer have 4 to 12 encoders; the cost per weight is the same."""
 COLLECTIVES = {"mp_allreduce": "allreduce", "dp_allreduce": "allreduce", "dp_allgather": "allgather", "pp_p2p": "p2p"}
 
 
 class Sampled(Protocol):
-    """A model, which says what its samples' shapes were made of."""
+    """A model that knows the shape parameters of its samples."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -37,10 +37,10 @@ class Sampled(Protocol):
 
 
 class Predictor(Protocol):
-    """What is asked for an operator's time: ``tracedb.regress.load(folder)`` gives one."""
+    """Predicts an operator's time: ``tracedb.regress.load(folder)`` returns one."""
 
     def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Sampled:
-        """Return the model of an operator. Raises ``UsageError`` where there is none."""
+        """Return the model of an operator. Raises ``UsageError`` if there is none."""
 
     def predict(
         self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shape: Mapping[str, int]
@@ -50,21 +50,21 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Price:
-    """A time in ns with its interval, and what it is from."""
+    """A time in ns with its interval, and its basis."""
 
     ns: float
     low: float
     high: float
     basis: str
-    """model, or in words what it was estimated by."""
+    """"model", or a description of the estimate."""
 
     def times(self, factor: float) -> Price:
-        """Return the price of so many."""
+        """Return the price of this many."""
         return Price(self.ns * factor, self.low * factor, self.high * factor, self.basis)
 
 
 class PriceList(Protocol):
-    """What parts of one step cost."""
+    """The prices of the parts of one step."""
 
     def part(self, part: Part) -> Price:
         """Return the price of one run of a part."""
@@ -73,10 +73,10 @@ class PriceList(Protocol):
         """Return the price of an optimizer's step over a stage's weights."""
 
     def collective(self, what: str, elements: int) -> Price:
-        """Return the price of a collective over so many elements of a rank."""
+        """Return the price of a collective over a number of elements per rank."""
 
     def moved(self, elements: float) -> Price:
-        """Return the price of so many elements read or written in order."""
+        """Return the price of reading or writing a number of elements in order."""
 
 
 def _of(part: Part) -> tuple[str, str]:
@@ -102,7 +102,7 @@ class Prices:
         if part.pass_ == "comm":
             return self.collective(part.operator, self._tokens() * self._step.dim)
         if part == Part("res_add", "bwd"):
-            # Alone it copies its gradient to both terms; in a layer autograd adds the two branches' gradients up.
+            # Alone it copies its gradient to both terms; in a layer autograd adds the gradients of the two branches.
             part = Part("res_add", "fwd")
         if part.operator == GRADIENT_LAYOUT:
             return self._strided(GRADIENTS * (JOINED + COPIED), passes=4 * GRADIENTS)
@@ -123,7 +123,7 @@ class Prices:
         return price.times(weights / swept)
 
     def collective(self, what: str, elements: int) -> Price:
-        """Return the price of a collective over so many elements of a rank."""
+        """Return the price of a collective over a number of elements per rank."""
         step, name = self._step, COLLECTIVES[what]
         ranks = {"mp_allreduce": step.mp, "pp_p2p": 2}.get(what, step.dp)
         near = min(ranks, step.gpus_per_node)
@@ -145,7 +145,7 @@ class Prices:
         return _unsure(moved / self._link_gbps, f"bytes, over a link of {self._link_gbps:g} GB/s")
 
     def moved(self, elements: float) -> Price:
-        """Return the price of so many elements read or written in order."""
+        """Return the price of reading or writing a number of elements in order."""
         moved = elements * ELEMENT_BYTES.get(self._step.dtype, 2)
         return _unsure(moved / self._memory_rate(), "bytes, at the rate of sampled operators")
 
@@ -153,7 +153,7 @@ class Prices:
         return self._step.batch * self._step.length
 
     def _model(self, operator: str, pass_: str, shape: Mapping[str, int]) -> Price | None:
-        """Return the price by a model; None where there is none."""
+        """Return the price by a model; None if there is none."""
         gpu, dtype = self._gpu, self._step.dtype
         try:
             names = self._models.find(gpu, operator, pass_, dtype).parameters
@@ -166,10 +166,10 @@ class Prices:
         return Price(ns, low, high, "model")
 
     def _without_copies(self, price: Price) -> Price:
-        """Return the price of a backward of attention without the copies that are in its samples.
+        """Return the price of an attention backward without the copies that its samples include.
 
-        It does two and a half times the forward's products: one that would then be shorter than the forward was not
-        sampled with them.
+        It does two and a half times the forward's products: if it would become shorter than the forward, the samples
+        did not include the copies.
         """
         copies = self._strided(FLASH_COPIES * COPIED, passes=2 * FLASH_COPIES).ns
         forward = self._model("flash_atten", "fwd", self._shape)
@@ -178,9 +178,9 @@ class Prices:
         return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
 
     def _strided(self, share: float, passes: int) -> Price:
-        """Return the price of kernels that go through one gradient's strides: a share of a rotation's time.
+        """Return the price of kernels that access one gradient with strides: a share of a rotation's time.
 
-        Without samples of rotations, of so many passes over its elements in order.
+        Without samples of rotations: as many passes over its elements in order.
         """
         price = self._model("RoPE", "fwd", self._shape)
         if price is not None:
@@ -188,7 +188,7 @@ class Prices:
         return self.moved(passes * self._tokens() * self._step.dim / self._step.mp)
 
     def _estimate(self, part: Part) -> Price:
-        """Return what a part costs that was not sampled: the larger of its FLOPs' and its bytes' time."""
+        """Return the cost of a part without samples: the larger of its FLOPs' and its bytes' time."""
         if part.operator == self._step.loss and (price := self._loss(part.pass_)):
             return price
         flops, moved = work(part.operator, part.pass_, self._step.dtype, self._shape)
@@ -205,7 +205,7 @@ class Prices:
         """
         step = self._step
         elements = self._tokens() * (step.vocabulary // step.mp)
-        # As many elements in rows of a length at which the sampled softmax reads each of them once.
+        # The same number of elements, in rows short enough that the sampled softmax reads each of them once.
         length = 1024
         heads = max(round(elements / length**2), 1)
         price = self._model("softmax", pass_, {"mp": 1, "b": 1, "h": heads, "l": length})
@@ -215,7 +215,7 @@ class Prices:
         return _unsure(scaled.ns, "bytes, at the rate of softmax")
 
     def _memory_rate(self) -> float:
-        """Return bytes a ns that the sampled operators reach that only move memory: the median over them."""
+        """Return the bytes per ns of the sampled operators that only move memory: their median."""
         rates = []
         for operator in ("gelu", "layernorm", "RMSlayernorm", "res_add"):
             if price := self._model(operator, "fwd", self._shape):
@@ -225,7 +225,7 @@ class Prices:
         return sorted(rates)[len(rates) // 2]
 
     def _compute_rate(self) -> float:
-        """Return FLOPs a ns that the sampled matrix products reach: their geometric mean."""
+        """Return the FLOPs per ns of the sampled matrix products: their geometric mean."""
         rates = []
         for operator in ("linear1", "linear2", "linear3", "linear4", "linear_final"):
             if price := self._model(operator, "fwd", self._shape):

@@ -1,7 +1,7 @@
 """How much faster a matrix product runs in a training step than alone in a sweep.
 
-Tensor cores of an H100 reach their power limit before their clock limit, so their speed depends on what they did the
-moment before and on the bits of their operands. Measured on an H100 (PyTorch 2.11, ``benchmarks/training_step.py``)
+Tensor cores of an H100 reach their power limit before their clock limit, so their speed depends on the preceding work
+and on the bits of their operands. Measured on an H100 (PyTorch 2.11, ``benchmarks/training_step.py``)
 with GPTs 2,048 wide in fp16, of 8 layers at 4 sequences of 2,048 tokens and of 12 layers at 8 of 1,024, over 20 steps:
 
 - with finite weights (AdamW's epsilon 1e-4) the matrix products took 30.67 and 43.47 ms, which is 1.23 and 1.22 times
@@ -23,7 +23,7 @@ MATRIX_OPERATORS = ("linear1", "linear2", "linear3", "linear4", "linear_final", 
 
 
 def speedup(step: Step, operator: str) -> float:
-    """Return by what a sampled time is divided: what the step says, else 1 where nothing was measured."""
+    """Return the divisor of a sampled time: the step's own, else 1 if nothing was measured."""
     if operator not in MATRIX_OPERATORS:
         return 1.0
     if step.product_speedup is not None:

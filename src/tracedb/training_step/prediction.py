@@ -1,4 +1,4 @@
-"""A step's time: its parts priced, its stages scheduled, its collectives and its optimizer added."""
+"""The time of a step: its parts priced, its stages scheduled, its collectives and its optimizer added."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tracedb.training_step.cost_model import Predictor, Price, PriceList, Prices
 from tracedb.training_step.schedule import Work
 
 GAP_NS = 1_400.0
-"""Rest of the GPU between two launches that wait in its queue: median over the samples of an H100, whose quartiles are
-1,100 and 1,900 ns."""
+"""GPU idle time between two queued launches: median over the samples of an H100, whose quartiles are 1,100 and
+1,900 ns."""
 ELEMENTS_A_LAUNCH = 320 * 65_536
-"""Weights that one launch of an optimizer over lists of tensors takes."""
+"""Weights per launch of an optimizer over lists of tensors."""
 OPTIMIZER_LAUNCHES = 9
-"""Launches of AdamW for so many weights."""
+"""Launches of AdamW for this many weights."""
 ADDING, INTO_BUCKETS = 3, 2
-"""Times that an element of a gradient is read or written to be added to the sum, or brought into a bucket."""
+"""Reads and writes per gradient element for accumulation, or for copying into a bucket."""
 BESIDE = 1.68
-"""How many times as long a matrix product takes beside a collective: medians over the GEMMs of a training step on four
-H200, 1.67 and 1.70 with 16 channels of 256 and 512 threads, 1.71 and 1.73 with 24, less with fewer."""
+"""Slowdown of a matrix product that overlaps a collective: medians over the GEMMs of a training step on four H200, 1.67
+and 1.70 with 16 channels of 256 and 512 threads, 1.71 and 1.73 with 24, less with fewer."""
 
 
 @dataclass
 class StageTimes:
-    """What one stage costs, in ns."""
+    """The costs of one stage, in ns."""
 
     stage: Stage
     forward: float
@@ -52,11 +52,11 @@ class Prediction:
     parts: dict[str, float]
     stages: list[StageTimes]
     estimated: dict[str, str] = field(default_factory=dict)
-    """Parts that no sample is behind, and what they were estimated by."""
+    """Parts without samples, and the basis of their estimate."""
 
     @property
     def remarks(self) -> list[str]:
-        """What to mind about the prediction, in words."""
+        """Caveats of the prediction, in words."""
         said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
         faster = in_step_factors.speedup(self.step, "linear1")
         if faster != 1:
@@ -70,17 +70,17 @@ class Prediction:
 
 
 def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Prediction:
-    """Return the time of a step. Raises ``TracedbError`` where the models cannot say what it needs."""
+    """Return the time of a step. Raises ``TracedbError`` if the models lack what it needs."""
     return assemble(step, Prices(models, step, link_gbps))
 
 
 def assemble(step: Step, prices: PriceList, gap_ns: float = GAP_NS) -> Prediction:
-    """Return the time of a step whose parts cost what ``prices`` says."""
+    """Return the time of a step whose parts have the given prices."""
     return _Builder(step, prices, gap_ns).build()
 
 
 class _Builder:
-    """Works one step out."""
+    """Computes one step."""
 
     def __init__(self, step: Step, prices: PriceList, gap_ns: float) -> None:
         self._step = step
@@ -108,7 +108,7 @@ class _Builder:
         if copies := max(stages, key=lambda item: item.backward).copies * step.micro_batches:
             parts[composition.GRADIENT_COPIES] = copies
         if step.pp > 1:
-            # What the slowest stages do not explain.
+            # The time that the slowest stages do not explain.
             parts[composition.PIPELINE] = pipeline - sum(parts.values())
         last = self._update(stages, parts, spread)
         total = pipeline + last
@@ -128,7 +128,7 @@ class _Builder:
         return StageTimes(stage, forward, backward, copies, optimizer.ns / shared, launched, allreduce, allgather)
 
     def _copies(self, stage: Stage) -> float:
-        """Return what summing gradients up costs a micro-batch on average, and bringing them into buckets.
+        """Return the average cost per micro-batch of accumulating gradients and copying them into buckets.
 
         estimate-train-time, whose schedule is lockstep, has no such cost.
         """
@@ -143,12 +143,12 @@ class _Builder:
     def _update(
         self, stages: list[StageTimes], parts: defaultdict[str, float], spread: defaultdict[str, float]
     ) -> float:
-        """Add what comes after the last backward: gradients over the replicas, optimizer, weights over the replicas."""
+        """Add what follows the last backward: gradients over the replicas, optimizer, weights over the replicas."""
         step = self._step
-        # The first stage's backward ends last, so its all-reduce is the one that all wait for.
+        # The first stage's backward ends last, so all others wait for its all-reduce.
         allreduce, slowed = stages[0].allreduce, 0.0
         if step.overlap and allreduce:
-            # Weights are not divided: the last bucket holds at least the embedding's gradient, which comes last.
+            # A weight is not split: the last bucket holds at least the embedding's gradient, which comes last.
             last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
             slowed = (allreduce - exposed) * (1 - 1 / BESIDE)
@@ -199,5 +199,5 @@ class _Builder:
         return total
 
     def _gaps(self, counts: Mapping[Part, int]) -> float:
-        """Return what the GPU rests between the launches of a micro-batch."""
+        """Return the idle time of the GPU between the launches of a micro-batch."""
         return self._gap_ns * sum(count * composition.launches(part) for part, count in counts.items())

@@ -1,4 +1,4 @@
-"""When the last micro-batch of a pipeline ends, by schedule."""
+"""The end of a pipeline's last micro-batch, by schedule."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """What one micro-batch costs on one stage, and what handing its result on costs, in ns."""
+    """The cost of one micro-batch on one stage, and of passing its result on, in ns."""
 
     forward: float
     backward: float
 
 
 def makespan(schedule: str, stages: Sequence[Work], micro_batches: int, passing: float) -> float:
-    """Return when the last backward ends: stages work in order and wait for their neighbours.
+    """Return the end of the last backward: stages work in order and wait for their neighbours.
 
-    ``passing`` is the time that a result takes to the next stage, in either direction; it is not hidden.
+    ``passing`` is the time a result takes to the next stage, in either direction; it is not hidden.
     """
     if schedule == "lockstep":
         return lockstep(stages, micro_batches, passing)
@@ -40,14 +40,14 @@ def makespan(schedule: str, stages: Sequence[Work], micro_batches: int, passing:
                 heads[place] += 1
                 left -= 1
                 moved = True
-        assert moved, "a schedule that waits for itself"
+        assert moved, "the schedule deadlocks"
     return max(clocks)
 
 
 def lockstep(stages: Sequence[Work], micro_batches: int, passing: float) -> float:
-    """Return the time by estimate-train-time's formula: every stage goes at the pace of the slowest.
+    """Return the time by estimate-train-time's formula: every stage runs at the pace of the slowest.
 
-    Handing on is part of a stage's time, but of the last one's forward and the first one's backward.
+    A stage's time includes passing results on, except for the last one's forward and the first one's backward.
     """
     last = len(stages) - 1
     forward = max(work.forward + (passing if place < last else 0.0) for place, work in enumerate(stages))
@@ -56,7 +56,7 @@ def lockstep(stages: Sequence[Work], micro_batches: int, passing: float) -> floa
 
 
 def _order(schedule: str, place: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """Return what a stage runs, in order: all forwards and all backwards, or one of each in turn after a warm-up."""
+    """Return the work of a stage, in order: all forwards then all backwards, or alternating after a warm-up."""
     forwards = [("F", number) for number in range(micro_batches)]
     backwards = [("B", number) for number in range(micro_batches)]
     if schedule == "afab":
@@ -71,7 +71,7 @@ def _order(schedule: str, place: int, stages: int, micro_batches: int) -> list[t
 def _ready(
     kind: str, place: int, number: int, stages: int, done: dict[tuple[str, int, int], float], passing: float
 ) -> float | None:
-    """Return when what a piece of work needs is there; None while it is not known."""
+    """Return when the input of a piece of work is available; None while unknown."""
     if kind == "F":
         if place == 0:
             return 0.0

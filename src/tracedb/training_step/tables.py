@@ -1,4 +1,4 @@
-"""Predicted steps as answers: a row a step, a stage or a part."""
+"""Predicted steps as answers: one row per step, stage or part."""
 
 from __future__ import annotations
 

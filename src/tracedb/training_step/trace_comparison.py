@@ -1,4 +1,4 @@
-"""A trace's operators by shape: what the models say of each beside what it took."""
+"""A trace's operators by shape: predicted next to measured times."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import duckdb
 
 HEAD_WIDTH = 128
-"""Width of a head of the sweeps whose shapes have no dim."""
+"""Head width in sweeps whose shapes have no dim."""
 Asked = tuple[str, str, dict[str, int]]
-"""Operator, pass and shape to ask the models for."""
+"""Operator, pass and shape to look up in the models."""
 
 COLUMNS = (
     Column("operator", "VARCHAR", description="Framework operator."),
@@ -42,16 +42,16 @@ class Compared:
     answer: Answer
     measured: int = 0
     known: int = 0
-    """Measured time of what the models know."""
+    """Measured time of the operators that the models cover."""
     predicted: float = 0.0
     busy: int = 0
 
 
 def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
-    """Return a trace's operators beside the models. The trace is read into a database that goes away, or is one.
+    """Return a trace's operators next to the models. The trace is loaded into a temporary database, or is a database.
 
-    ``most``: how many rows, 0 for all. Raises ``TracedbError`` where it cannot be read, ``NotCaptured`` where it holds
-    no operators with GPU work.
+    ``most``: number of rows, 0 for all. Raises ``TracedbError`` if it cannot be read, ``NotCaptured`` if it has no
+    operators with GPU work.
     """
     from tracedb.storage.connection import open_read_only
 
@@ -125,7 +125,7 @@ def _ask(models: Predictor, gpu: str | None, dtype: str | None, asked: Asked) ->
 
 
 def of_models(item: Recorded) -> Asked | None:
-    """Return what to ask the models about a recorded operator; None where no sampled operator does its work."""
+    """Return the model lookup for a recorded operator; None if no sampled operator does its work."""
     name = item.name.removeprefix("aten::")
     first = item.dims[0] if item.dims else ()
     if name in ("mm", "addmm") and len(item.dims) >= 2:
@@ -156,7 +156,7 @@ def _tokens(size: tuple[int, ...]) -> dict[str, int]:
 
 
 def _product(rows: int, depth: int, columns: int) -> Asked:
-    """Return the linear layer whose forward is this product; where none is, the square one of as much work."""
+    """Return the linear layer whose forward is this product; if there is none, the square one of equal work."""
     sizes: Mapping[str, tuple[int, int, int]] = {
         "linear2": (columns, depth, columns),
         "linear1": (3 * depth, columns, depth),

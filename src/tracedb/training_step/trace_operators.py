@@ -1,4 +1,4 @@
-"""What a trace holds by framework operator: kernel time by operator, shapes and direction."""
+"""The content of a trace by framework operator: kernel time by operator, shapes and direction."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Recorded:
 def operators(connection: duckdb.DuckDBPyConnection, capture_id: int, *, collectives: bool = True) -> list[Recorded]:
     """Return the GPU time of a capture by operator, with or without collectives.
 
-    Raises ``NotCaptured`` where no operator launched any.
+    Raises ``NotCaptured`` if no operator launched any.
     """
     rows = connection.execute(QUERY, {"capture": capture_id, "collectives": collectives}).fetchall()
     found = [Recorded(name, _dims(dims), backward, *rest) for name, dims, backward, *rest in rows]
@@ -70,7 +70,7 @@ def operators(connection: duckdb.DuckDBPyConnection, capture_id: int, *, collect
 
 
 def _dims(text: str) -> tuple[tuple[int, ...], ...]:
-    """Return the input shapes; of a list of tensors those of its members, one after the other."""
+    """Return the input shapes; a list of tensors is flattened."""
     if not text:
         return ()
     flat: list[tuple[int, ...]] = []

@@ -1,7 +1,7 @@
 """The parts of a recorded step, for comparison with the predicted ones.
 
-A collective counts with what of it no computation hides: its transfer under its own name, the rest as waiting for other
-ranks. A barrier is the recording's own, and counts for nothing.
+Only the part of a collective that no computation hides counts: its transfer under its own name, the rest as waiting for
+other ranks. Barriers belong to the recording and do not count.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ BY_NAME = {
 
 
 def parts(connection: duckdb.DuckDBPyConnection, step: Step) -> dict[str, float]:
-    """Return part → GPU time a step in ns, of the capture of the step's trace.
+    """Return part → GPU time per step in ns, for the capture of the step's trace.
 
-    Raises ``NotCaptured`` where the database does not hold that trace, or the trace no steps.
+    Raises ``NotCaptured`` if the database does not hold that trace, or the trace has no steps.
     """
     row = connection.execute(
         "SELECT capture_id FROM main.capture WHERE path = $name OR path LIKE '%/' || $name ORDER BY 1 LIMIT 1",
@@ -139,7 +139,7 @@ def _part(step: Step, item: Recorded) -> str:
     if item.name in ("aten::cat", "aten::copy_") and item.is_backward:
         return f"{GRADIENT_LAYOUT}_bwd"
     if item.name == "aten::fill_":
-        return "parallel_cross_entropy_128_bwd"  # the gradient of the loss itself, made before autograd starts
+        return "parallel_cross_entropy_128_bwd"  # the gradient of the loss itself, computed before autograd starts
     return BY_NAME.get(item.name, OTHER)
 
 
