@@ -5,6 +5,7 @@ Nothing but click is imported here: each command's module is imported when it is
 
 from __future__ import annotations
 
+import difflib
 import errno
 import gc
 import sys
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from tracedb.cli import examples
 from tracedb.cli.options import Settings, counted, fault, silence_stdout
 from tracedb.errors import OutputFault, TracedbError
 
@@ -23,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
     "plot": ("tracedb.cli.plot:plot", "Draw one view as a picture: PNG, SVG or HTML."),
     "page": ("tracedb.cli.page:page", "Write one HTML page: conclusions, pictures, tables, SQL."),
+    "brief": ("tracedb.cli.brief:brief", "Print one page of Markdown for a chat or a ticket."),
     "compare": ("tracedb.cli.compare:compare", "Put runs beside a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
@@ -68,7 +72,26 @@ class LazyGroup(click.Group):
             raise TracedbError(f"this installation has no command {cmd_name!r}") from error
         assert isinstance(found, click.Command)
         found.short_help = summary
+        examples.add(cmd_name, found)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            ctx.fail(f"there is no command {args[0]!r}{meant}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands without importing any; options as click does."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands without importing any."""

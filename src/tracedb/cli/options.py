@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tracedb.cli import completion
 from tracedb.storage.lock_wait import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
 
 FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
@@ -174,6 +175,7 @@ def filter_options(command: F) -> F:
         "--by",
         multiple=True,
         callback=listed,
+        shell_complete=completion.groups,
         metavar="COL,…",
         help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
     )(command)
@@ -218,6 +220,7 @@ def filter_options(command: F) -> F:
         "classes",
         multiple=True,
         callback=_classes,
+        shell_complete=completion.classes,
         metavar="CLASS,…",
         help="Only kernels of these classes (matmul,attention …), or with '!' before them all but these.",
     )(command)
@@ -225,6 +228,7 @@ def filter_options(command: F) -> F:
         "--where",
         multiple=True,
         callback=_pairs,
+        shell_complete=completion.labels,
         metavar="K=V,…",
         help="Only captures with this label; several values (channels=4,8) mean any of them.",
     )(command)
@@ -241,6 +245,7 @@ def filter_options(command: F) -> F:
         "sources",
         multiple=True,
         callback=listed,
+        shell_complete=completion.sources,
         metavar="NAME,…",
         help="Only captures of these profilers.",
     )(command)
@@ -250,6 +255,7 @@ def filter_options(command: F) -> F:
             f"{name}s",
             multiple=True,
             callback=_whole_numbers,
+            shell_complete=completion.ranks if name == "rank" else None,
             metavar="N,…",
             help=f"Only these {name}s. May be repeated.",
         )(command)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracedb.cli import completion
 from tracedb.cli.options import database_option, detail, filter_options, note, output_option, warn
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _nanoseconds(whole: str, part: str | None, unit: str) -> int:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.pictures)
 @click.option("--list", "is_list", is_flag=True, help="List the pictures.")
 @database_option
 @filter_options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracedb.cli import completion
 from tracedb.cli.options import (
     database_option,
     detail,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.reports)
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
 @database_option
 @filter_options

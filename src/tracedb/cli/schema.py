@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from tracedb.cli import completion
 from tracedb.cli.options import database_option, note, output_options
 
 
 @click.command()
-@click.argument("table", required=False)
+@click.argument("table", required=False, shell_complete=completion.relations)
 @database_option
 @output_options
 def schema(table: str | None, db: Path, format_name: str | None, out: Path | None) -> None:

@@ -65,10 +65,10 @@ def write_markdown(answer: Answer, target: TextIO) -> None:
     for strip in made:
         if strip.shorten:
             strip.cells = strip.shorten(strip.cells, NAME_WIDTH)
-    target.write("| " + " | ".join(_markdown(strip.header) for strip in made) + " |\n")
+    target.write("| " + " | ".join(markdown_text(strip.header) for strip in made) + " |\n")
     target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")
     for cells in zip(*(strip.cells for strip in made), strict=True):
-        target.write("| " + " | ".join(_markdown(cell) for cell in cells) + " |\n")
+        target.write("| " + " | ".join(markdown_text(cell) for cell in cells) + " |\n")
     for kind, text in answer.remarks:
         target.write(f"\n> {kind.capitalize()}: {_prose(text)}\n")
 
@@ -78,7 +78,8 @@ def _prose(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return a text for Markdown; one that Markdown would read as its own stands in a code span."""
     if not _SPECIAL.search(text):
         return text
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)

@@ -1,0 +1,80 @@
+"""What the shell offers when Tab is pressed: reports, and labels, classes, ranks of the database.
+
+A database that cannot be read, or is written just now, offers nothing: completion says no errors and never waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+_KEYS = "SELECT DISTINCT unnest(map_keys(c.labels)) FROM main.capture AS c ORDER BY ALL"
+_PAIRS = """SELECT DISTINCT pair.key || '=' || pair.value
+            FROM (SELECT unnest(map_entries(c.labels)) AS pair FROM main.capture AS c) ORDER BY ALL"""
+_CLASSES = "SELECT DISTINCT n.class FROM v1._kernel_class AS n UNION SELECT unnest(['copy', 'graph']) ORDER BY ALL"
+_RELATIONS = """SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = 'main'
+                UNION SELECT view_name FROM duckdb_views() WHERE database_name = current_database()
+                AND schema_name = 'v1' AND NOT starts_with(view_name, '_') ORDER BY ALL"""
+
+
+def reports(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the reports whose name begins so."""
+    from tracedb.report import registry
+
+    return [report.name for report in registry.every() if report.name.startswith(incomplete)]
+
+
+def groups(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return what ``--by`` takes: what is always there, and the label keys of the database."""
+    from tracedb.report.filters import BY_BUILT_IN
+
+    always = [name for name in BY_BUILT_IN if name.startswith(incomplete)]
+    return [*_asked(_KEYS)(ctx, parameter, incomplete), *always]
+
+
+def pictures(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the pictures whose name begins so."""
+    from tracedb.plot import registry
+
+    return [picture.name for picture in registry.PICTURES if picture.name.startswith(incomplete)]
+
+
+def _database(ctx: click.Context) -> Path:
+    """Return the database that the command line names so far, before the command's name or after it."""
+    before = ctx.parent.params.get("db") if ctx.parent else None
+    is_said = ctx.get_parameter_source("db") is click.core.ParameterSource.COMMANDLINE
+    return Path(ctx.params["db"] if is_said or not before else before)
+
+
+def _asked(query: str) -> Complete:
+    """Return a completion by the texts that a query over the database gives."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        import duckdb
+
+        from tracedb.errors import TracedbError
+        from tracedb.storage.connection import open_read_only
+        from tracedb.storage.lock_wait import PATIENCE, Patience
+
+        PATIENCE.set(Patience(0, lambda text: None))
+        with (
+            suppress(TracedbError, duckdb.Error, OSError),
+            open_read_only(_database(ctx)) as connection,
+        ):
+            found = [str(value) for (value,) in connection.execute(query).fetchall()]
+            return [value for value in found if value.startswith(incomplete) and value.isprintable()]
+        return []
+
+    return complete
+
+
+labels = _asked(_PAIRS)
+classes = _asked(_CLASSES)
+relations = _asked(_RELATIONS)
+ranks = _asked("SELECT DISTINCT c.rank FROM main.capture AS c WHERE c.rank IS NOT NULL ORDER BY ALL")
+sources = _asked("SELECT DISTINCT c.source FROM main.capture AS c ORDER BY ALL")

@@ -1,0 +1,50 @@
+"""Examples that ``--help`` shows, by command; each is a whole command line."""
+
+from __future__ import annotations
+
+import click
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "ingest": ("tracedb ingest traces/ --db run.duckdb", "tracedb ingest rank0.json.gz --label threads=256"),
+    "report": (
+        "tracedb report top-kernels --rank 0 --top 10",
+        "tracedb report gemm-variance --by threads --by channels --format csv -o gemm.csv",
+        "tracedb report kernels --class '!copy' --where channels=16 --show-sql",
+    ),
+    "plot": ("tracedb plot gantt --rank 0 --step 3 -o gantt.png",),
+    "page": ("tracedb page --db run.duckdb -o run.html",),
+    "brief": ("tracedb brief --db run.duckdb", "tracedb brief --where channels=16 -o brief.md"),
+    "compare": (
+        "tracedb compare channels=4 channels=16 --db sweep.duckdb",
+        "tracedb compare before.duckdb after.duckdb --fail-on 'total_ns>5%'",
+    ),
+    "sql": (
+        'tracedb sql "FROM top_kernels LIMIT 5"',
+        "tracedb sql - --format json < query.sql",
+    ),
+    "export": (
+        "tracedb export perfetto --where channels=16 -o run.pftrace",
+        "tracedb export rocprof-yaml --top 3 -o count.yaml",
+    ),
+    "label": ("tracedb label 3 'before/*' run=before", "tracedb label rank3.json team="),
+    "remove": ("tracedb remove 3 rank2.json",),
+    "shell": ("tracedb shell --db run.duckdb",),
+    "fit": ("tracedb fit --db samples.duckdb --models models/",),
+    "predict": (
+        "tracedb predict --models models/ --operator flash_atten --shape mp=1,b=4,h=32,l=4096",
+        "tracedb predict --models models/ --trace trace.json.gz",
+    ),
+    "views": ("tracedb views", "tracedb views show top-kernels"),
+    "schema": ("tracedb schema", "tracedb schema kernel_event"),
+    "ingesters": ("tracedb ingesters --format json",),
+    "sample": ("tracedb sample linear1.yml --precision bf16 --db samples.duckdb",),
+    "sample-collectives": ("tracedb sample-collectives allreduce.yml --precision bf16 --db samples.duckdb",),
+    "doctor": ("tracedb doctor --db run.duckdb",),
+}
+
+
+def add(name: str, command: click.Command) -> None:
+    """Put a command's examples at the end of its help, unless it has its own."""
+    lines = EXAMPLES.get(name)
+    if lines and not command.epilog:
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,58 @@
+"""``tracedb brief``: one page of Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tracedb
+from support.command import run
+from support.traces import kernel, write
+
+RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
+SECTIONS = ("configurations", "gpu-timeline-average", "top-kernels")
+
+
+def brief(db: Path, *options: str) -> list[str]:
+    done = run("brief", "--db", db, *options)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_a_page_about_a_run(tmp_path: Path) -> None:
+    tracedb.ingest(RUN, db=tmp_path / "run.duckdb")
+    lines = brief(tmp_path / "run.duckdb")
+    assert len(lines) < 60
+    assert lines[0] == "# run.duckdb"
+    assert "- captures: 8 (8 complete), of torch" in lines
+    assert "- ranks: 4; kernels: 2,400" in lines
+    assert "- channels: 4, 16" in lines
+    assert [line.split()[1].rstrip(":") for line in lines if line.startswith("### ")] == list(SECTIONS)
+    assert any(line.startswith("- **warning**: 2 configurations pooled") for line in lines)
+    said = run("report", "top-kernels", "--db", tmp_path / "run.duckdb", "--top", 4, "--format", "markdown").stdout
+    assert set(said.splitlines()) <= set(lines)
+
+
+def test_filters_and_a_file(tmp_path: Path) -> None:
+    tracedb.ingest(RUN, db=tmp_path / "run.duckdb")
+    assert brief(tmp_path / "run.duckdb", "--where", "channels=4", "-o", str(tmp_path / "page.md")) == []
+    lines = (tmp_path / "page.md").read_text(encoding="utf-8").splitlines()
+    assert "- captures: 4 (4 complete), of torch" in lines
+    assert "- channels: 4" in lines
+
+
+def test_what_was_not_captured_is_said_with_its_reason(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", [kernel(0, 5, name="add")])
+    tracedb.ingest(tmp_path / "a.json", db=tmp_path / "a.duckdb")
+    lines = brief(tmp_path / "a.duckdb")
+    assert any(line.startswith("- gemm-variance has no answer: ") for line in lines)
+    assert "- ranks: not known; kernels: 1" in lines
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", [kernel(0, 5, name="<img src=x>|\n# heading\n[a](b)")])
+    done = run("ingest", tmp_path / "a.json", "--db", tmp_path / "a.duckdb", "--label", "k=v\n# title <b>")
+    assert done.exit_code == 0, done.stderr
+    lines = brief(tmp_path / "a.duckdb")
+    assert [line for line in lines if line.startswith("# ")] == ["# a.duckdb"]
+    (named,) = [line for line in lines if "<img" in line]
+    assert "`<img src=x>\\|" in named

@@ -1,0 +1,80 @@
+"""Examples in the help, the command that was meant, and what the shell offers on Tab."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+import tracedb
+from support.command import run
+from tracedb.cli.examples import EXAMPLES
+from tracedb.cli.main import COMMANDS, cli
+
+RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("completion") / "run.duckdb"
+    tracedb.ingest(RUN, db=path)
+    return path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_examples_that_parse(name: str) -> None:
+    shown = run(name, "--help").stdout
+    assert EXAMPLES[name]
+    for line in EXAMPLES[name]:
+        assert f"  {line}\n" in shown
+        _, *words = shlex.split(line.partition(" < ")[0])
+        ctx = click.Context(cli, info_name="tracedb")
+        found, command, rest = cli.resolve_command(ctx, words)
+        while isinstance(command, click.Group) and rest:
+            found, command, rest = command.resolve_command(click.Context(command, parent=ctx), rest)
+        assert command is not None
+        assert command.make_context(found, rest, parent=ctx).params
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("reprot", "report"), ("ingset", "ingest"), ("breif", "brief")])
+def test_the_command_that_was_meant(typed: str, meant: str) -> None:
+    done = run(typed)
+    assert done.exit_code == 2
+    assert f"there is no command {typed!r}; did you mean {meant}?" in done.stderr
+
+
+def test_a_command_like_no_other() -> None:
+    assert "did you mean" not in run("xyzzy").stderr
+
+
+def offered(line: str) -> list[str]:
+    """Return what is offered for the last word of a command line, which may be empty."""
+    *words, incomplete = line.split(" ")
+    completions = ShellComplete(cli, {}, "tracedb", "_TRACEDB_COMPLETE").get_completions(words[1:], incomplete)
+    return [item.value for item in completions]
+
+
+def test_commands_and_reports_are_completed(file: Path) -> None:
+    assert offered("tracedb re") == ["report", "remove"]
+    assert offered("tracedb report gemm-v") == ["gemm-variance"]
+    assert "--db" in offered("tracedb --")
+
+
+def test_labels_classes_and_views_of_the_database_are_completed(file: Path) -> None:
+    assert offered(f"tracedb report --db {file} --where ch") == ["channels=16", "channels=4"]
+    assert offered(f"tracedb --db {file} report --where ch") == ["channels=16", "channels=4"]
+    assert offered(f"tracedb report --db {file} --by t") == ["threads"]
+    assert offered(f"tracedb report --db {file} --by ran") == ["rank", "range"]
+    assert offered(f"tracedb report --db {file} --rank ") == ["0", "1", "2", "3"]
+    assert "matmul" in offered(f"tracedb report --db {file} --class ")
+    assert offered(f"tracedb schema --db {file} kernel_e") == ["kernel_event"]
+    assert offered(f"tracedb views show --db {file} top_") == ["top_kernels"]
+
+
+def test_a_database_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text.duckdb").write_text("no database")
+    assert offered(f"tracedb report --db {tmp_path}/text.duckdb --where ") == []
+    assert offered(f"tracedb report --db {tmp_path}/none.duckdb --class ") == []
