@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ MOST_NOTES = 7
 MOST_SAID = 12
 """Lines that the reports say, of which so many are notes; the rest is counted: the page stays below 60 lines."""
 _NAMED = 5
-_LEFT_OUT = "--top 0 shows all"
 
 _RECORDED = """
 WITH chosen AS (FROM temp.selected_capture),
@@ -107,12 +107,7 @@ def _listed(values: list[str]) -> str:
 
 def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:
     """Return a line for each note, for each warning once, and for each report without an answer, as far as they fit."""
-    notes = [
-        f"- {name}: {_safe(text)}"
-        for name, answer in found.items()
-        for text in answer.notes
-        if not text.endswith(_LEFT_OUT)
-    ]
+    notes = [f"- {name}: {_safe(text)}" for name, answer in found.items() for text in answer.answer.notes]
     warnings = dict.fromkeys(text for answer in found.values() for text in answer.answer.warnings)
     others = [f"- **warning**: {_safe(text)}" for text in warnings]
     others += [f"- {name} has no answer: {_safe(reason)}" for name, reason in absent.items()]
@@ -125,7 +120,7 @@ def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:
 def _table(name: str, found: Found) -> list[str]:
     title = registry.find(name).title
     text = io.StringIO()
-    write_markdown(found.answer, text)
-    left = next((note for note in found.notes if note.endswith(_LEFT_OUT)), None)
-    more = f" ({left.partition(';')[0]})" if left else ""
+    write_markdown(replace(found.answer, warnings=[], notes=[], left_out=""), text)  # they stand above all tables
+    left = found.answer.left_out.partition(";")[0]
+    more = f" ({left})" if left else ""
     return [f"### {name}: {title.rstrip('.')}{more}", "", *text.getvalue().splitlines()]

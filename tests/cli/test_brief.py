@@ -28,8 +28,8 @@ def test_a_page_about_a_run(tmp_path: Path) -> None:
     assert "- channels: 4, 16" in lines
     assert [line.split()[1].rstrip(":") for line in lines if line.startswith("### ")] == list(SECTIONS)
     assert any(line.startswith("- **warning**: 2 configurations pooled") for line in lines)
-    said = run("report", "top-kernels", "--db", tmp_path / "run.duckdb", "--top", 4, "--format", "markdown").stdout
-    assert set(said.splitlines()) <= set(lines)
+    said = run("report", "top-kernels", "--db", tmp_path / "run.duckdb", "--top", "4", "--format", "markdown").stdout
+    assert {line for line in said.splitlines() if line.startswith("|")} <= set(lines)
 
 
 def test_filters_and_a_file(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "label": ("tracedb label 3 'before/*' run=before", "tracedb label rank3.json team="),
     "remove": ("tracedb remove 3 rank2.json",),
+    "mcp": ("tracedb mcp --db run.duckdb",),
     "shell": ("tracedb shell --db run.duckdb",),
     "fit": ("tracedb fit --db samples.duckdb --models models/",),
     "predict": (

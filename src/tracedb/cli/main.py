@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
     "shell": ("tracedb.cli.shell:shell", "Open a read-only SQL prompt on the database."),
+    "mcp": ("tracedb.cli.mcp:mcp", "Serve the database to a language model, read-only."),
     "fit": ("tracedb.cli.fit:fit", "Learn operator times from samples."),
     "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),
     "views": ("tracedb.cli.views:views", "List, show and verify the views."),
