@@ -72,12 +72,18 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
     from tracedb.compare import Steps
     from tracedb.page import compared
     from tracedb.page.build import build, chosen_reports
+    from tracedb.report import rank_checks
     from tracedb.report import run as engine
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     reports = chosen_reports(names)
-    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+    with (
+        database.open_read_only(db) as connection,
+        engine.explained(connection, db),
+        interruptible(connection),
+        rank_checks.remembered(),
+    ):
         made = build(connection, db, reports, filters, version, top, detail)
     if sides:
         made.comparison = compared.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)

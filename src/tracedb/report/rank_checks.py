@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import TracedbError
@@ -11,6 +14,22 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracedb.report.filters import Scope
+
+
+_REMEMBERED: ContextVar[dict[tuple[object, ...], list[str]] | None] = ContextVar("remembered", default=None)
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Count what ``warnings`` says once for each choice of captures, for many reports on one read-only connection.
+
+    Matching the collectives of all ranks takes as long as a report over them.
+    """
+    token = _REMEMBERED.set({})
+    try:
+        yield
+    finally:
+        _REMEMBERED.reset(token)
 
 
 def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
@@ -44,6 +63,17 @@ def _is_duplicate(connection: duckdb.DuckDBPyConnection, scope: Scope) -> bool:
 
 def warnings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     """Return what one must know of how ranks were matched."""
+    held = _REMEMBERED.get()
+    if held is None:
+        return _counted(connection, scope)
+    chosen = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id").fetchall()
+    key = (scope.version, scope.filters.captures, *chosen)
+    if key not in held:
+        held[key] = _counted(connection, scope)
+    return list(held[key])
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     (found,) = connection.execute(
         f"""SELECT
                 count(*) AS calls,
