@@ -144,7 +144,7 @@ class TestHelp:
             ("report", "top-kernels", "--format", "parquet"),
             ("report", "top-kernels", "-o", "a.dat"),
             ("schema", "nothing"),
-            ("schema", "top_kernels"),
+            ("schema", "top_kernel"),
             ("views", "show", "nothing"),
         ],
     )
@@ -153,6 +153,22 @@ class TestHelp:
         assert done.exit_code == 2
         assert done.stdout == ""
         assert done.stderr.startswith("tracedb: error: ") and done.stderr.count("\n") == 1
+
+    def test_schema_shows_a_view_too_and_folds_what_it_means(self, db: Path) -> None:
+        named = [run("schema", name, "--db", db) for name in ("top_kernels", "top-kernels", "v1.top_kernels")]
+        assert {done.exit_code for done in named} == {0} and len({done.stdout for done in named}) == 1
+        words = " ".join(named[0].stdout.split())
+        assert "share_percent DOUBLE percent Share of the summed time of all kernels in the" in words
+        assert "(in the --by group)." in words
+        assert max(map(len, named[0].stdout.splitlines())) <= 100
+        assert "did you mean top_kernels?" in run("schema", "top_kernel", "--db", db).stderr
+
+    @pytest.mark.parametrize("arguments", [("report", "--list"), ("schema",), ("schema", "kernel_event")])
+    def test_meanings_are_folded_and_not_cut(self, arguments: tuple[str, ...], db: Path) -> None:
+        told = json.loads(run(*arguments, "--db", db, "--format", "json").stdout)["rows"]
+        words = " ".join(run(*arguments, "--db", db).stdout.split())
+        meanings = [" ".join(str(row.get("meaning") or row.get("title")).split()) for row in told]
+        assert meanings and [meaning for meaning in meanings if meaning not in words] == []
 
     def test_a_near_miss_is_named(self, db: Path) -> None:
         assert "did you mean top-kernels?" in run("report", "top_kernel", "--db", db).stderr

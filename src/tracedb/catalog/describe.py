@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tracedb.errors import UsageError
-from tracedb.output import Answer, Column, about, from_rows
+from tracedb.output import Answer, Column, Show, about, from_rows
 from tracedb.storage import schema, views
 from tracedb.storage.connection import in_memory, open_read_only
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TEXT = "VARCHAR"
+_FOLDED = ("grain", "meaning")
+"""Columns of sentences, which a table folds; all others stand whole or are cut."""
 
 
 @contextmanager
@@ -42,7 +45,9 @@ def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _table(names: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> Answer:
-    return from_rows([Column(name, TEXT, None, text) for name, text in names], rows)
+    answer = from_rows([Column(name, TEXT, None, text) for name, text in names], rows)
+    answer.shows = [Show((name,), name, "fold" if name in _FOLDED else "text", floor=24) for name, _ in names]
+    return answer
 
 
 def list_views(connection: duckdb.DuckDBPyConnection) -> Answer:
@@ -86,14 +91,24 @@ def list_columns(connection: duckdb.DuckDBPyConnection, schema_name: str, name: 
     return _table(names, [(item.name, item.type, item.unit, item.description) for item in described])
 
 
-def check_table(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Raise ``UsageError`` unless a table of that name exists."""
+def find_table(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, str]:
+    """Return the schema and name of the table or view that a name means. Raises ``UsageError``.
+
+    Views are also known by ``v1.NAME`` and by the name of their report.
+    """
     known = [table for table, _ in schema.tables(connection)]
-    if name in known:
-        return
-    if any(view.name == name for view in views.shipped()):
-        raise UsageError(f"{name} is a view: tracedb views show {name}")
-    raise UsageError(f"there is no table {name!r}; there are: {', '.join(known)}")
+    version, _, bare = name.rpartition(".")
+    bare = bare.replace("-", "_")
+    if bare in known and version in ("", "main"):
+        return "main", bare
+    shown = [view for view in views.shipped() if not view.name.startswith("_") and version in ("", view.version)]
+    if any(view.name == bare for view in shown):
+        return next((view.version, view.name) for view in shown if view.name == bare)
+    close = difflib.get_close_matches(bare, [*known, *(view.name for view in shown)], 1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    raise UsageError(
+        f"there is no table or view {name!r}; {meant}there are: {', '.join(known)}; `tracedb views` lists the views"
+    )
 
 
 def find_view(name: str) -> views.View:

@@ -15,7 +15,12 @@ from tracedb.cli.options import database_option, note, output_options
 @database_option
 @output_options
 def schema(table: str | None, db: Path, format_name: str | None, out: Path | None) -> None:
-    """List the tables, or the columns of one with type, unit and meaning."""
+    """List the tables, or the columns of one table or view with type, unit and meaning.
+
+    \b
+    tracedb schema kernel_event
+    tracedb schema top_kernels
+    """
     from tracedb.catalog import describe
     from tracedb.output import choose_format, write
 
@@ -24,8 +29,7 @@ def schema(table: str | None, db: Path, format_name: str | None, out: Path | Non
         if table is None:
             answer = describe.list_tables(connection)
         else:
-            describe.check_table(connection, table)
-            answer = describe.list_columns(connection, "main", table)
+            answer = describe.list_columns(connection, *describe.find_table(connection, table))
     answer.report, answer.database = "schema", str(db) if is_file else None
     answer.filters = {"table": table} if table else None
     if not is_file:

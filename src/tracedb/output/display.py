@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,8 +20,9 @@ Shorten = Callable[[Sequence[str], int], list[str]]
 class Show:
     """A column for eyes, made of one or more columns of the answer.
 
-    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text; by the unit
-    where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
+    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text, fold (text that
+    is never cut, but goes on in further lines); by the unit where None. ``drop``: the highest goes first where the
+    table is too wide; 0 stays. ``keys``: label keys to show.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +44,8 @@ class Strip:
     drop: int = 0
     floor: int = 0
     shorten: Shorten | None = None
+    folds: bool = False
+    """Whether a text too long for its column goes on in further lines; then ``shorten`` puts the breaks in."""
     largest: float = 0
     """The largest of times, which chooses their unit."""
 
@@ -91,6 +95,9 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
         return _span(header, parts, show, largest)
     if kind == "place":
         return _place(show, parts)
+    if kind == "fold":
+        texts = [_text(value, "text", show) for value in values]
+        return Strip(header, texts, False, show.drop, show.floor, _folded, folds=True)
     cut: Shorten = shorten if kind == "name" else _cut_end
     texts = [_text(value, kind, show) for value in values]
     return Strip(header, texts, False, show.drop, show.floor, cut)
@@ -182,6 +189,10 @@ def _place(show: Show, parts: Sequence[Values]) -> Strip:
     return Strip(
         "/ ".join((*show.keys, *show.columns[1:])), ["/".join(cells) for cells in zip(*columns, strict=True)], False
     )
+
+
+def _folded(texts: Sequence[str], width: int) -> list[str]:
+    return ["\n".join(textwrap.wrap(text, width, break_on_hyphens=False)) or text for text in texts]
 
 
 def _cut_end(texts: Sequence[str], width: int) -> list[str]:

@@ -63,7 +63,7 @@ def write_markdown(answer: Answer, target: TextIO) -> None:
     """Write a table in GitHub's Markdown; text that Markdown would read as its own stands in code spans."""
     made = strips(answer, list(answer.rows))
     for strip in made:
-        if strip.shorten:
+        if strip.shorten and not strip.folds:
             strip.cells = strip.shorten(strip.cells, NAME_WIDTH)
     target.write("| " + " | ".join(markdown_text(strip.header) for strip in made) + " |\n")
     target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TextIO
 
@@ -96,7 +96,7 @@ def fit(made: list[Strip], width: int) -> tuple[list[Strip], int]:
             break
         kept.remove(max(reversed(droppable), key=lambda strip: strip.drop))
     for strip in kept:
-        strip.floor = min(strip.floor, _HARD_FLOOR)
+        strip.floor = strip.floor if strip.folds else min(strip.floor, _HARD_FLOOR)
     while len(kept) > 1 and not _cut(kept, width - len(kept) + 1):
         kept.pop()
     return kept, 1
@@ -148,7 +148,9 @@ class _Layout:
 def _layout(kept: Sequence[Strip], gap: int) -> _Layout:
     widths, headers = [], []
     for strip in kept:
-        wide = max(_longest_word(strip), max((_width(visible(cell)) for cell in strip.cells), default=0))
+        wide = max(
+            _longest_word(strip), max((_width(line) for cell in strip.cells for line in _lines(strip, cell)), default=0)
+        )
         widths.append(wide)
         headers.append(_padded(textwrap.wrap(strip.header, wide, break_long_words=False) or [""], wide, strip.right))
     return _Layout(widths, headers, gap)
@@ -166,11 +168,29 @@ def _head(layout: _Layout, colour: bool) -> str:
 def _body(kept: Sequence[Strip], layout: _Layout) -> str:
     """Return rows; a long answer has tens of thousands of these, so each is one join."""
     between = " " * layout.gap
+    if any(strip.folds for strip in kept):
+        kept = _unfolded(kept)
     columns = [
         _padded([visible(cell) for cell in strip.cells], wide, strip.right)
         for strip, wide in zip(kept, layout.widths, strict=True)
     ]
     return "".join(between.join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True))
+
+
+def _lines(strip: Strip, cell: str) -> list[str]:
+    """Return the lines of a cell."""
+    return [visible(line) for line in (cell.split("\n") if strip.folds else [cell])]
+
+
+def _unfolded(kept: Sequence[Strip]) -> list[Strip]:
+    """Return columns with a cell a line: rows with folded texts take several lines."""
+    cells: list[list[str]] = [[] for _ in kept]
+    for row in zip(*(strip.cells for strip in kept), strict=True):
+        lines = [_lines(strip, cell) for strip, cell in zip(kept, row, strict=True)]
+        height = max(map(len, lines))
+        for column, texts in zip(cells, lines, strict=True):
+            column += texts + [""] * (height - len(texts))
+    return [replace(strip, cells=texts) for strip, texts in zip(kept, cells, strict=True)]
 
 
 def _padded(texts: list[str], wide: int, right: bool) -> list[str]:

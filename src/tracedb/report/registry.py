@@ -50,7 +50,7 @@ def listing() -> Answer:
     ]
     answer = from_rows(columns, [(report.name, f"{CURRENT}.{report.view}", report.title) for report in every()])
     answer.report = "report --list"
-    answer.shows = [Show(("report",)), Show(("title",))]
+    answer.shows = [Show(("report",), floor=24), Show(("title",), kind="fold", floor=24)]
     return answer
 
 
