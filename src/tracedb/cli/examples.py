@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "label": ("tracedb label 3 'before/*' run=before", "tracedb label rank3.json team="),
     "remove": ("tracedb remove 3 rank2.json",),
     "mcp": ("tracedb mcp --db run.duckdb",),
-    "shell": ("tracedb shell --db run.duckdb",),
+    "shell": ("tracedb shell --db run.duckdb", "tracedb shell --as nsys"),
     "fit": ("tracedb fit --db samples.duckdb --models models/",),
     "predict": (
         "tracedb predict --models models/ --operator flash_atten --shape mp=1,b=4,h=32,l=4096",

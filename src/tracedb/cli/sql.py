@@ -15,21 +15,31 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
 @database_option
 @output_options
 @top_option
-def sql(query: str, db: Path, format_name: str | None, out: Path | None, top: int | None) -> None:
+@click.option(
+    "--as",
+    "dialect",
+    type=click.Choice(["nsys"]),
+    help="Have nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …), and take SQL of SQLite.",
+)
+def sql(query: str, db: Path, dialect: str | None, format_name: str | None, out: Path | None, top: int | None) -> None:
     """Run one SELECT, read-only.
 
     QUERY is the SQL, or - to read it from stdin. It sees the database and nothing else: no other file, no network,
     no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be
     set before it: SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
     """
-    from tracedb.catalog import user_sql
+    from tracedb.catalog import nsys_tables, user_sql
     from tracedb.output import choose_format, write
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     form = choose_format(format_name, out)
     text = sys.stdin.read() if query == "-" else query
-    with database.open_read_only(db) as connection, user_sql.explained(), interruptible(connection):
+    settings = nsys_tables.SETTINGS if dialect else None
+    with database.open_read_only(db, None, settings) as connection, user_sql.explained(), interruptible(connection):
+        if dialect:
+            nsys_tables.install(connection)
+            text = nsys_tables.translated(text)
         answer = user_sql.run(connection, text)
         answer.database = str(db)
         most = rows_shown(form, top)

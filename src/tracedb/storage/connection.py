@@ -177,14 +177,16 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def open_read_only(path: Path, memory_limit: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_read_only(
+    path: Path, memory_limit: str | None = None, settings: Settings | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a tracedb file for reading with external access off and the configuration locked.
 
     Raises ``TracedbError`` if the file does not exist or is not tracedb's, ``EmptyDatabase`` if nothing was written
     into it yet, ``DatabaseBusy`` if it is being written for longer than ``lock_wait.PATIENCE`` says.
     """
     with spill_folder(path, or_elsewhere=True) as spill:
-        connection = _opened(path, spill, memory_limit)
+        connection = _opened(path, spill, memory_limit, settings)
         try:
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
@@ -211,7 +213,9 @@ def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.DuckDBPyConnection:
+def _opened(
+    path: Path, spill: str, memory_limit: str | None = None, settings: Settings | None = None
+) -> duckdb.DuckDBPyConnection:
     absolute(path)
     if not path.exists():
         raise TracedbError(
@@ -219,10 +223,10 @@ def _opened(path: Path, spill: str, memory_limit: str | None = None) -> duckdb.D
         )
     if is_unwritten(path):
         raise EmptyDatabase(f"{path}: {_NOTHING_YET}")
-    settings: Settings = {"temp_directory": spill}
+    chosen: Settings = {**(settings or {}), "temp_directory": spill}
     if memory_limit:
-        settings["memory_limit"] = memory_limit
-    connection = in_memory(settings)
+        chosen["memory_limit"] = memory_limit
+    connection = in_memory(chosen)
     try:
         until_free(lambda: attach(connection, path, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1

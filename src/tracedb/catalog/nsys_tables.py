@@ -1,0 +1,37 @@
+"""nsys's tables over any capture, so that queries written for its SQLite exports run (``--as nsys``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracedb.errors import TracedbError
+from tracedb.storage import resources
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracedb.storage.connection import Settings
+
+SETTINGS: Settings = {"integer_division": True}
+"""What must be set when the database is opened: ``/`` of whole numbers is whole in SQLite."""
+
+
+def statements() -> str:
+    """Return the SQL that makes nsys's tables as temporary views."""
+    return resources.text("sql", "nsys", "tables.sql")
+
+
+def install(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make nsys's tables as temporary views of a connection."""
+    connection.execute(statements())
+
+
+def translated(query: str) -> str:
+    """Return a query written for SQLite in DuckDB's words. Raises ``TracedbError`` where it is none."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return ";\n".join(sqlglot.transpile(query, read="sqlite", write="duckdb"))
+    except SqlglotError as error:
+        raise TracedbError(f"that is no SQL of SQLite: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,78 @@
+"""``--as nsys``: queries written for nsys's SQLite exports, on them and on other captures."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracedb
+from support.command import run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPORTS = ROOT.parent / "shared" / "data" / "nsys"
+K, M, R = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"
+LAUNCH_SIZE = "registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory, dynamicSharedMemory"
+QUERIES = {
+    "kernels": f"SELECT start, end, deviceId, contextId, streamId, correlationId, globalPid, {LAUNCH_SIZE} FROM {K}",
+    "names": f"SELECT value, count(*), sum(end - start) FROM {K} k JOIN StringIds s ON s.id = demangledName GROUP BY 1",
+    "short names": f"SELECT s.value, k.start FROM {K} k JOIN StringIds s ON s.id = k.shortName",
+    "per stream": f"SELECT deviceId, streamId, min(start), max(end), avg(end - start) FROM {K} GROUP BY 1, 2",
+    "longest": f"SELECT start, end - start AS duration FROM {K} ORDER BY duration DESC, start LIMIT 10",
+    "copies": f"SELECT label, count(*), sum(bytes), sum(end - start) FROM {M} JOIN ENUM_CUDA_MEMCPY_OPER e "
+    "ON e.id = copyKind GROUP BY label",
+    "memsets": "SELECT start, end, bytes, streamId FROM CUPTI_ACTIVITY_KIND_MEMSET",
+    "threads": f"SELECT globalTid / 0x1000000 % 0x1000000 AS PID, globalTid % 0x1000000 AS TID, count(*) FROM {R} "
+    "GROUP BY 1, 2",
+    "calls": f"SELECT r.start, r.end, correlationId, globalTid FROM {R} r JOIN StringIds ON nameId = id "
+    "WHERE value LIKE 'cudaLaunchKernel%'",
+    "launch to start": f"SELECT k.start - r.end FROM {K} k JOIN {R} r ON r.correlationId = k.correlationId "
+    "AND r.globalTid / 0x1000000 = k.globalPid / 0x1000000",
+    "ranges": "SELECT n.start, n.end, eventType, globalTid, coalesce(text, value) FROM NVTX_EVENTS n "
+    "LEFT JOIN StringIds ON textId = id WHERE eventType IN (34, 59, 60)",
+    "GPUs": "SELECT id, name, totalMemory, smCount FROM TARGET_INFO_GPU",
+}
+
+
+def asked(db: Path, query: str) -> list[tuple[Any, ...]]:
+    done = run("sql", query, "--as", "nsys", "--db", db, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    return [tuple(row.values()) for row in json.loads(done.stdout)["rows"]]
+
+
+@pytest.fixture(scope="module")
+def export() -> Path:
+    found = EXPORTS / "single_bf16.sqlite"
+    if not found.exists():
+        pytest.skip("the public exports of nsys are not beside the repository")
+    return found
+
+
+@pytest.fixture(scope="module")
+def loaded(export: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    db = tmp_path_factory.mktemp("nsys") / "export.duckdb"
+    tracedb.ingest(export, db=db)
+    return db
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_gives_what_the_export_gives(name: str, export: Path, loaded: Path) -> None:
+    with closing(sqlite3.connect(export)) as original:
+        expected = original.execute(QUERIES[name]).fetchall()
+    assert expected
+    assert Counter(asked(loaded, QUERIES[name])) == Counter(expected)
+
+
+def test_the_queries_run_on_a_torch_trace(tmp_path: Path) -> None:
+    tracedb.ingest(ROOT / "examples" / "run", db=tmp_path / "run.duckdb")
+    assert len(asked(tmp_path / "run.duckdb", QUERIES["kernels"])) == 2_400
+    assert asked(tmp_path / "run.duckdb", QUERIES["calls"])
+    with tracedb.connect(tmp_path / "run.duckdb") as connection:
+        totals = connection.sql("SELECT sum(calls)::BIGINT FROM top_kernels").fetchall()
+    assert sum(row[1] for row in asked(tmp_path / "run.duckdb", QUERIES["names"])) == totals[0][0]
