@@ -62,7 +62,7 @@ def test_the_sql_says_which(counted: Path) -> None:
 
 def test_a_report_that_has_no_use_for_it(counted: Path) -> None:
     done = run("report", "kernel-counters", "--counted", "--db", counted)
-    assert (done.exit_code, "no use for --counted" in done.stderr) == (2, True)
+    assert (done.exit_code, "does not support --counted" in done.stderr) == (2, True)
 
 
 def test_nothing_but_counters(only: Path) -> None:

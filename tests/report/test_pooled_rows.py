@@ -106,7 +106,7 @@ def test_groups_of_different_numbers_of_steps(tmp_path: Path) -> None:
         for step in range(number):
             tiny.range(step, f"ProfilerStep#{step}", 100 * step, 100 * step + 90, (tiny.kernel(ADD, 100 * step, 50),))
     db = tiny.save()
-    said = ["captures hold 1 to 2 steps, and sums are over all of theirs; --by step keeps steps apart"]
+    said = ["captures hold 1 to 2 steps, and sums are over all of their steps; --by step separates them"]
     assert answer(db, "top-kernels", "--by", "run")["warnings"] == said
     assert answer(db, "top-kernels", "--by", "run", "--by", "step")["warnings"] == []
 

@@ -55,7 +55,7 @@ class TestNoAnswer:
             None,
             None,
         )
-        assert "1 of 1 capture hold no GPU activity" in done.stderr
+        assert "1 of 1 capture without GPU activity" in done.stderr
 
     def test_graph_launches_without_kernels(self, tmp_path: Path) -> None:
         tiny = Tiny(tmp_path / "a.duckdb")
@@ -144,7 +144,7 @@ class TestRules:
         assert "ranges hold a kernel by rule time" in done.stderr
 
     def test_a_rule_that_changes_nothing_says_so(self, db: Path) -> None:
-        assert "--rule changes nothing here" in run("report", "top-kernels", "--db", db, "--rule", "time").stderr
+        assert "--rule has no effect here" in run("report", "top-kernels", "--db", db, "--rule", "time").stderr
 
     def test_a_rule_without_members_says_so(self, db: Path) -> None:
         done = run("report", "nvtx-kernels", "--db", db, "--rule", "thread")
@@ -257,4 +257,4 @@ class TestWarnings:
         tiny.capture(0)
         tiny.kernel(GEMM, 0, 100)
         tiny.capture(1, status="no_gpu_activity")
-        assert self.warnings(tiny) == ["1 of 2 captures hold no GPU activity"]
+        assert self.warnings(tiny) == ["1 of 2 captures without GPU activity"]

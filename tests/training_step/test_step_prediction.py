@@ -149,7 +149,7 @@ class TestPrediction:
 
     def test_questions_do_not_mix(self, models: Path, tmp_path: Path) -> None:
         done = run("predict", "--models", models, "--step", "a.json", "--trace", "b.json")
-        assert (done.exit_code, "say one of them" in done.stderr) == (2, True)
+        assert (done.exit_code, "give only one" in done.stderr) == (2, True)
 
 
 @pytest.fixture(scope="module")

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     help="Only this kind of entry. May be repeated.",
 )
 @click.option("--skip-warmup", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N steps.")
-@click.option("--step-range", metavar="GLOB", help="Ranges of such a name are the steps, not ProfilerStep#N.")
+@click.option("--step-range", metavar="GLOB", help="Use ranges with a matching name as steps, not ProfilerStep#N.")
 @click.option(
     "--fail-on",
     "limits",
     multiple=True,
     metavar="LIMIT",
-    help="End with exit code 4 where this is exceeded: [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
+    help="Exit with code 4 if this is exceeded: [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
     "'total_ns>5%' or 'timeline[idle]>5%'. NAME may be a pattern. May be repeated.",
 )
 @click.option(

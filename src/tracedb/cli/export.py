@@ -52,9 +52,9 @@ for _command in (perfetto, xlsx, variance_csv):
     multiple=True,
     callback=listed,
     metavar="A,B",
-    help="What rocprofv3 is to write. [default: csv,json]",
+    help="Output formats of rocprofv3. [default: csv,json]",
 )
-@output_option(f"Write there, not to stdout; the kernels' names go beside it, into FILE's stem with {LIST_SUFFIX}.")
+@output_option(f"Write to this file instead of stdout; the kernels' names go into FILE's stem with {LIST_SUFFIX}.")
 def rocprof_yaml(
     db: Path,
     report_name: str,

@@ -38,7 +38,7 @@ DEFAULT_NAME = "trace.perfetto-trace"
 )
 @click.option("--gpu-only", is_flag=True, help="Leave out operators, calls and ranges.")
 @click.option("--open", "is_opened", is_flag=True, help="Hand the file to the Perfetto UI, from 127.0.0.1:9001.")
-@output_option("The file: .pftrace, .perfetto-trace or .pb; .json or .json.gz. Needed but for --open.")
+@output_option("The file: .pftrace, .perfetto-trace or .pb; .json or .json.gz. Required without --open.")
 def perfetto(
     db: Path, form: str | None, clock: str, gpu_only: bool, is_opened: bool, out: Path | None, **chosen: Any
 ) -> None:

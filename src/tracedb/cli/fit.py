@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 @click.command()
 @database_option
 @click.option(
-    "--models", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Write them there."
+    "--models",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="Write the models there.",
 )
 @click.option(
     "--learner",
@@ -46,7 +50,7 @@ def fit(
 ) -> None:
     """Fit a model for each GPU, operator, element type and pass of the view operator_samples.
 
-    The answer says how wrong each is on samples left out of its training, split at random, by distinct work, and by
+    The answer gives the error of each on held-out samples, split at random, by distinct work, and by
     amount of work (trained on the smaller four fifths, tested on the rest). The models that are written have seen all.
     """
     # Small matrices: threads within one only wait for each other. Said before numpy is imported, and to the workers.

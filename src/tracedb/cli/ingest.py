@@ -1,4 +1,4 @@
-"""``tracedb ingest``: load traces and give the account."""
+"""``tracedb ingest``: load traces and report what each capture gave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN_UNRECOGNISED = 10
 @database_option
 @click.option("--label", "label", multiple=True, metavar="K=V", help="Label every capture of this call; repeatable.")
 @click.option("--labels-from", metavar="REGEX", help="Take labels from the path by named groups; 'rank' sets the rank.")
-@click.option("--strict", is_flag=True, help="Exit 1 also where an event was skipped or repaired.")
+@click.option("--strict", is_flag=True, help="Also exit with 1 if any event was skipped or repaired.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
 @click.option(
     "--memory-limit",
@@ -42,7 +42,7 @@ SHOWN_UNRECOGNISED = 10
 )
 @click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
 @click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
-@click.option("--dry-run", is_flag=True, help="Say what would be read, and load nothing.")
+@click.option("--dry-run", is_flag=True, help="List what would be loaded, and load nothing.")
 @output_options
 def ingest(
     paths: tuple[Path, ...],

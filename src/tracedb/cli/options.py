@@ -106,7 +106,7 @@ def _paths(value: object) -> list[Path]:
 
 def output_options(command: F) -> F:
     """Add ``--format`` and ``-o``; the command gets ``format_name`` and ``out`` (see ``output_option``)."""
-    command = output_option("Write there, not to stdout.")(command)
+    command = output_option("Write to this file instead of stdout.")(command)
     return click.option(
         "--format",
         "format_name",
@@ -193,7 +193,7 @@ def filter_options(command: F) -> F:
     command = click.option(
         "--step-range",
         metavar="GLOB",
-        help="Take each instance of the ranges of such a name for a step. [default: what is marked ProfilerStep#N]",
+        help="Use each range with a matching name as a step. [default: ProfilerStep#N]",
     )(command)
     command = click.option(
         "--skip-warmup",
@@ -213,7 +213,7 @@ def filter_options(command: F) -> F:
         multiple=True,
         callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
         metavar="GLOB",
-        help="Only kernels launched inside ranges of such a name (forward*, NCCL:*). May be repeated: inside any.",
+        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any.",
     )(command)
     command = click.option(
         "--class",

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="DIR",
-    help="As fit wrote them.",
+    help="Folder written by tracedb fit.",
 )
 @click.option("--operator", metavar="NAME", help="Predict this operator at --shape.")
 @click.option("--shape", metavar="K=N,…", help="Parameters of the shape, such as b=4,h=32,l=4096.")
-@click.option("--gpu", metavar="NAME", help="GPU, where models of several are there.")
-@click.option("--dtype", metavar="TYPE", help="Element type, where models of several are there.")
+@click.option("--gpu", metavar="NAME", help="GPU, if there are models for several.")
+@click.option("--dtype", metavar="TYPE", help="Element type, if there are models for several.")
 @click.option(
     "--step", type=click.Path(path_type=Path), metavar="CONFIG", help="Predict whole training steps (YAML, JSON)."
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     type=click.Choice(["step", "stage", "part"]),
     default="step",
     show_default=True,
-    help="With --step: a row each.",
+    help="With --step: what a row is.",
 )
 @click.option(
     "--link-gbps",
@@ -74,8 +74,8 @@ def predict(
     of training steps. Without, of every sample in --db beside its measured time. The interval from low to high is to
     hold nine of ten measurements.
 
-    Matrix products of a step in fp16 (--step with JSON) are priced on NaN operands, on which an H100 is faster: weights
-    in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
+    Matrix products of a step in fp16 (--step with JSON) are priced for NaN operands, on which an H100 is faster:
+    weights in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write
@@ -89,7 +89,7 @@ def predict(
     if (operator is None) != (shape is None):
         raise UsageError("--operator and --shape go together; without both, every sample of --db is predicted")
     if [operator, step, trace].count(None) < 2:
-        raise UsageError("--operator, --step and --trace ask different questions; say one of them")
+        raise UsageError("--operator, --step and --trace exclude each other; give only one")
     if step is not None:
         answer = _steps(loaded, step, by, link_gbps, db)
     elif trace is not None:

@@ -36,7 +36,7 @@ SECONDS_BETWEEN_NOTES = 5.0
     "--run",
     "mode",
     type=click.Choice(["get_all", "get_one", "get_profiler", "run_function"]),
-    help="Instead of the configuration's run.",
+    help="Override run in the configuration.",
 )
 @click.option(
     "--keep-traces", type=click.Path(path_type=Path), metavar="DIR", help="Keep the profiler's traces in this folder."

@@ -1,4 +1,4 @@
-"""An answer in the form that was asked for."""
+"""Write an answer in the requested format."""
 
 from tracedb.output.answer import Answer, Column, about, from_rows, from_sql
 from tracedb.output.destination import refuse

@@ -1,4 +1,4 @@
-"""An answer: columns with their meaning, rows as they come, and what is said about it."""
+"""An answer: columns with their meaning, streamed rows, and warnings and notes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are numbers, which stand at the right of a table."""
+        """Whether its values are numbers, which are right-aligned in a table."""
         return bool(re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT|DOUBLE|FLOAT|DECIMAL", self.type))
 
 
 @dataclass
 class Answer:
-    """What a command found. ``rows`` may be read once; ``arrow`` gives the same rows to Arrow."""
+    """The result of a command. ``rows`` can be read once; ``arrow`` gives the same rows as Arrow."""
 
     columns: list[Column]
     rows: Iterable[Sequence[object]]
@@ -55,13 +55,13 @@ class Answer:
     left_out: str = ""
     """How many of the rows are here, in words, where ``--top`` left some out."""
     most: int = 0
-    """How many rows to write, where not all of them."""
+    """How many rows to write, if not all."""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """What JSON holds besides."""
+    """Additional keys in JSON."""
     keys: Callable[[str], list[str]] | None = None
-    """Gives the keys of a column that holds maps by text, in the order in which they stand there."""
+    """Returns the keys of a map column with text keys, in order of appearance."""
     shows: list[Show] | None = None
-    """What a table for eyes shows; every column as it is where None."""
+    """Columns of a table for terminals; None for every column as is."""
     is_wide: bool = False
     """Whether a table stays as wide as its columns are, on whatever terminal."""
 
@@ -73,7 +73,7 @@ class Answer:
 
 
 def about(name: str, type_name: str, comment: str | None = None) -> Column:
-    """Return a column with the unit that its comment declares or, without a declaration, its name tells."""
+    """Return a column with the unit declared in its comment or, without a declaration, implied by its name."""
     text, unit = units.declared(comment or "")
     if unit is None:
         unit = units.by_name(name)
@@ -81,7 +81,7 @@ def about(name: str, type_name: str, comment: str | None = None) -> Column:
 
 
 def from_sql(connection: duckdb.DuckDBPyConnection, query: str, described: Mapping[str, str] | None = None) -> Answer:
-    """Return the answer to a query, which runs when its rows are read; ``described`` holds comments by column."""
+    """Return the answer to a query, which runs when its rows are read; ``described`` has comments by column."""
     relation = connection.sql(query)
     texts = described or {}
     columns = [
@@ -113,7 +113,7 @@ def from_sql(connection: duckdb.DuckDBPyConnection, query: str, described: Mappi
 
 
 def from_rows(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Answer:
-    """Return an answer over rows in hand."""
+    """Return an answer over rows in memory."""
 
     def arrow() -> pa.RecordBatchReader:
         import pyarrow as pa
@@ -125,7 +125,7 @@ def from_rows(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> An
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Return names with a number at those that came before."""
+    """Return the names, with a number appended to repeated ones."""
     taken: list[str] = []
     for name in names:
         number = 1
@@ -147,7 +147,7 @@ def _integers(columns: Sequence[Column], query: str) -> str:
 
 
 def plain(value: object) -> Any:
-    """Return a value as JSON knows it: integers exact, NaN and infinities null, times in ISO form."""
+    """Return a value as JSON can represent it: integers exact, NaN and infinities null, times in ISO form."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

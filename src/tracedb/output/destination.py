@@ -1,4 +1,4 @@
-"""The file that an answer is written to: never one that the command reads, and either whole or as it was before."""
+"""The file an answer is written to: never one that the command reads, and replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADVICE = "give -o another name"
 
 
 def refuse(out: Path | None, database: Path | None = None, inputs: Iterable[Path] = ()) -> None:
-    """Raise ``TracedbError`` where ``out``, or stdout for None, is the database, a file of its own, or an input.
+    """Raise ``TracedbError`` if ``out``, or stdout for None, is the database, one of its files, or an input.
 
     Files are compared by identity, so that links and other spellings of a path are found; files that do not exist yet
     by their folder's identity and their name.
@@ -37,21 +37,21 @@ def refuse(out: Path | None, database: Path | None = None, inputs: Iterable[Path
 
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """Yield a path in the folder of ``out`` to write to; it takes the place of ``out`` at the end of the block.
+    """Yield a path in the folder of ``out`` to write to; it replaces ``out`` at the end of the block.
 
-    Where the block raises, ``out`` is as it was. A pipe, a device, or the file that is stdout is yielded itself. Raises
-    ``TracedbError`` where the folder is missing or takes no files.
+    If the block raises, ``out`` is unchanged. A pipe, a device, or the file behind stdout is yielded itself. Raises
+    ``TracedbError`` if the folder is missing or not writable.
     """
     before = _state(out)
     if before is not None and _is_stream(before):
         yield out
-        for number in _streams(before):  # what the shell writes next goes after the answer, not over it
+        for number in _streams(before):  # so that the shell's later output is appended, not written over the answer
             with suppress(OSError):
                 os.lseek(number, 0, os.SEEK_END)
         return
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise TracedbError(f"{out} is a folder; name a file in it with -o")
-    target = Path(os.path.realpath(out))  # a link stays one
+    target = Path(os.path.realpath(out))  # a link stays a link
     folder = target.parent
     if not folder.is_dir():
         raise TracedbError(f"{out}: cannot be written: there is no folder {folder}")
@@ -66,7 +66,7 @@ def replacing(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def _room(folder: Path, target: Path) -> Iterator[str]:
-    """Give a private folder in ``folder``."""
+    """Yield a private folder in ``folder``."""
     with ExitStack() as stack:
         try:
             room = stack.enter_context(spill_folder(target))
@@ -76,7 +76,7 @@ def _room(folder: Path, target: Path) -> Iterator[str]:
 
 
 def _state(out: Path | None) -> os.stat_result | None:
-    """Return what there is at ``out``, of None at stdout; None where nothing is."""
+    """Return the file status of ``out``, or of stdout for None; None if nothing is there."""
     try:
         return os.fstat(1) if out is None else out.stat()
     except OSError:
@@ -88,7 +88,7 @@ def _is_stream(found: os.stat_result) -> bool:
 
 
 def _streams(found: os.stat_result) -> list[int]:
-    """Return which of stdout and stderr lead to a file: of ``-o /dev/stdout``."""
+    """Return which of stdout and stderr lead to the file, as with ``-o /dev/stdout``."""
     streams = []
     for number in (1, 2):
         with suppress(OSError):
@@ -105,7 +105,7 @@ def _is_same(out: Path | None, found: os.stat_result | None, path: Path) -> bool
 
 
 def _is_database(out: Path | None, found: os.stat_result | None, database: Path) -> bool:
-    """Whether it is the database or its log, of which there may be one under the path as given or as resolved."""
+    """Whether it is the database or its log, which may be next to the path as given or as resolved."""
     if _is_same(out, found, database):
         return True
     for path in (database, Path(os.path.realpath(database))):
@@ -120,7 +120,7 @@ def _is_database(out: Path | None, found: os.stat_result | None, database: Path)
 
 
 def _place(path: Path) -> tuple[object, str]:
-    """Return which folder a path leads into, and the name there in a form that case and accents do not change."""
+    """Return the folder of a path, and its name normalised for case and accents."""
     real = Path(os.path.realpath(path))
     name = unicodedata.normalize("NFC", real.name).casefold()
     try:

@@ -1,4 +1,4 @@
-"""Answers for machines as text: CSV, JSON, newline-delimited JSON. Values are exact and names whole."""
+"""Machine-readable text: CSV, JSON, newline-delimited JSON. Values are exact and names complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(answer: Answer, target: TextIO) -> None:
-    """Write CSV as RFC 4180 says, with a header; NULL is empty, maps and lists are JSON text."""
+    """Write CSV as in RFC 4180, with a header; NULL is empty, maps and lists are JSON text."""
     writer = csv.writer(target)
     writer.writerow([_harmless(column.name) for column in answer.columns])
     for row in answer.rows:
@@ -21,7 +21,7 @@ def write_csv(answer: Answer, target: TextIO) -> None:
 
 
 def write_json(answer: Answer, target: TextIO) -> None:
-    """Write one object: what the answer is, its columns, its rows; one row a line."""
+    """Write one object: metadata, columns, rows; one row per line."""
     head = {
         "report": answer.report,
         "version": answer.version,
@@ -77,7 +77,7 @@ def _csv_cell(value: object) -> object:
 
 
 def _harmless(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula: a quote goes before ``=``, ``+``, ``-``, ``@``."""
+    """Return text that no spreadsheet takes for a formula: a leading ``=``, ``+``, ``-`` or ``@`` gets a quote."""
     if not text.startswith(_FORMULA):
         return text
     try:

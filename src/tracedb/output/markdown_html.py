@@ -1,4 +1,4 @@
-"""Answers for eyes elsewhere: Markdown, and a self-contained HTML page with a sortable table."""
+"""Formats for people: Markdown, and a self-contained HTML page with a sortable table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for (const head of document.querySelectorAll("th")) head.addEventListener("click
 
 
 def write_markdown(answer: Answer, target: TextIO) -> None:
-    """Write a table in GitHub's Markdown; text that Markdown would read as its own stands in code spans."""
+    """Write a table in GitHub's Markdown; text with Markdown syntax is put into code spans."""
     made = strips(answer, list(answer.rows))
     for strip in made:
         if strip.shorten and not strip.folds:
@@ -88,7 +88,7 @@ def markdown_text(text: str) -> str:
 
 
 def write_html(answer: Answer, target: TextIO) -> None:
-    """Write one page that needs nothing else; names stand whole, and a click on a header sorts."""
+    """Write one self-contained page; names are complete, and a click on a header sorts."""
     made = strips(answer, list(answer.rows))
     said = [
         f"database {answer.database}" if answer.database else "",

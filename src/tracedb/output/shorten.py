@@ -1,4 +1,4 @@
-"""Kernel names and shapes shortened for eyes, so that what tells them apart stays."""
+"""Shorten kernel names and shapes for display, keeping the parts that distinguish them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Sequence
 ELLIPSIS = "…"
 _SHORT = 8
 TIMES = "\N{MULTIPLICATION SIGN}"
-_TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width that the end of a name may get
+_TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width for the end of a name
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    """Return text without characters that steer a terminal or turn the writing direction."""
+    """Return text without characters that control a terminal or change the writing direction."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shorten(names: Sequence[str], width: int) -> list[str]:
-    """Return each name in at most ``width`` characters, cut in the middle, different names staying different."""
+    """Return each name in at most ``width`` characters, shortened in the middle; different names stay different."""
     bare = {name: visible(name.removeprefix("void ")) for name in names}
     distinct = sorted(bare)
     start = _common_start([text for text in bare.values() if len(text) > width])
@@ -36,7 +36,7 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
 
 
 def _common_start(long: Sequence[str]) -> int:
-    """Return how many letters long names share up to a mark at their beginning, where leaving them out is worth it."""
+    """Return the length of the long names' common prefix up to a separator, if omitting it is worthwhile."""
     if len(set(long)) < 2:
         return 0
     common = _common(long)
@@ -45,14 +45,14 @@ def _common_start(long: Sequence[str]) -> int:
 
 
 def _common(texts: Sequence[str]) -> str:
-    """Return the letters with which all texts begin."""
+    """Return the common prefix of all texts."""
     first, last = min(texts), max(texts)
     length = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
     return first[:length]
 
 
 def middle(text: str, width: int, tail: float = 0.5) -> str:
-    """Return text cut in the middle to ``width`` characters."""
+    """Return text shortened in the middle to ``width`` characters."""
     if len(text) <= width:
         return text
     if width <= 1:
@@ -63,7 +63,7 @@ def middle(text: str, width: int, tail: float = 0.5) -> str:
 
 
 def _tell_apart(cut: dict[str, str], bare: dict[str, str], width: int) -> dict[str, str]:
-    """Give names that were cut to the same text the part where they differ, or at last a number."""
+    """Make names that were shortened to the same text distinct: by the part where they differ, else by a number."""
     alike: dict[str, list[str]] = {}
     for name, short in cut.items():
         alike.setdefault(short, []).append(name)
@@ -91,7 +91,7 @@ def _numbered(told: dict[str, str], width: int) -> dict[str, str]:
 
 
 def tell_apart(values: Sequence[str]) -> list[str]:
-    """Return long label values without the words with which all of them begin."""
+    """Return long label values without the words that all of them begin with."""
     distinct = sorted(set(values))
     if len(distinct) < 2 or max(map(len, distinct)) <= _SHORT:
         return list(values)
@@ -101,7 +101,7 @@ def tell_apart(values: Sequence[str]) -> list[str]:
 
 
 def dims(text: str) -> str:
-    """Return recorded input shapes as ``8192x4096 · 4096x1024``, with real crosses; other text as it is."""
+    """Return recorded input shapes as ``8192x4096 · 4096x1024``, with multiplication signs; other text unchanged."""
     try:
         shapes = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A table for eyes on a terminal, fitted to its width."""
+"""A table for terminals, fitted to their width."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _width_without_terminal() -> int:
 
 
 def fit(made: list[Strip], width: int) -> tuple[list[Strip], int]:
-    """Return the columns that fit, cut as far as they allow, and the gap between them."""
+    """Return the columns that fit, shortened as far as they allow, and the gap between them."""
     kept = list(made)
     while True:
         for gap in (2, 1):
@@ -103,7 +103,7 @@ def fit(made: list[Strip], width: int) -> tuple[list[Strip], int]:
 
 
 def _cut(kept: list[Strip], room: int) -> bool:
-    """Shorten the texts of the widest columns until all fit into ``room``; say whether that was possible."""
+    """Shorten the texts of the widest columns until all fit into ``room``; return whether that succeeded."""
     widths = [_natural(strip) for strip in kept]
     if sum(widths) <= room:
         return True
@@ -132,7 +132,7 @@ def _longest_word(strip: Strip) -> int:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the display width of a text."""
     return len(text) if text.isascii() else cell_len(text)
 
 

@@ -1,4 +1,4 @@
-"""Units of columns: declared at the end of a column's comment as ``[ns]``, else told by the column's name."""
+"""Units of columns: declared at the end of a column's comment as ``[ns]``, else implied by the column's name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ UNITS = (
     *("ns", "µs", "ms", "bytes", "MB", "percent", "ppm", "ratio", "probability", "count", "cycles"),
     *("blocks", "threads", "MHz", "GB/s", "FLOP", "TFLOP/s"),
 )
-"""The units that a comment may declare."""
+"""The units that a comment can declare."""
 NO_UNIT = "-"
-"""Declared by numbers that have no unit: identifiers, places in an order, values in a unit of their own."""
+"""Declared for numbers without a unit: identifiers, positions, values with their unit in another column."""
 _DECLARED = re.compile(r"\s*\[([^\[\]\s]+)\]$")
 _SUFFIXES = (
     ("_ns", "ns"),
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 def declared(comment: str) -> tuple[str, str | None]:
-    """Return a comment without the declaration at its end, and the unit; None where nothing is declared."""
+    """Return a comment without the declaration at its end, and the unit; None if none is declared."""
     found = _DECLARED.search(comment)
     if found is None or found[1] not in (*UNITS, NO_UNIT):
         return comment, None
@@ -41,6 +41,6 @@ def declared(comment: str) -> tuple[str, str | None]:
 
 
 def by_name(name: str) -> str | None:
-    """Return the unit that a column's name tells, as in SQL typed by a user; None if it tells none."""
+    """Return the unit implied by a column's name, for SQL typed by a user; None if there is none."""
     suffixes = (unit for suffix, unit in _SUFFIXES if name.endswith(suffix))
     return _NAMES.get(name) or next(suffixes, None)

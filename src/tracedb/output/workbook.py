@@ -1,6 +1,6 @@
-"""Answers as an xlsx workbook: a sheet for each, and one with what is to be known about them.
+"""Answers as an xlsx workbook: one sheet each, and one with notes about them.
 
-Rows are written as they come. Values are those of the answer; that a time is seen in ms is a matter of its format.
+Rows are streamed. Cells have the answer's values; a time is shown in ms only by its number format.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _EXACT = 10**15 - 1  # a spreadsheet shows 15 digits
 MOST_ROWS = 1_048_575
 MOST_COLUMNS = 16_384
 MOST_KEYS = 500
-"""Keys of a map that become columns; a map with more stays one."""
+"""Maximum number of map keys that become columns; a larger map stays one column."""
 MOST_TEXT = 32_767
-"""UTF-16 units in a cell."""
+"""UTF-16 units per cell."""
 LONGEST_NAME = 31
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
 _NOT_XML = re.compile("[\ufffe\uffff\ud800-\udfff]")
@@ -45,7 +45,7 @@ NOTES = "Notes"
 
 @dataclass(frozen=True)
 class Sheet:
-    """An answer under the name of its sheet."""
+    """An answer with the name of its sheet."""
 
     name: str
     answer: Answer
@@ -54,7 +54,7 @@ class Sheet:
 
 @dataclass
 class _Cell:
-    """A column of a sheet: the answer's, or one key of a map in it."""
+    """A column of a sheet: the answer's, or one key of a map."""
 
     header: str
     at: int
@@ -65,7 +65,7 @@ class _Cell:
 
 @dataclass
 class _Written:
-    """What is said of a sheet in the notes."""
+    """Facts about a written sheet, for the notes."""
 
     name: str
     answer: Answer
@@ -75,9 +75,9 @@ class _Written:
 
 
 def write_workbook(sheets: Sequence[Sheet], path: Path) -> None:
-    """Write a workbook. Text is never taken for a formula or a link.
+    """Write a workbook. Text is never interpreted as a formula or a link.
 
-    Raises ``TracedbError`` where the package is missing or a sheet would have more rows than there can be.
+    Raises ``TracedbError`` if the package is missing or a sheet would have too many rows.
     """
     try:
         import xlsxwriter
@@ -93,7 +93,7 @@ def write_workbook(sheets: Sequence[Sheet], path: Path) -> None:
 
 
 def sheet_name(text: str, taken: Iterable[str] = ()) -> str:
-    """Return a name that a sheet can have and none of the others has."""
+    """Return a valid sheet name that no other sheet has."""
     used = {name.casefold() for name in taken} | {"history", NOTES.casefold()}
     wanted = _NOT_IN_NAMES.sub("_", text).strip("'")[:LONGEST_NAME] or "answer"
     name, number = wanted, 1
@@ -118,7 +118,7 @@ class _Writer:
         name = sheet_name(sheet.name, self._names)
         self._names.append(name)
         page = self._book.add_worksheet(name)
-        keys = _keys(answer)  # before rows are read: the connection has one answer at a time
+        keys = _keys(answer)  # before rows are read: the connection has only one open result
         source = iter(answer.rows)
         first = list(islice(source, BATCH))
         cells = _cells(answer, keys, first)
@@ -147,7 +147,7 @@ class _Writer:
         return done
 
     def notes(self, written: Sequence[_Written]) -> None:
-        """Write the last sheet: where each answer is from, warnings, and what its columns mean."""
+        """Write the last sheet: the source of each answer, warnings, and the meaning of columns."""
         page = self._book.add_worksheet(NOTES)
         page.set_column(0, 1, 28, self._wrapped)
         page.set_column(2, 2, 12, self._wrapped)
@@ -171,7 +171,7 @@ class _Writer:
         return self._formats[form]
 
     def _write(self, page: Any, row: int, at: int, cell: _Cell, values: Sequence[object]) -> bool:
-        """Write a value; whether it was a text that had to be cut."""
+        """Write a value; returns whether it is a text that had to be truncated."""
         value = values[cell.at]
         if cell.key is not None:
             value = value.get(cell.key) if isinstance(value, dict) else None
@@ -193,7 +193,7 @@ class _Writer:
 
 
 def _keys(answer: Answer) -> dict[str, list[str]]:
-    """Return the keys of maps by text, such as labels, which become columns."""
+    """Return the keys of maps with text keys, such as labels, which become columns."""
     if answer.keys is None:
         return {}
     found = {column.name: answer.keys(column.name) for column in answer.columns if _LABELS.match(column.type)}
@@ -217,7 +217,7 @@ def _cells(answer: Answer, maps: dict[str, list[str]], first: Sequence[Sequence[
 
 
 def _format_of(column: Column, values: Sequence[object]) -> str | None:
-    """Return the number format of a column: of times by the largest of its first values, in one unit."""
+    """Return the number format of a column; for times in one unit, by the largest of the first values."""
     if not column.is_number:
         return None
     if column.unit == "ns":
@@ -237,7 +237,7 @@ def _width(cell: _Cell, first: Sequence[Sequence[object]]) -> float:
 
 
 def _colour(page: Any, cells: Sequence[_Cell], rows: int) -> None:
-    """Shade percentages and ratios by size, and the column of a plain verdict not at all."""
+    """Shade percentages and ratios by size, but not the column of a plain verdict."""
     for place, cell in enumerate(cells):
         if cell.column.unit in ("percent", "ratio"):
             scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5B041"}
@@ -245,9 +245,9 @@ def _colour(page: Any, cells: Sequence[_Cell], rows: int) -> None:
 
 
 def _text(text: str) -> tuple[str, bool]:
-    """Return a text as a cell can hold it, and whether it was cut.
+    """Return a text that fits a cell, and whether it was truncated.
 
-    Characters that XML cannot hold are replaced; XlsxWriter writes control characters in the format's own spelling.
+    Characters invalid in XML are replaced; XlsxWriter writes control characters in the format's own escapes.
     """
     clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
     units = clean.encode("utf-16-le")

@@ -1,4 +1,4 @@
-"""Where an answer goes and in which form."""
+"""Choose an answer's format and write it to its destination."""
 
 from __future__ import annotations
 
@@ -37,24 +37,22 @@ _TEXT: dict[str, Callable[[Answer, TextIO], None]] = {
 
 
 def choose_format(format_name: str | None, out: Path | None) -> str:
-    """Return the format that was named, or that the ending of ``out`` says; a table on stdout otherwise."""
+    """Return the named format, or that of ``out``'s ending; by default a table on stdout."""
     chosen = format_name
     if chosen is None:
         chosen = "table" if out is None else _ENDINGS.get(out.suffix.lower())
         if chosen is None:
-            raise UsageError(
-                f"{out}: the ending says no format; there are {', '.join(_ENDINGS)}, or name one with --format"
-            )
+            raise UsageError(f"{out}: unknown ending; there are {', '.join(_ENDINGS)}, or name a format with --format")
     if chosen in _BINARY and out is None:
-        raise UsageError(f"{chosen} is no text: name a file with -o")
+        raise UsageError(f"{chosen} is not a text format: name a file with -o")
     return chosen
 
 
 def write(answer: Answer, format_name: str, out: Path | None) -> int:
     """Write an answer to ``out`` or stdout; return how many columns a table had no room for.
 
-    A file appears only when it is whole. Raises ``TracedbError`` where that fails, for stdout ``OutputFault``.
-    Whether ``out`` is a file that the command reads is to be found out before (``destination.refuse``).
+    A file appears only when it is complete. Raises ``TracedbError`` if writing fails, ``OutputFault`` for stdout.
+    The caller must check that ``out`` is not a file that the command reads (``destination.refuse``).
     """
     if out is None:
         if sys.stdout is None:  # closed by the caller: >&-
@@ -82,22 +80,22 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
 
 
 def write_text(text: str, out: Path) -> None:
-    """Write a file of text, which appears only when it is whole. Raises ``TracedbError`` where that fails."""
+    """Write a text file, which appears only when it is complete. Raises ``TracedbError`` if that fails."""
     with writing(out) as aside, _opened(aside) as target:
         target.write(text)
 
 
 def write_bytes(content: bytes, out: Path) -> None:
-    """Write a binary file, which appears only when it is whole. Raises ``TracedbError`` where that fails."""
+    """Write a binary file, which appears only when it is complete. Raises ``TracedbError`` if that fails."""
     with _told(out), replacing(out) as aside, aside.open("ab") as target:
         target.write(content)
 
 
 @contextmanager
 def writing(out: Path) -> Iterator[Path]:
-    """Yield where to write a file, which appears only when it is whole (see ``destination.replacing``).
+    """Yield the path to write a file to, which appears only when it is complete (see ``destination.replacing``).
 
-    Raises ``TracedbError`` where that fails.
+    Raises ``TracedbError`` if that fails.
     """
     with _told(out), replacing(out) as aside:
         yield aside
@@ -114,7 +112,7 @@ def _told(out: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> TextIO:
-    return path.open("a", encoding="utf-8", newline="")  # what stdout leads to is added to, never cut
+    return path.open("a", encoding="utf-8", newline="")  # append: the target of stdout must not be truncated
 
 
 def _write_text(answer: Answer, format_name: str, target: TextIO) -> int:

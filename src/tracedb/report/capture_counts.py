@@ -1,4 +1,4 @@
-"""Counting over the selected captures, for what is said beside an answer or instead of one."""
+"""Count things in the selected captures, for messages next to an answer or instead of one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     import duckdb
 
 SELECTED = "SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"
-"""Stands after a table or view ``e``."""
+"""Appended after a table or view with alias ``e``."""
 
 
 def row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    """Return the one row of a query."""
+    """Return the single row of a query."""
     (found,) = connection.execute(query).fetchall()
     return tuple(found)
 
 
 def count(connection: duckdb.DuckDBPyConnection, source: str, condition: str = "true") -> int:
-    """Return how many rows of a table or view ``e`` of the selected captures fulfil a condition."""
+    """Return how many rows of a table or view ``e`` of the selected captures meet a condition."""
     return int(row(connection, f"SELECT count(*) FROM {source} AS e {SELECTED} WHERE {condition}")[0])
 
 
@@ -29,7 +29,7 @@ def number(count: int, noun: str) -> str:
 
 
 def unread(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return in words which GPU work is in traces, but in no table; empty where there is none."""
+    """Describe the GPU work that is in traces but in no table; empty if there is none."""
     events, names = row(
         connection,
         """SELECT sum(i.count)::BIGINT, string_agg(DISTINCT i.name, ', ' ORDER BY i.name) FROM (

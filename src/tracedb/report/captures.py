@@ -1,4 +1,4 @@
-"""Captures by number and by the part of their path that tells them apart."""
+"""Select captures by number, or by the part of their path that identifies them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SHOWN = 8
-"""So many captures are named where a choice is none."""
+"""Number of captures listed if a choice is ambiguous or empty."""
 
 
 def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int, str]:
@@ -24,9 +24,9 @@ def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int,
 
 
 def told_apart(found: Mapping[int, str]) -> dict[int, str]:
-    """Return for every capture the shortest run of folders and file name that no other path has, the last such one.
+    """Return for each capture the shortest run of folders and file name unique to its path, the last such one.
 
-    Empty where there is none: several captures come from one file, or one path was loaded twice.
+    Empty if there is none: several captures come from one file, or one path was loaded twice.
     """
     parts = {number: _parts(path) for number, path in found.items()}
     named: dict[int, str] = {}
@@ -43,7 +43,7 @@ def told_apart(found: Mapping[int, str]) -> dict[int, str]:
 
 
 def some_of(paths: Sequence[str | None], most: int = 3) -> str:
-    """Return the first few paths by their last two parts, or as many more as tell all of them apart."""
+    """Return the first few paths by their last two parts, or by as many as make them distinct."""
     parts = [_parts(path) if path else ("?",) for path in paths]
     length, longest = 2, max(map(len, parts), default=0)
     while length < longest and len({each[-length:] for each in parts}) < len(set(parts)):
@@ -53,10 +53,10 @@ def some_of(paths: Sequence[str | None], most: int = 3) -> str:
 
 
 def chosen(found: Mapping[int, str], text: str, option: str = "--capture") -> list[int]:
-    """Return the numbers of the captures that a word means: a number, a part of one path, or a pattern of paths.
+    """Return the captures a word selects: a number, a part of one path, or a pattern of paths.
 
-    Whole names of folders and files are tried first, then a pattern, then any piece of a path. ``option``: where
-    the word was said. Raises ``UsageError`` where no capture is meant, or several by other than a pattern.
+    Whole names of folders and files are tried first, then a pattern, then any substring of a path. ``option`` is named
+    in errors. Raises ``UsageError`` if no capture matches, or several match anything but a pattern.
     """
     if text.isdecimal():
         if int(text) in found:
@@ -76,9 +76,9 @@ def chosen(found: Mapping[int, str], text: str, option: str = "--capture") -> li
 
 
 def all_meant(found: Mapping[int, str], text: str) -> list[int]:
-    """Return the numbers of all captures that a word means.
+    """Return all captures that a word selects.
 
-    Whole names of folders and files are tried first, then a number, then a pattern of paths, then any piece of a path.
+    Whole names of folders and files are tried first, then a number, then a pattern, then any substring of a path.
     """
     numbered = [int(text)] if text.isdecimal() and int(text) in found else []
     return _of_whole_names(found, text) or numbered or _of_pattern(found, text) or _of_piece(found, text)
@@ -100,7 +100,7 @@ def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
 
 
 def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = "--capture") -> tuple[int, ...]:
-    """Return the numbers of the captures that any of the words means; see ``chosen``. Raises ``UsageError``."""
+    """Return the captures that any of the words selects; see ``chosen``. Raises ``UsageError``."""
     if not texts:
         return ()
     found = paths(connection)
@@ -125,7 +125,7 @@ def matching(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> 
 
 
 def statement(those: Sequence[object]) -> str:
-    """Return the statement that makes ranks be matched among these captures only (``v1._capture_set``)."""
+    """Return the statement that restricts the matching of ranks to these captures (``v1._capture_set``)."""
     return f"SET VARIABLE captures = [{', '.join(map(str, those))}]"
 
 
@@ -138,7 +138,7 @@ def _runs(parts: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Return whether a pattern matches the path from some folder on, to its end or that of a folder."""
+    """Whether a pattern matches the path from some folder on, up to its end or the end of a folder."""
     parts = _parts(path)
     length = len(_parts(pattern))
     return any(fnmatchcase("/".join(run), pattern.strip("/")) for run in _runs(parts, length))

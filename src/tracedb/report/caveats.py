@@ -1,4 +1,4 @@
-"""What must be said beside an answer. All of it is counted by SQL."""
+"""Warnings that accompany an answer, all computed in SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIPPED_PERCENT = 5
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
-    """Return what one must know to read the answer rightly."""
+    """Return everything needed to read the answer correctly."""
     said = _outdated(connection) + unfinished(connection) + _damaged(connection)
     said += time_caveats.warnings(connection, report.view, report.needs)
     said += _graphs(connection) + _own_rules(connection, scope)
@@ -47,7 +47,7 @@ def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def unfinished(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return which facts over several captures are still to be worked out."""
+    """Return which facts across captures are still pending."""
     return [
         f"{fact.replace('_', ' ')} is not worked out yet for {number(len(captures), 'capture')} (an ingest goes on, or "
         "was cut off): answers over several captures may change; the next `tracedb ingest` of any file does it"
@@ -125,11 +125,11 @@ def _without_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[st
         connection,
         """SELECT count(*) FROM temp.selected_capture AS s WHERE s.status = 'no_gpu_activity'""",
     )[0]
-    return [f"{count} of {number(scope.captures, 'capture')} hold no GPU activity"] if count else []
+    return [f"{count} of {number(scope.captures, 'capture')} without GPU activity"] if count else []
 
 
 def _without_rule(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    """Say which captures have kernels in ranges by other rules only, and so are not in the answer."""
+    """Report captures missing from the answer because only other rules put kernels into ranges."""
     count = row(
         connection,
         f"""SELECT count(*) FROM (SELECT e.capture_id FROM main.annotation_kernel AS e {SELECTED}

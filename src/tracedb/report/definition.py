@@ -1,4 +1,4 @@
-"""What a report is."""
+"""The definition of a report."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from tracedb.output import Show
 from tracedb.report.needs import Needs
 
 PLACE = Show(("labels", "rank"), kind="place")
-"""Stands for the columns that say which capture a row is about: --by columns, else labels that vary and the rank."""
+"""Placeholder for the columns that identify a row's capture: --by columns, else varying labels and the rank."""
 CONFIGURATION = Show(("labels",), kind="place")
-"""Stands for the columns that say which configuration a row is about, where a row is about several ranks."""
+"""Placeholder for the columns that identify a row's configuration, for rows about several ranks."""
 GPUS = Show(("gpus",), "GPUs", "raw")
-"""Shown where rows may sum several GPUs."""
+"""Shown if rows may sum several GPUs."""
 CYCLE = Show(("cycle",), kind="raw")
-"""Shown where ranks recorded more than once."""
+"""Shown if ranks recorded more than once."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report. ``order`` is SQL; ``{place}`` in it stands for the labels that vary and the rank."""
+    """A report. ``order`` is SQL; ``{place}`` in it is replaced by the varying labels and the rank."""
 
     view: str
     title: str
     needs: Needs
     order: tuple[str, ...]
     names: tuple[str, ...]
-    """Columns that break ties, before all others do."""
+    """Columns that break ties, before all others."""
     shows: tuple[Show, ...]
-    """What eyes see."""
+    """The columns of a table for terminals."""
     place: int = 0
-    """Where it stands in the list of reports."""
+    """Its position in the list of reports."""
     see: tuple[str, ...] = ()
-    """Reports and tables that say more, for the documentation of a report that stands for one of a peer."""
+    """Related reports and tables, for the documentation of a report named after a peer tool's."""
     has_rule: bool = False
-    """Whether rule is a column of it."""
+    """Whether rule is one of its columns."""
     is_by_thread: bool = False
-    """Whether rule thread is its default, as in the report of nsys stats that it stands for."""
+    """Whether rule thread is its default, as in the nsys stats report it corresponds to."""
     range_column: str | None = None
-    """The column that names the range of a row, with its domain before a colon if ``has_domain``."""
+    """The column with the range's name, preceded by domain and colon if ``has_domain``."""
     has_domain: bool = False
     is_by_row: bool = False
-    """Whether its rows are single events: millions of them, which are not kept aside."""
+    """Whether its rows are single events: too many to be kept in a temporary table."""
     spans_ranks: bool = False
-    """Whether it matches ranks with each other: what stands in the way of that is said, or is an error."""
+    """Whether it matches ranks with each other: obstacles to that are warnings, or an error."""
     text: str | None = None
-    """The SELECT with hooks, where the view's own text has none."""
+    """The SELECT with hooks, if the view's own text has none."""
     answers: str = "count(*) > 0"
-    """Whether its rows answer the question at all, as SQL over them."""
+    """SQL over its rows: whether they answer the question at all."""
     summary: str | None = None
-    """A SELECT over ``temp.answer`` that says the gist, a line each.
+    """A SELECT over ``temp.answer`` that gives the summary, one line per row.
 
-    In it, ``{by}`` stands for the --by columns, a comma after each, ``{group}`` for an expression that says their
-    values in words, ``{order}`` for their order, a comma after each, ``{setting}`` for an expression that says which
-    configuration a row is about: by the --by columns, else by the labels that vary.
+    In it, ``{by}`` is replaced by the --by columns, each followed by a comma, ``{group}`` by an expression for their
+    values in words, ``{order}`` by their order, each followed by a comma, ``{setting}`` by an expression for the row's
+    configuration: the --by columns, else the varying labels.
     """
 
     summary_needs: tuple[str, ...] = ()
-    """Columns without which there is no summary: --by may have taken their place."""
+    """Columns the summary requires: --by may have replaced them."""
 
     @property
     def name(self) -> str:

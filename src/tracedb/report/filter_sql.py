@@ -21,23 +21,23 @@ _LACKS: dict[str, tuple[str, ...]] = {
     MEMBERS: ("vendor", "class"),
     COLLECTIVES: ("capture", "rank", "device", "vendor", "class", "range"),
 }
-"""What a base's rows do not have, and so cannot be filtered or grouped by."""
+"""Filters and groupings that a base's rows do not support."""
 _KNOWS_STEP = (MEMBERS, COLLECTIVES)
 _WHY_NOT = {
     CALLS: "a call is of a thread, not of a GPU; cuda-kern-exec-sum has the calls that launched kernels, by device",
 }
-"""Why the rows of a base cannot be filtered by what is about GPU events."""
+"""Why the rows of a base cannot be filtered by properties of GPU events."""
 
 
 def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> view_template.Edits:
-    """Return what goes into the hooks of a view's text.
+    """Return the texts for the hooks of a view.
 
-    ``taken``: names that a label's column may not have, besides every word of the text. Raises ``UsageError`` where
-    the view has nothing that a filter or a ``--by`` column could be about.
+    ``taken``: names that a label's column may not have, besides every word of the text. Raises ``UsageError`` if a
+    filter or a ``--by`` column does not apply to the view.
     """
     filtered = view_template.bases(text, "filter")
     filters = {base: _conditions(scope, base) for base in sorted(filtered)}
-    if RANGES in filtered:  # the ranges are chosen, and their events are what lies in them
+    if RANGES in filtered:  # filters choose the ranges, and with them their events
         for base in filtered - {RANGES}:
             filters[base] = {option: filters[base][option] for option in _ABOUT_EVENTS if option in filters[base]}
     for option in _given(scope.filters):
@@ -45,16 +45,16 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             why = next((f": {_WHY_NOT[base]}" for base in filtered if base in _WHY_NOT), "")
             raise UsageError(f"report {report} cannot be filtered by {option}{why}")
     if scope.filters.counted and not view_template.is_plain(text):
-        raise UsageError(f"report {report} has no use for --counted")
+        raise UsageError(f"report {report} does not support --counted")
     if scope.filters.attention_as_matmul and not view_template.tells_matmul(text):
-        raise UsageError(f"report {report} has no use for --attention-as-matmul")
+        raise UsageError(f"report {report} does not support --attention-as-matmul")
     grouped, joined = view_template.bases(text, "by"), view_template.bases(text, "join")
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
             raise UsageError(f"report {report} cannot be grouped by {name}")
     for name in scope.filters.by:
         if name not in taken and name in {column.lower() for column in taken}:
-            raise UsageError(f"report {report} has {name} as a column already")
+            raise UsageError(f"report {report} already has a column {name}")
     words = {*taken, *re.findall(r"\w+", re.sub(r"--.*", "", text))}
     return view_template.Edits(
         by=[_by(name, words) for name in scope.filters.by],
@@ -84,7 +84,7 @@ def _given(filters: Filters) -> list[str]:
 
 
 def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
-    """Return the conditions on a base alias by the option that asks for them."""
+    """Return the conditions on a base alias by option."""
     filters = scope.filters
     lacks = _LACKS.get(base, ())
     found = {
@@ -105,14 +105,14 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
 
 
 def _of_captures(filters: Filters, base: str) -> list[str]:
-    """Return the condition that a row is of the captures; collectives are matched among these only."""
+    """Return the condition that a row is of the captures; collectives are matched only among these."""
     if base != COLLECTIVES:
         return capture_conditions(Filters(captures=filters.captures), base)
     return [one_of(f"{base}.set_id", [int(number) for number in filters.captures])] if filters.captures else []
 
 
 def _steps(base: str) -> tuple[str, str]:
-    """Return the view that knows the step of a row, and the row's key besides the capture."""
+    """Return the view with a row's step, and the row's key besides the capture."""
     return ("_step_range", "annotation_id") if base == RANGES else ("_step_kernel", "event_id")
 
 
@@ -146,7 +146,7 @@ def _inside_range(scope: Scope, base: str) -> str:
             f"AND {named('q.name', 'q.domain', patterns)})"
         )
     if "range" in scope.filters.by:
-        return f"{base}_range.name IS NOT NULL"  # the join has chosen them
+        return f"{base}_range.name IS NOT NULL"  # the join has filtered them
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
         f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} "

@@ -1,4 +1,4 @@
-"""What a report was asked to look at, and the conditions in SQL that the filters stand for."""
+"""The filters of a report, and the SQL conditions for them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ BY_BUILT_IN = ("capture", "rank", "device", "source", "vendor", "step", "range")
 
 @dataclass(frozen=True)
 class Filters:
-    """What a report was asked to look at, and by what it is grouped."""
+    """The filters and grouping of a report."""
 
     ranks: tuple[int, ...] = ()
     devices: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
     captures: tuple[str, ...] = ()
-    """Captures by number, part of their path or pattern; of a ``Scope``, their numbers."""
+    """Captures by number, part of their path or pattern; in a ``Scope``, their numbers."""
     classes: tuple[str, ...] = ()
-    """Classes of kernels; one that begins with ``!`` is left out."""
+    """Classes of kernels; one with a leading ``!`` is excluded."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: tuple[str, ...] = ()
     """Patterns of paths of captures; a capture is taken that any of them matches."""
@@ -29,18 +29,18 @@ class Filters:
     rule: str | None = None
     skip_warmup: int = 0
     step_range: str | None = None
-    """Pattern of the names of ranges that are the steps, in place of those marked ProfilerStep#N."""
+    """Pattern of range names to use as steps, instead of ProfilerStep#N."""
     counted: bool = False
-    """Whether dispatches measured while hardware counters were read are taken in."""
+    """Whether to include dispatches measured while hardware counters were read."""
     attention_as_matmul: bool = False
-    """Whether kernels of fused attention are counted as matrix products."""
+    """Whether to count kernels of fused attention as matrix products."""
     by: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()
     """Columns that come first in the order of rows; ``-COLUMN`` and ``COLUMN DESC`` for descending."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether the view is asked for as it is."""
+        """Whether no filter or grouping is set."""
         return not (self.on_captures or self.on_events or self.counted or self.attention_as_matmul or self.by)
 
     @property
@@ -55,13 +55,13 @@ class Filters:
 
     @property
     def needs_rule(self) -> bool:
-        """Whether ranges are joined to kernels for the filters themselves."""
+        """Whether the filters join ranges to kernels."""
         return bool(self.range) or "range" in self.by
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Filters that fit the database, with the rule of range membership that is in force."""
+    """Filters validated against the database, with the effective rule of range membership."""
 
     filters: Filters
     version: str
@@ -70,7 +70,7 @@ class Scope:
     """Label keys that have more than one value among the selected captures."""
     captures: int
     names: Mapping[int, str]
-    """What tells captures apart, by number, where rank and labels do not; else empty."""
+    """Names that distinguish captures, by number, if rank and labels do not; else empty."""
 
 
 def label(alias: str, key: str) -> str:
@@ -79,13 +79,13 @@ def label(alias: str, key: str) -> str:
 
 
 def one_of(column: str, values: Sequence[object]) -> str:
-    """Return the condition that a column has one of the values; texts become literals."""
+    """Return the condition that a column has one of the values; strings are quoted."""
     texts = [quoted(value) if isinstance(value, str) else str(value) for value in values]
     return f"{column} = {texts[0]}" if len(texts) == 1 else f"{column} IN ({', '.join(texts)})"
 
 
 def capture_conditions(filters: Filters, alias: str) -> list[str]:
-    """Return the conditions on a row that has the capture's columns."""
+    """Return the conditions on a row with the capture's columns."""
     conditions = []
     if filters.ranks:
         conditions.append(one_of(f"{alias}.rank", filters.ranks))
@@ -98,7 +98,7 @@ def capture_conditions(filters: Filters, alias: str) -> list[str]:
 
 
 def described(filters: Filters) -> str:
-    """Return the capture filters in words, as they were typed."""
+    """Return the capture filters in words, as typed."""
     said = [f"--rank {rank}" for rank in filters.ranks] + [f"--source {source}" for source in filters.sources]
     said += [f"--where {key}={value}" for key, values in filters.where.items() for value in values]
     said += [f"--capture {number}" for number in filters.captures] if not filters.paths else []
@@ -107,7 +107,7 @@ def described(filters: Filters) -> str:
 
 
 def natural(column: str) -> str:
-    """Return an ORDER BY list that puts numbers written as text in the order of numbers."""
+    """Return an ORDER BY list that sorts numbers written as text numerically."""
     return f"TRY_CAST({column} AS DOUBLE) NULLS LAST, {column} NULLS LAST"
 
 

@@ -1,4 +1,4 @@
-"""What reports need."""
+"""The requirements of reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Needs(StrEnum):
-    """What must have been captured for a report to have an answer; ``no_answer`` says what stands in its way."""
+    """What must have been captured for a report to have an answer; ``no_answer`` says why it is missing."""
 
     GPU = "gpu"
     """GPU activity of any kind."""
@@ -23,7 +23,7 @@ class Needs(StrEnum):
     MATCHES = "matches"
     """Collectives matched over two ranks or more."""
     OVERLAP = "overlap"
-    """GEMMs beside collectives."""
+    """GEMMs that overlap collectives."""
     RANGES = "ranges"
     STEPS = "steps"
     """Steps with GPU work."""

@@ -1,4 +1,4 @@
-"""What to ask first, and what a reader should know to compare the rows of an answer."""
+"""Suggest the first command, and hints for comparing the rows of an answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 OVER_KERNELS = (Needs.KERNELS, Needs.GPU, Needs.RANGES, Needs.LAUNCHES)
-"""What reports need whose numbers depend on which events are kernels."""
+"""Requirements of reports whose numbers depend on which events are kernels."""
 
 
 _FIRST = """
@@ -38,9 +38,9 @@ END
 
 
 def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
-    """Return the command that answers the first question about a database; None where it cannot be asked now.
+    """Return the command for the first question about a database; None if that cannot be determined now.
 
-    ``loaded``: captures that were just written; where they tell enough, the database is not opened again.
+    ``loaded``: captures that were just written; if they suffice, the database is not opened again.
     """
     if any(item.kernels and not item.has_counters and not item.samples for item in loaded):
         return f"tracedb report top-kernels --db {shlex.quote(str(path))}"
@@ -52,7 +52,7 @@ def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
         with database.open_read_only(path) as connection:
             ((report,),) = connection.execute(_FIRST).fetchall()
             ((ops,),) = connection.execute("SELECT EXISTS (SELECT 1 FROM main.op)").fetchall()
-    except (TracedbError, duckdb.Error):  # another process may be at it
+    except (TracedbError, duckdb.Error):  # another process may be using it
         return None
     if report is not None:
         return f"tracedb report {report} --db {shlex.quote(str(path))}"
@@ -61,9 +61,9 @@ def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
 
 
 def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
-    """Return that some of the captures have copies among their kernels and others of AMD do not, where that is so.
+    """Return a hint if some AMD captures record copies as kernels and others do not.
 
-    Up to ROCm 7.1 copies and fills on the device were recorded as kernels. They are of class copy in both.
+    Up to ROCm 7.1 device copies and fills were recorded as kernels. Their class is copy in both cases.
     """
     if report.needs not in OVER_KERNELS or scope.filters.classes:
         return []

@@ -1,7 +1,7 @@
-"""Why a report has no answer, in words. All of it is counted by SQL.
+"""Explain why a report has no answer, with counts from SQL.
 
-``CAUSES`` is the table of causes, in the order in which they are looked for: for reports that need what, and the
-function that finds the cause. A new need goes into ``Needs`` and, with its own cause, into that table.
+``CAUSES`` lists the causes in the order in which they are checked: for which needs of reports, and the function that
+checks. A new need goes into ``Needs`` and, with its own cause, into that table.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class _Events(NamedTuple):
-    """Numbers of GPU events whose times can be true, by kind."""
+    """Counts of GPU events with valid times, by kind."""
 
     kernels: int
-    """Without those measured while hardware counters were read, unless these are asked for."""
+    """Excluding those measured while hardware counters were read, unless requested."""
     graphs: int
     others: int
     counted: int
@@ -36,7 +36,7 @@ class _Events(NamedTuple):
 
 @dataclass(frozen=True)
 class _Search:
-    """Where the cause is looked for."""
+    """The scope in which causes are searched."""
 
     connection: duckdb.DuckDBPyConnection
     scope: Scope
@@ -74,7 +74,7 @@ class _Search:
 
 
 def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, path: Path) -> str:
-    """Return in words why a report has no answer."""
+    """Explain why a report has no answer."""
     search = _Search(connection, scope, path)
     found = (cause(search) for needs, cause in CAUSES if report.needs in needs)
     return next(filter(None, found), f"nothing is left{search.filters}")
@@ -253,7 +253,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),
 )
-"""Causes by what a report needs, those that explain more first."""
+"""Causes by need, the more general ones first."""
 
 
 def _left_out(filters: Filters) -> str:

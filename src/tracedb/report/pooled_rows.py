@@ -1,4 +1,4 @@
-"""What a row of an answer pools that may differ: profilers, configurations, recordings, ranks, GPUs. Counted by SQL."""
+"""Warn if a row of an answer pools different profilers, configurations, recordings, ranks or GPUs. All in SQL."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
-    """Return what each row pools, and the option that keeps it apart. ``columns``: those of the answer."""
-    if report.needs is Needs.SPREADS:  # its rows pool all runs of a setting: that is the question
+    """Return what each row pools, and the option that separates it. ``columns``: those of the answer."""
+    if report.needs is Needs.SPREADS:  # its purpose is to pool all runs of a setting
         return []
     said = []
     columns = [*columns, "capture_id"] if "capture" in scope.filters.by else columns
-    if not {"capture_id", "labels"} & set(columns):  # with labels, a row is of one configuration
+    if not {"capture_id", "labels"} & set(columns):  # a row with labels is of one configuration
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
-    elif report.needs is Needs.STEPS:  # of which there may be several runs
+    elif report.needs is Needs.STEPS:  # a configuration may have several runs
         said += _recordings(connection)
     said += _gpus(connection, report, scope, columns)
     if scope.filters.by:
@@ -76,7 +76,7 @@ def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _gpus(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
-    """Say how many ranks of a configuration, and GPUs of a capture, a row sums."""
+    """Report how many ranks of a configuration, and GPUs of a capture, a row sums."""
     has = {*columns, *scope.filters.by}
     if report.spans_ranks or "ranks" in has:
         return []
@@ -116,7 +116,7 @@ def _most_ranks(connection: duckdb.DuckDBPyConnection, scope: Scope) -> int:
 
 
 def _most_processes(connection: duckdb.DuckDBPyConnection, by_device: bool) -> int:
-    """Return the most captures without rank that one file gave; ``by_device``: of those that use one device number."""
+    """Return the largest number of captures without rank from one file; ``by_device``: that share a device number."""
     ((count,),) = _rows(
         connection,
         """SELECT coalesce(max(processes), 0) FROM (
@@ -153,7 +153,7 @@ def _most_gpus(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    """Say where one device number stands for several GPUs: each process counts its own."""
+    """Report device numbers that stand for several GPUs: each process numbers its own."""
     by = scope.filters.by
     if "device" not in by or "capture" in by:
         return []
@@ -172,7 +172,7 @@ def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
 
 
 def _numbers_of_steps(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:
-    """Say where groups are sums over different numbers of steps."""
+    """Report groups that are sums over different numbers of steps."""
     if "step" in scope.filters.by or report.spans_ranks or scope.filters.range:
         return []
     ((least, most),) = _rows(
@@ -184,4 +184,4 @@ def _numbers_of_steps(connection: duckdb.DuckDBPyConnection, report: Report, sco
     )
     if least == most:
         return []
-    return [f"captures hold {least} to {most} steps, and sums are over all of theirs; --by step keeps steps apart"]
+    return [f"captures hold {least} to {most} steps, and sums are over all of their steps; --by step separates them"]

@@ -1,4 +1,4 @@
-"""The SQL of a report: one view, filtered and grouped in its own text, ordered, limited. ``run`` runs it."""
+"""The SQL of a report: one view, filtered and grouped in its own text, ordered, limited. ``run`` executes it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BY_NUMBERS = ("capture", "rank", "device", "step")
 
 @dataclass
 class Query:
-    """A report's SQL in its parts."""
+    """The parts of a report's SQL."""
 
     report: Report
     scope: Scope
     source: str
-    """What stands after FROM: the view, or its text with the hooks filled in."""
+    """The FROM source: the view, or its text with the hooks filled in."""
     columns: list[str]
     by: list[str]
     order: list[str]
@@ -53,7 +53,7 @@ class Query:
         return ", ".join(identifier(name) for name in self.by)
 
     def text(self, top: int) -> str:
-        """Return the whole statement, runnable on the file, after the one that chooses the steps, if any."""
+        """Return the complete statement, runnable on the file, preceded by the one that chooses the steps, if any."""
         steps = self.scope.filters.step_range
         chosen = "" if steps is None else step_ranges.statement(steps) + ";\n"
         if self.report.spans_ranks and self.scope.filters.captures:
@@ -61,7 +61,7 @@ class Query:
         return chosen + self.select(self.source, self.where, top)
 
     def rows_and_shown(self, source: str, where: str, top: int) -> str:
-        """Return the query for how many rows there are, and how many of them ``top`` leaves."""
+        """Return the query for the number of rows, and how many of them ``top`` keeps."""
         condition = f" WHERE {where}" if where else ""
         groups = f"PARTITION BY {self._groups}" if self.by else ""
         return f"""SELECT count(*), count(*) FILTER (place <= {top})
@@ -69,7 +69,7 @@ class Query:
 
 
 def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
-    """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` where they do not fit."""
+    """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` if they do not apply."""
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
     scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
@@ -79,7 +79,7 @@ def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters
     by: list[str] = []
     if not inner.filters.is_bare or view_template.has_rule(view.select):
         text = (report.text or view.select).replace("{version}", version)
-        op = [column.name for column in schema.columns(connection, "main", "op")]  # joined in some texts
+        op = [column.name for column in schema.columns(connection, "main", "op")]  # some texts join it
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
         by = [item.name for item in edits.by]
         source = f"(\n{view_template.resolve(text, edits)}\n) AS answer"
@@ -89,9 +89,9 @@ def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters
 
 
 def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, str]:
-    """Return what is left for the view's own text, and the condition on its rows.
+    """Return the scope for the view's own text, and the condition on its rows.
 
-    Outside stay the columns that its rows have already, and rule and range where a row is of one rule and range.
+    The condition covers columns that its rows already have, and rule and range if a row is of one rule and range.
     """
     filters = scope.filters
     has_already = set(own) & set(BY_BUILT_IN)
@@ -105,7 +105,7 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
 
 
 def _named(report: Report, scope: Scope, patterns: Sequence[str]) -> str:
-    """Return the condition that the range of a row has such a name."""
+    """Return the condition that a row's range has a matching name."""
     column = identifier(report.range_column or "")
     if not report.has_domain:
         return named(column, '"domain"', patterns)
@@ -146,7 +146,7 @@ def _sorted_by(text: str, report: str, columns: Sequence[str], by: Sequence[str]
 
 
 def _column_of(item: str) -> str:
-    """Return the column that an item of an order is about: what it quotes, else its first word."""
+    """Return the column of an ORDER BY item: the quoted name, else its first word."""
     quoted_name = re.match(r'"([^"]+)"', item)
     return quoted_name[1] if quoted_name else str(re.findall(r"\w+", item)[0])
 

@@ -1,8 +1,8 @@
-"""Which rule says what lies in a range, and what another rule would say. Counted by SQL.
+"""Choose the rule of range membership, and report how another rule would differ. All in SQL.
 
-Rule ``process`` adds to a range what other threads launch while it is open. Autograd launches the backward pass on a
-thread of its own, so that is what the person who marked a training step means. Threads that work side by side each
-have ranges of that name themselves, and there it is rule ``thread`` that tells their work apart.
+Rule ``process`` adds to a range what other threads launch while it is open. Autograd launches the backward pass on its
+own thread, so this is what someone who marks a training step expects. Parallel worker threads each have ranges of the
+same name, and there rule ``thread`` tells their work apart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INNER JOIN main.kernel_event AS e
 LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 GROUP BY o.capture_id, o.annotation_id, l.thread_id
 """
-"""GPU events that lie in a range by rule process only, by innermost range and launching thread."""
+"""GPU events that only rule process puts into a range, by innermost range and launching thread."""
 
 _SUMS = """
 WITH own AS (
@@ -67,27 +67,27 @@ WHERE r.style <> 'python_function' AND {condition}
 GROUP BY r.name
 HAVING sum(p.added_ns) > 0
 """
-"""Time of GPU events by name of range: launched on its thread, added by rule process, and the part of that which was
-launched by threads that have ranges of the name themselves. ``{{condition}}`` chooses ranges ``r``."""
+"""Time of GPU events by range name: launched on its thread, added by rule process, and the part of the latter launched
+by threads that have ranges of that name themselves. ``{{condition}}`` selects ranges ``r``."""
 
 
 def compare(connection: duckdb.DuckDBPyConnection, version: str, condition: str) -> None:
-    """Work out, for the ranges that a condition on ``r`` chooses, by how much the rules differ.
+    """Compute how much the rules differ for the ranges that a condition on ``r`` selects.
 
-    The answer is in ``temp.rule_difference``, a row per name of range where rule process adds GPU work.
+    The result is ``temp.rule_difference``, with a row per range name where rule process adds GPU work.
     """
     connection.execute(_BESIDE)
     ((count,),) = connection.execute("SELECT count(*) FROM temp.launched_beside").fetchall()
     sums = _SUMS.format(version=version, condition=condition)
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE rule_difference AS {sums}{'' if count else ' LIMIT 0'}"  # the joins are dear
+        f"CREATE OR REPLACE TEMP TABLE rule_difference AS {sums}{'' if count else ' LIMIT 0'}"  # the joins are slow
     )
 
 
 def default(connection: duckdb.DuckDBPyConnection, wanted: str | None) -> str:
-    """Return the rule for those ranges: the one wanted, else process; time where launches were not recorded.
+    """Return the rule for those ranges: the requested one, else process; time if launches were not recorded.
 
-    Where most of what process adds was launched by threads that have ranges of that name themselves, it is thread.
+    If threads with ranges of that name themselves launched most of what process adds, the rule is thread.
     """
     rules = connection.execute(
         """SELECT DISTINCT m.rule FROM main.annotation_kernel AS m SEMI JOIN temp.selected_capture AS s
@@ -104,7 +104,7 @@ def default(connection: duckdb.DuckDBPyConnection, wanted: str | None) -> str:
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
-    """Return how the answer would differ by the other rule, and what lies in no range by either."""
+    """Return how the answer would differ under the other rule, and what is in no range under either."""
     return _differing(connection, rule) + _unlaunched(connection, rule)
 
 
@@ -132,7 +132,7 @@ def _differing(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
 
 
 def _unlaunched(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
-    """Say how many GPU events can be in no range, since their launch was not recorded though others were."""
+    """Report GPU events that cannot be in any range, since their launch was not recorded though others were."""
     if rule == "time":
         return []
     connection.execute(

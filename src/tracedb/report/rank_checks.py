@@ -1,4 +1,4 @@
-"""What stands in the way of matching ranks with each other: duplicates, missing ranks, clocks. Counted by SQL."""
+"""Check for obstacles to matching ranks: duplicates, missing ranks, clocks. All in SQL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEMBERED: ContextVar[dict[tuple[object, ...], list[str]] | None] = ContextVar
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Count what ``warnings`` says once for each choice of captures, for many reports on one read-only connection.
+    """Compute ``warnings`` once per choice of captures, for several reports on one read-only connection.
 
     Matching the collectives of all ranks takes as long as a report over them.
     """
@@ -33,7 +33,7 @@ def remembered() -> Iterator[None]:
 
 
 def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Raise ``TracedbError`` where recordings of one rank cannot be told apart: nothing can be matched there."""
+    """Raise ``TracedbError`` if recordings of one rank cannot be told apart: then nothing can be matched."""
     rows = connection.execute(
         f"""SELECT c.rank, list(c.path ORDER BY c.capture_id)
             FROM {scope.version}._capture_set AS s
@@ -62,7 +62,7 @@ def _is_duplicate(connection: duckdb.DuckDBPyConnection, scope: Scope) -> bool:
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    """Return what one must know of how ranks were matched."""
+    """Return the caveats of how ranks were matched."""
     held = _REMEMBERED.get()
     if held is None:
         return _counted(connection, scope)
@@ -128,8 +128,8 @@ def _said(
         said.append(f"{by_order_alone:,} collectives matched by their order alone: process groups were not recorded")
     if short:
         said.append(
-            f"{short:,} collectives have fewer ranks than their group ({fewest} of {expected} at worst): the captures "
-            "of the others are missing, or hold fewer steps"
+            f"{short:,} collectives have fewer ranks than their group ({fewest} of {expected} at worst): captures of "
+            "the others are missing, or have fewer steps"
         )
     if without_rank and matched:
         said.append("ranks were not recorded: the device, or a number, stands for the rank")

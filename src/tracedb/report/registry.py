@@ -1,4 +1,4 @@
-"""The reports. Each is declared beside its view: ``sql/v1/TOPIC/NAME.toml`` says how ``NAME.sql`` is printed."""
+"""The reports. Each is declared next to its view: ``sql/v1/TOPIC/NAME.toml`` says how ``NAME.sql`` is printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOW_FIELDS = {item.name for item in fields(Show)} - {"columns"}
 def find(name: str) -> Report:
     """Return the report of that name, written with dashes or underscores. Raises ``UsageError``.
 
-    Only its own file is read.
+    Only its own sidecar is read.
     """
     wanted = name.replace("-", "_")
     names = [view.name for view in _printed()]
@@ -37,7 +37,7 @@ def find(name: str) -> Report:
 
 @cache
 def every() -> tuple[Report, ...]:
-    """Return all reports in the order in which they are listed."""
+    """Return all reports in listing order."""
     return tuple(sorted((_read(view.name) for view in _printed()), key=lambda report: (report.place, report.name)))
 
 
@@ -64,11 +64,11 @@ def _read(name: str) -> Report:
     try:
         return declared(name, tomllib.loads(view.sidecar))
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-        raise AssertionError(f"the sidecar of {CURRENT}.{name} is no report: {error}") from error
+        raise AssertionError(f"the sidecar of {CURRENT}.{name} does not define a report: {error}") from error
 
 
 def declared(view: str, given: dict[str, Any]) -> Report:
-    """Return the report that the content of a sidecar declares. Raises KeyError, TypeError or ValueError."""
+    """Return the report that a sidecar's content declares. Raises KeyError, TypeError or ValueError."""
     values = dict(given)
     shows = tuple(_show(column) for column in values.pop("columns"))
     unknown = set(values) - _FIELDS

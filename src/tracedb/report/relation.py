@@ -20,7 +20,7 @@ from tracedb.report.query import plan
 from tracedb.storage.connection import connect, identifier, quoted
 
 SHOWN = 10
-"""Rows that the display of a report shows."""
+"""Number of rows in the display of a report."""
 _ALSO = {
     "path": "paths",
     "rank": "ranks",
@@ -29,12 +29,12 @@ _ALSO = {
     "capture": "captures",
     "class_": "classes",
 }
-"""Names of filters in the singular, as the command line has them → fields of ``Filters``."""
+"""Singular filter names, as on the command line → fields of ``Filters``."""
 
 
 @dataclass(frozen=True)
 class ReportRelation:
-    """A report's rows as a DuckDB relation; whatever a relation can do (``pl``, ``df``, ``arrow``), this can do, too.
+    """A report's rows as a DuckDB relation, with all its methods (``pl``, ``df``, ``arrow``, …).
 
     Its display shows the first rows as ``tracedb report`` prints them. polars, pyarrow and DuckDB itself read it
     directly (``connection.sql("FROM rows")``).
@@ -42,17 +42,17 @@ class ReportRelation:
 
     relation: duckdb.DuckDBPyRelation
     warnings: tuple[str, ...]
-    """What one must know to read the rows rightly."""
+    """What one must know to read the rows correctly."""
     notes: tuple[str, ...]
-    """What else ``tracedb report`` says beside them."""
+    """Further notes that ``tracedb report`` prints."""
     sql: str
     """The SELECT, runnable on the file."""
     answer: Answer
-    """Name, view version, filters and columns with their units; its rows come from ``relation``."""
+    """Name, view version, filters and columns with their units; the rows come from ``relation``."""
     _connection: duckdb.DuckDBPyConnection
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "relation":  # also while unpickled: then there is no relation yet
+        if name.startswith("_") or name == "relation":  # also during unpickling, when there is no relation yet
             raise AttributeError(name)
         return getattr(self.relation, name)
 
@@ -82,7 +82,7 @@ class ReportRelation:
         return "\n\n".join([text.getvalue(), *beside])
 
     def _shown(self) -> tuple[Answer, list[str]]:
-        """Return the first rows, and the lines that stand below them."""
+        """Return the first rows, and the lines printed below them."""
         rows = self.relation.limit(SHOWN + 1).fetchall()
         shown = from_rows(self.answer.columns, rows[:SHOWN])
         shown.shows = self.answer.shows
@@ -109,7 +109,7 @@ def report(
     label to value or values; ``path``, ``range``, ``sort``, ``rule``, ``skip_warmup``, ``step_range``, ``counted``,
     ``attention_as_matmul``.
 
-    Raises ``NotCaptured`` where the database cannot answer, ``UsageError`` where report or filter do not fit it, both
+    Raises ``NotCaptured`` if the database cannot answer, ``UsageError`` if report or filter do not apply to it, both
     ``TracedbError``; ``TypeError`` for a filter that does not exist.
     """
     chosen = _filters({"by": by, **filters})
@@ -118,7 +118,7 @@ def report(
     with engine.explained(connection, path):
         query = plan(connection, definition, chosen, version)
         found = engine.run(connection, path, query, top)
-        is_kept = definition.is_by_row  # the answer of others has been put into a temporary table of this cursor
+        is_kept = definition.is_by_row  # other answers are already in a temporary table of this cursor
         text = query.select(query.source, query.where, top) if is_kept else query.select("temp.answer", "", top)
         columns = [column.name for column in found.answer.columns]
         relation = connection.sql(_readable(connection, text, found.answer, columns, label_columns))
@@ -133,7 +133,7 @@ def report(
 
 
 def _filters(given: Mapping[str, Any]) -> Filters:
-    """Return the filters that keyword arguments stand for. Raises ``TypeError`` for an unknown one."""
+    """Return the filters given by keyword arguments. Raises ``TypeError`` for an unknown one."""
     defaults = {item.name: getattr(Filters(), item.name) for item in fields(Filters)}
     values: dict[str, Any] = {}
     for said, value in given.items():
@@ -153,7 +153,7 @@ def _several(value: Any) -> Iterable[Any]:
 
 
 def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duckdb.DuckDBPyConnection, Path]:
-    """Return a connection with temporary tables and variables of its own, so that reports do not meet, and the file."""
+    """Return the file, and a connection with its own temporary tables and variables, so that reports do not collide."""
     if not isinstance(db, duckdb.DuckDBPyConnection):
         path = Path(db or os.environ.get("TRACEDB") or "trace.duckdb")
         return connect(path), path
@@ -168,7 +168,7 @@ def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duck
 def _readable(
     connection: duckdb.DuckDBPyConnection, text: str, answer: Answer, columns: Sequence[str], label_columns: bool
 ) -> str:
-    """Return the query with 128-bit integers as 64-bit ones, which Arrow and pandas keep exact, and labels if asked."""
+    """Return the query with 128-bit integers as 64-bit ones, which Arrow and pandas keep exact, and label columns."""
     huge = [identifier(column.name) for column in answer.columns if column.type in ("HUGEINT", "UHUGEINT")]
     casts = ", ".join(f"{name}::BIGINT AS {name}" for name in huge)
     star = f"* REPLACE ({casts})" if huge else "*"

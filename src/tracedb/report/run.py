@@ -1,4 +1,4 @@
-"""Running a report: its answer, what is said beside it, and what eyes see of it. No arithmetic happens here."""
+"""Run a report: its answer, its warnings and notes, and its columns for terminals. Does no arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracedb.storage.database_file import is_damage
 from tracedb.storage.error_lines import engine_words
 
 _KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
-"""Columns that name kernels, of which a report has one at most."""
+"""Columns that name kernels; a report has at most one."""
 _BY_TEXTS = {
     "capture": "Number of the capture (capture_id).",
     "rank": "Rank of the captures.",
@@ -35,7 +35,7 @@ _BY_TEXTS = {
 
 @dataclass
 class Found:
-    """A report's answer, and what is said beside it on stderr."""
+    """A report's answer, and its messages for stderr."""
 
     answer: Answer
     gist: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Found:
 
 @contextmanager
 def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
-    """Turn what can go wrong with a sound query into one line; anything else is a fault of tracedb's own."""
+    """Turn expected failures of a valid query into one line; anything else is a bug of tracedb."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
@@ -73,7 +73,7 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
     try:
         found = _run(connection, path, query, top)
     except NotCaptured as error:
-        undone = caveats.unfinished(connection)  # then what is missing may be still to come
+        undone = caveats.unfinished(connection)  # pending facts may explain the lack of an answer
         if undone:
             raise NotCaptured("; ".join([str(error), *undone])) from error
         raise
@@ -126,10 +126,10 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
         gist = [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
         answer.notes += gist
     if scope.filters.rule and not scope.rule:
-        answer.notes.append("--rule changes nothing here: it goes with --range, --by range and reports over ranges")
+        answer.notes.append("--rule has no effect here: it goes with --range, --by range and reports over ranges")
     if scope.filters.step_range is not None and not _uses_steps(query):
         answer.notes.append(
-            "--step-range changes nothing here: it goes with --by step, --skip-warmup and reports with a step column"
+            "--step-range has no effect here: it goes with --by step, --skip-warmup and reports with a step column"
         )
     if scope.rule == "time":
         answer.notes.append("ranges hold a kernel by rule time")
@@ -154,7 +154,7 @@ def _uses_steps(query: Query) -> bool:
 
 
 def _gist(query: Query, text: str) -> str:
-    """Return the SELECT of a summary with the --by columns in its places (see ``Report.summary``)."""
+    """Return the SELECT of a summary with the --by columns inserted (see ``Report.summary``)."""
     columns = [identifier(name) for name in query.by]
     words = " || ' ' || ".join(
         f"{quoted(name + '=')} || coalesce({column}::VARCHAR, '?')"
@@ -175,15 +175,15 @@ def _gist(query: Query, text: str) -> str:
 
 
 def _labels_that_vary(keys: Sequence[str]) -> str:
-    """Return an expression that says the labels of a row that differ between captures."""
+    """Return an expression for the labels of a row that differ between captures."""
     items = ", ".join(f"{quoted(key + '=')} || labels[{quoted(key)}]" for key in keys)
     return f"concat_ws(' ', {items})" if items else "'source ' || source"
 
 
 def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) -> list[str]:
-    """Return the kernels of a report's first rows, of each capture where it has captures, each kernel once.
+    """Return the kernels of a report's first rows, per capture if it has captures, each kernel once.
 
-    Raises ``UsageError`` where its rows name no kernels.
+    Raises ``UsageError`` if its rows name no kernels.
     """
     column = next((name for name in _KERNEL_COLUMNS if name in query.columns), None)
     is_other = query.report.needs in ("ranges", "calls", "samples") and column != "kernel"
@@ -235,7 +235,7 @@ def _words(names: Mapping[int, str]) -> dict[str, str]:
 
 
 def _shows(query: Query) -> list[Show]:
-    """Return what eyes see: the report's columns, with those that say where a row comes from in place."""
+    """Return the columns for terminals: the report's, with those that identify a row inserted."""
     shows: list[Show] = []
     for show in query.report.shows:
         if show not in (PLACE, CONFIGURATION):

@@ -1,4 +1,4 @@
-"""Which captures a report is about: the filters, checked against what the database holds."""
+"""Select the captures of a report: validate the filters against the database."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def select(
     connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool, default_rule: str | None
 ) -> Scope:
-    """Check the filters against the database and remember the captures they leave in ``temp.selected_capture``.
+    """Validate the filters against the database and store the selected captures in ``temp.selected_capture``.
 
-    ``default_rule``: the rule of range membership where none is asked for; None: what the captures call for.
+    ``default_rule``: the rule of range membership if none is given; None: chosen by the captures.
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
     filters = replace(filters, captures=_numbers(connection, filters), where=_where(connection, filters.where))
@@ -111,7 +111,7 @@ def _check_keys(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None
 
 
 def _single_conditions(filters: Filters) -> list[tuple[str, str, str]]:
-    """Return (words, condition, what to list) of each filter value that some capture must have."""
+    """Return (words, condition, column to list) of each filter value that some capture must have."""
     found = [(f"rank {rank}", f"c.rank = {rank}", "c.rank") for rank in filters.ranks]
     found += [(f"source {name}", f"c.source = {quoted(name)}", "c.source") for name in filters.sources]
     for key, values in filters.where.items():
@@ -132,7 +132,7 @@ def _check_one(connection: duckdb.DuckDBPyConnection, text: str, condition: str,
 
 
 def _listed(values: Sequence[str], most: int = 20) -> str:
-    """Return values in words; whole numbers in a row as a span."""
+    """Return values in words; consecutive integers as a span."""
     if not values:
         return "none"
     spans: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Ranges by name, and those of a chosen name as steps, in place of what is marked ProfilerStep#N (``v1._step``)."""
+"""Range names, and ranges of a chosen name as steps, instead of those marked ProfilerStep#N (``v1._step``)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MOST_LETTERS = 60
 
 
 def statement(pattern: str) -> str:
-    """Return the statement that makes ranges of such names the steps for all views of a connection."""
+    """Return the statement that makes ranges with matching names the steps for all views of a connection."""
     return f"SET VARIABLE step_range = {quoted(pattern)}"
 
 
 def choose(connection: duckdb.DuckDBPyConnection, pattern: str | None) -> None:
-    """Make ranges of such names the steps; with None, those that are marked."""
+    """Make ranges with matching names the steps; with None, those marked ProfilerStep#N."""
     connection.execute("RESET VARIABLE step_range" if pattern is None else statement(pattern))
 
 
 def names(connection: duckdb.DuckDBPyConnection, views: str, captures: str) -> list[str]:
-    """Return the names of most ranges among the captures of a table, shortened.
+    """Return the most frequent range names among the captures of a table, shortened.
 
-    ``views``: the schema that the views are in, with its catalog where that is not the current one.
+    ``views``: the schema of the views, with its catalog unless that is the current one.
     """
     rows = connection.execute(
         f"""SELECT concat_ws(':', r.domain, r.name) AS name
@@ -39,7 +39,7 @@ def names(connection: duckdb.DuckDBPyConnection, views: str, captures: str) -> l
 
 
 def absent(asked: str, there: Sequence[str]) -> str:
-    """Return in words that no range matches what was asked for, and which there are."""
+    """Say that no range matches, and which there are."""
     if not there:
         return f"no range matches {asked}: no ranges (NVTX, roctx, record_function) were captured"
     return f"no range matches {asked}; some that there are: {', '.join(there)}"

@@ -1,4 +1,4 @@
-"""What the load found out about impossible times and replays without kernels, said beside the answers they touch."""
+"""Warnings about impossible times and graph replays without kernels, found at load, for the answers they affect."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     import duckdb
 
 BETWEEN_CLOCKS = ("launch_latency", "queue_depth", "gpu_gaps", "idle_breakdown", "cuda_kern_exec_sum")
-"""Views that set times of calls against times of kernels."""
+"""Views that compare times of calls with times of kernels."""
 _NO_EVENTS = (Needs.CALLS, Needs.SAMPLES)
-"""What reports need that hold no GPU events."""
+"""Requirements of reports without GPU events."""
 
 
 def said(
     connection: duckdb.DuckDBPyConnection, database: str, captures: str, codes: Sequence[str] = CODES
 ) -> list[str]:
-    """Return what the load found out about captures, a line for each code and kind of row.
+    """Return the findings of the load about captures, one line per code and kind of row.
 
     ``database`` is a prefix of tables, such as ``trace.`` or nothing; ``captures`` a table with a column capture_id.
     """
@@ -39,7 +39,7 @@ def said(
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: Needs) -> list[str]:
-    """Return what the load found out about the selected captures that touches a report."""
+    """Return the findings of the load that affect a report on the selected captures."""
     codes = [code for code in CODES if code != "clocks_apart" or view in BETWEEN_CLOCKS]
     if needs in _NO_EVENTS:
         codes = [code for code in codes if code.startswith("time_")]
@@ -47,7 +47,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: Needs) -> 
 
 
 def all_impossible(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return in words that no GPU event of the selected captures has a time that can be true; empty where some have."""
+    """Say that no GPU event of the selected captures has a valid time; empty if some have."""
     ((good, faulty),) = connection.execute(
         """SELECT count(*) FILTER (e.time_fault IS NULL), count(e.time_fault)
            FROM main.kernel_event AS e SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"""
@@ -61,7 +61,7 @@ def all_impossible(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def without_clock(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return in words that calls and kernels of all selected captures are timed by clocks that lie apart, if so."""
+    """Say that calls and kernels of all selected captures use clocks that are apart, if so."""
     ((together,),) = connection.execute(
         """SELECT count(*) FROM temp.selected_capture AS s ANTI JOIN main.clock_fault AS f USING (capture_id)
            WHERE s.status <> 'no_gpu_activity'"""

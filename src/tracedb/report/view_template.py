@@ -1,4 +1,4 @@
-"""Putting filters and ``--by`` into a view's own text, at its hooks (see ``sql/README.md``). Text in, text out."""
+"""Insert filters and ``--by`` into a view's own text, at its hooks (see ``sql/README.md``). Text in, text out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASES = {
     MEMBERS: "_collective_member",
     COLLECTIVES: "_collective",
 }
-"""Alias in a view's text → the view that it stands for.
+"""Alias in a view's text → the view it refers to.
 
 A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
 collective.
@@ -39,7 +39,7 @@ _LIST_END = re.compile(r"\s*(?:\)|(?:FROM|ORDER BY|HAVING|WINDOW|QUALIFY|UNION)\
 
 @dataclass(frozen=True)
 class By:
-    """A column that a report is grouped by: its name in the answer and what it is over a base alias."""
+    """A column that a report is grouped by: its name in the answer and its expression over a base alias."""
 
     name: str
     over: Callable[[str], str]
@@ -47,19 +47,19 @@ class By:
 
 @dataclass(frozen=True)
 class Edits:
-    """What goes into the hooks. ``filters`` and ``joins`` are by base alias."""
+    """The texts for the hooks. ``filters`` and ``joins`` are by base alias."""
 
     by: Sequence[By] = ()
     filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     joins: Mapping[str, str] = field(default_factory=dict)
     is_counted: bool = False
-    """Whether dispatches measured while hardware counters were read are taken in."""
+    """Whether to include dispatches measured while hardware counters were read."""
     is_attention_matmul: bool = False
-    """Whether fused attention, which is made of matrix products, counts as them."""
+    """Whether to count fused attention, which consists of matrix products, as matmul."""
     has_class: bool = False
-    """Whether a condition on a GPU event is about its class."""
+    """Whether any condition on a GPU event concerns its class."""
     rule: str | None = None
-    """The rule of range membership, where it is not the one that the text names."""
+    """The rule of range membership, if it differs from the one in the text."""
 
 
 def has_rule(text: str) -> bool:
@@ -68,12 +68,12 @@ def has_rule(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a view's text leaves out dispatches measured while hardware counters were read."""
+    """Whether a view's text excludes dispatches measured while hardware counters were read."""
     return _PLAIN.search(text) is not None
 
 
 def tells_matmul(text: str) -> bool:
-    """Return whether a view's text says of each class whether it is matmul."""
+    """Whether a view's text decides for each class whether it is matmul."""
     return _MATMUL.search(text) is not None
 
 
@@ -84,7 +84,7 @@ def bases(text: str, hook: str) -> set[str]:
 
 
 def resolve(text: str, edits: Edits) -> str:
-    """Return the text of a view's SELECT with its hooks filled in. What is put in is not searched for hooks."""
+    """Return the text of a view's SELECT with its hooks filled in. Inserted text is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
     text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
     text = _PLAIN.sub(r"\1._timed_event AS", text) if edits.is_counted else text
@@ -104,7 +104,7 @@ def resolve(text: str, edits: Edits) -> str:
 
 @dataclass(frozen=True)
 class _Listing:
-    """The list that a ``by`` hook stands in: whether columns get their names there, and whether others follow."""
+    """The list that contains a ``by`` hook: whether columns get their names there, and whether others follow."""
 
     is_select: bool
     goes_on: bool
@@ -129,7 +129,7 @@ def _filled(kind: str, arguments: list[str], edits: Edits, listing: _Listing) ->
     if kind == "using":
         left, right = arguments
         return "".join(f" AND {left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in names)
-    if arguments and arguments[0] not in BASES:  # a later step, which has the columns already
+    if arguments and arguments[0] not in BASES:  # a later step, which already has the columns
         names = [f"{arguments[0]}.{name}" for name in names]
     elif arguments:
         over = [by.over(arguments[0]) for by in edits.by]
