@@ -288,7 +288,7 @@ class TestCopies:
         ingest(path, db=tmp_path / "db", flags=["--label", "run=a"])
         assert "warning" not in ingest(path, db=tmp_path / "db").stderr
         again = ingest(path, db=tmp_path / "db", flags=["--label", "run=b", "--label", "note=x"])
-        said = f"tracedb: warning: {path}: its bytes are loaded as capture 1 ({path}), without note=x, run=b"
+        said = f"tracedb: {path}: its bytes are loaded as capture 1, which now has run=b, note=x"
         assert said in again.stderr.splitlines()
         assert again.exit_code == 0
 

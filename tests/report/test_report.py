@@ -77,6 +77,8 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             assert view_template.bases(text, "filter"), item.view
 
 
+UNGROUPED = {"gpu-utilization", "gemm-spread", "gemm-spread-density", "gemm-spread-pairs"}
+"""Reports whose rows are windows of time, or the settings of every label side by side."""
 OVER_RANKS = ("collectives", "collective-summary")
 """Reports whose rows are about several ranks: there is no rank to choose or to group by."""
 
@@ -190,13 +192,19 @@ class TestBy:
         assert len(done.stdout.splitlines()) == 3
         assert "2 of 6 rows; --top 0 shows all" in done.stderr
 
-    @pytest.mark.parametrize("name", ANSWERED)
+    @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
     @pytest.mark.parametrize("by", [("threads", "channels", "sweep"), ("rank", "source")])
     def test_every_report_can(self, name: str, by: tuple[str, ...], db: Path) -> None:
         if name in OVER_RANKS:
             by = tuple(key for key in by if key != "rank")
         rows = report(db, name, *(f"--by={key}" for key in by))
         assert rows and set(by) <= set(rows[0])
+
+    @pytest.mark.parametrize("name", sorted(UNGROUPED))
+    def test_the_others_refuse(self, name: str, db: Path) -> None:
+        done = run("report", name, "--db", db, "--by", "threads")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"report {name} cannot be grouped by threads" in done.stderr
 
     def test_a_label_named_like_a_column(self, tmp_path: Path) -> None:
         tiny = Tiny(tmp_path / "a.duckdb")
