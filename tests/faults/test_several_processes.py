@@ -127,7 +127,7 @@ class TestSeveralWriters:
         pieces = [
             text[place : place + size] for place in range(0, max(len(one), len(two)), size) for text in (one, two)
         ]
-        with pytest.raises(ReadError, match=r"wrote into (it|this file) at once|no traceEvents"):
+        with pytest.raises(ReadError, match=r"wrote to (it|this file) at once|no traceEvents"):
             read(write(tmp_path / "x.json", b"".join(pieces)))
 
     @pytest.mark.parametrize("size", [64 << 10, 4 << 10, 8191, 50_021])
@@ -166,6 +166,6 @@ class TestSeveralWriters:
 
     def test_two_ranks_in_the_header_are_refused(self, tmp_path: Path) -> None:
         infos = [{**HEADER, "distributedInfo": {"backend": "nccl", "rank": rank}} for rank in (0, 1)]
-        with pytest.raises(ReadError, match="rank 0 and 1"):
+        with pytest.raises(ReadError, match="ranks 0 and 1"):
             read(write(tmp_path / "x.json", [kernel(1)], header=infos[0], after=infos[1]))
         assert read(write(tmp_path / "x.json", [kernel(1)], header=infos[1], after=infos[1])).capture["rank"] == 1

@@ -172,4 +172,4 @@ class TestFusedAttention:
         ingest(write(tmp_path / "a.json", [kernel(100, 10, "add")]), db=tmp_path / "db")
         done = run("report", "top-kernels", "--attention-as-matmul", "--db", tmp_path / "db")
         assert done.exit_code == 2
-        assert "no use for --attention-as-matmul" in done.stderr
+        assert "does not support --attention-as-matmul" in done.stderr

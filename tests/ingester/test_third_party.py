@@ -153,7 +153,7 @@ from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, 
 from tracedb.storage.schema import arrow
 
 assert (SameCapture, SameIngester, SameOptions, SameRows) == (Capture, Ingester, Options, Rows)
-assert set(tracedb.__all__) == {"Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest"}
+assert set(tracedb.__all__) == {"Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest", "report"}
 assert all(issubclass(error, TracedbError) for error in (DatabaseBusy, NotCaptured, ReadError, UsageError))
 assert issubclass(ReadAgain, Exception) and __version__[0].isdigit()
 

@@ -233,8 +233,8 @@ class TestWarnings:
             tiny.capture(0, path=f"/x/{name}.json")
             tiny.kernel(GEMM, 0, 100)
         assert self.warnings(tiny) == [
-            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); --by capture keeps them apart, "
-            "and --capture chooses one"
+            "2 captures with the same source, rank and labels pooled (x/a.json, x/b.json); --by capture keeps them "
+            "apart, and --capture chooses one"
         ]
 
     def test_recordings_are_named_so_that_they_differ(self, tiny: Tiny) -> None:
