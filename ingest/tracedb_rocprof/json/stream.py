@@ -16,7 +16,7 @@ import msgspec
 
 from tracedb.errors import ReadError
 from tracedb.ingester.issues import Account
-from tracedb_rocprof.json.mending import Mender
+from tracedb_rocprof.json.coercion import Mender
 
 CHUNK = 1 << 20
 SPACE = b" \t\r\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb.pipeline import completion
+from tracedb.pipeline import after_load
 from tracedb.pipeline.preparation import prepare
 from tracedb.pipeline.task import MEMORY_LIMIT
 from tracedb.storage import pending_facts
@@ -44,7 +44,7 @@ def label(database: Path, choose: Choose, changes: Changes) -> list[Edited]:
         numbers = choose(connection)
         set_labels(connection, numbers, changes)
         edited = _found(connection, numbers)
-    completion.complete(database)
+    after_load.complete(database)
     return edited
 
 
@@ -71,7 +71,7 @@ def remove(database: Path, choose: Choose) -> list[Edited]:
         removed = [_removed(connection, item) for item in _found(connection, numbers)]
         left = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
         pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [number for (number,) in left])
-    completion.complete(database)
+    after_load.complete(database)
     return removed
 
 

@@ -90,7 +90,7 @@ def _load(
     largest = max(found.tasks, key=lambda task: task.size_bytes)  # loaded first
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
-        from tracedb.pipeline import completion, copies, known_captures
+        from tracedb.pipeline import after_load, copies, known_captures
         from tracedb.pipeline.batch import load_one_by_one
 
         known, free = known_captures.in_database(request.database)
@@ -109,7 +109,7 @@ def _load(
             begun.close()
     try:
         copies.look_up(request, outcomes)
-        completion.after(request, outcomes)
+        after_load.after(request, outcomes)
     except TracedbError as error:
         return outcomes, error  # loaded captures stay, and are reported first
     return outcomes, None
