@@ -27,7 +27,7 @@ fact AS (
     UNION ALL
     SELECT 2, 'ranks', CASE
         WHEN count(DISTINCT s.rank) > 8 THEN format('{:d} from {:d} to {:d}', count(DISTINCT s.rank), min(s.rank), max(s.rank))
-        ELSE string_agg(DISTINCT s.rank::VARCHAR, ', ' ORDER BY s.rank::VARCHAR)
+        ELSE array_to_string(list_sort(list(DISTINCT s.rank) FILTER (s.rank IS NOT NULL)), ', ')
     END
     FROM temp.selected_capture AS s
     UNION ALL
@@ -44,7 +44,12 @@ fact AS (
     SELECT 5, 'status', string_agg(format('{:d} {}', t.captures, t.status), ', ' ORDER BY t.captures DESC, t.status)
     FROM status AS t
     UNION ALL
-    SELECT 6, 'events read', CASE
+    SELECT 6, 'kernels', format('{:,}', nullif(count(*), 0))
+    FROM main.kernel_event AS e
+    SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id
+    WHERE e.kind = 'kernel'
+    UNION ALL
+    SELECT 7, 'events read', CASE
         WHEN sum(s.events_read) IS NOT NULL THEN format('{:,}, of them {:,} skipped', sum(s.events_read)::BIGINT, coalesce(sum(s.events_skipped), 0)::BIGINT)
     END
     FROM temp.selected_capture AS s

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured
 from tracedb.output.markdown_html import markdown_text, write_markdown
 from tracedb.output.shorten import visible
-from tracedb.report import registry
+from tracedb.report import captures, registry
 from tracedb.report import run as engine
 from tracedb.report.query import plan
 
@@ -28,34 +28,7 @@ SAID = ("gemm-variance", "stragglers", "collective-overlap", "launch-latency")
 MOST_NOTES = 7
 MOST_SAID = 12
 """Lines that the reports say, of which so many are notes; the rest is counted: the page stays below 60 lines."""
-_NAMED = 5
-
-_RECORDED = """
-WITH chosen AS (FROM temp.selected_capture),
-gpu AS (
-    SELECT d.name, count(DISTINCT (d.capture_id, d.device_id)) AS devices FROM main.device AS d
-    SEMI JOIN chosen AS c ON c.capture_id = d.capture_id
-    SEMI JOIN main.kernel_event AS e ON e.capture_id = d.capture_id AND e.device_id = d.device_id
-    GROUP BY d.name
-),
-label AS (SELECT unnest(map_entries(c.labels)) AS pair FROM chosen AS c),
-setting AS (
-    SELECT
-        l.pair.key AS key,
-        list(DISTINCT l.pair.value ORDER BY TRY_CAST(l.pair.value AS DOUBLE), l.pair.value) AS found
-    FROM label AS l GROUP BY l.pair.key
-)
-SELECT
-    (SELECT format('{:,}', count(*)) FROM chosen) AS captures,
-    (SELECT string_agg(DISTINCT c.source, ', ' ORDER BY c.source) FROM chosen AS c) AS sources,
-    (SELECT string_agg(n || ' ' || status, ', ' ORDER BY n DESC, status)
-     FROM (SELECT status, count(*) AS n FROM chosen GROUP BY status)) AS states,
-    (SELECT count(DISTINCT c.rank) FROM chosen AS c) AS ranks,
-    (SELECT format('{:,}', count(*)) FROM main.kernel_event AS e SEMI JOIN chosen AS c ON c.capture_id = e.capture_id
-     WHERE e.kind = 'kernel') AS kernels,
-    (SELECT list(coalesce(g.name, 'unnamed') ORDER BY g.devices DESC, g.name) FROM gpu AS g) AS gpus,
-    (SELECT list((s.key, s.found) ORDER BY s.key) FROM setting AS s) AS settings
-"""
+MOST_LABELS = 5
 
 
 def page(connection: duckdb.DuckDBPyConnection, path: Path, filters: Filters, version: str) -> str:
@@ -91,18 +64,16 @@ def _safe(text: str) -> str:
 
 
 def _recorded(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    ((captures, sources, states, ranks, kernels, gpus, settings),) = connection.execute(_RECORDED).fetchall()
-    lines = [f"- captures: {captures} ({_safe(states or '')}), of {_safe(sources or 'no profiler')}"]
-    lines.append(f"- ranks: {ranks or 'not known'}; kernels: {kernels if kernels != '0' else 'not captured'}")
-    lines.append(f"- GPUs: {_listed(gpus or []) or 'not captured'}")
-    for key, values in islice(settings or [], _NAMED):
-        lines.append(f"- {_safe(key)}: {_listed(values)}")
+    """Return a line for each fact of the captures, of which a few labels are named."""
+    lines, labels = [], 0
+    for fact, value in captures.facts(connection):
+        labels += fact.startswith("label ")
+        if not fact.startswith("label ") or labels <= MOST_LABELS:
+            lines.append(f"- {_safe(fact)}: {'not captured' if value is None else _safe(value)}")
+    if labels > MOST_LABELS:
+        more = labels - MOST_LABELS
+        lines.append(f"- and {more} more {'label' if more == 1 else 'labels'}")
     return lines
-
-
-def _listed(values: list[str]) -> str:
-    more = f" and {len(values) - _NAMED} more" if len(values) > _NAMED else ""
-    return ", ".join(map(_safe, values[:_NAMED])) + more
 
 
 def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:

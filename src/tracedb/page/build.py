@@ -14,7 +14,7 @@ from tracedb.output.shorten import visible
 from tracedb.page import pictures, recorded
 from tracedb.page.contents import Missing, Page, Section
 from tracedb.page.tables import table
-from tracedb.report import registry, selection
+from tracedb.report import captures, registry, selection
 from tracedb.report import run as engine
 from tracedb.report.filters import described
 from tracedb.report.query import plan
@@ -44,7 +44,7 @@ def build(
     scope = selection.select(connection, filters, version, False, None)
     if not scope.captures:
         raise NotCaptured(f"{path}: holds no captures; load some with `tracedb ingest PATH --db {path}`")
-    facts, first = recorded.facts(connection), recorded.section(connection)
+    facts, first = captures.facts(connection), recorded.section(connection)
     options = _options(filters, path)
     sections: list[Section] = []
     reasons: dict[str, list[str]] = {}

@@ -37,12 +37,6 @@ _ISSUE = {
 }
 
 
-def facts(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str | None]]:
-    """Return what the captures in ``temp.selected_capture`` have in common, in words."""
-    rows = connection.execute(resources.text("sql", "page", "facts.sql")).fetchall()
-    return [(str(fact), None if value is None else str(value)) for fact, value in rows]
-
-
 def section(connection: duckdb.DuckDBPyConnection) -> Section:
     """Return the tables of the captures in ``temp.selected_capture`` and of what ingest noted about them."""
     names = captures.told_apart(captures.paths(connection))

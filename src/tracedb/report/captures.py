@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
+from tracedb.storage import resources
 
 if TYPE_CHECKING:
     import duckdb
@@ -149,3 +150,9 @@ def _listed(found: Mapping[int, str], those: Sequence[int] | Mapping[int, str]) 
     shown = [f"{number} {names[number]}".rstrip() for number in list(those)[:SHOWN]]
     more = f" and {len(those) - SHOWN} more" if len(those) > SHOWN else ""
     return (", ".join(shown) + more) or "none"
+
+
+def facts(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str | None]]:
+    """Return what the captures in ``temp.selected_capture`` have in common, in words."""
+    rows = connection.execute(resources.text("sql", "page", "facts.sql")).fetchall()
+    return [(str(fact), None if value is None else str(value)) for fact, value in rows]
