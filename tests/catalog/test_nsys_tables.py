@@ -13,9 +13,9 @@ import pytest
 
 import tracedb
 from support.command import run
+from support.recordings import DATA, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-EXPORTS = ROOT.parent / "shared" / "data" / "nsys"
+EXPORT = DATA / "nsys" / "single_graph.sqlite"
 K, M, R = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"
 LAUNCH_SIZE = "registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory, dynamicSharedMemory"
 QUERIES = {
@@ -46,24 +46,15 @@ def asked(db: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def export() -> Path:
-    found = EXPORTS / "single_bf16.sqlite"
-    if not found.exists():
-        pytest.skip("the public exports of nsys are not beside the repository")
-    return found
-
-
-@pytest.fixture(scope="module")
-def loaded(export: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     db = tmp_path_factory.mktemp("nsys") / "export.duckdb"
-    tracedb.ingest(export, db=db)
+    tracedb.ingest(EXPORT, db=db)
     return db
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_query_gives_what_the_export_gives(name: str, export: Path, loaded: Path) -> None:
-    with closing(sqlite3.connect(export)) as original:
+def test_a_query_gives_what_the_export_gives(name: str, loaded: Path) -> None:
+    with closing(sqlite3.connect(EXPORT)) as original:
         expected = original.execute(QUERIES[name]).fetchall()
     assert expected
     assert Counter(asked(loaded, QUERIES[name])) == Counter(expected)
