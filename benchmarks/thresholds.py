@@ -1,9 +1,10 @@
-"""What the sizes at which ingest takes another way are worth: the same input on both sides of each.
+"""What each size at which ingest switches paths is worth: the same input on both paths.
 
     python benchmarks/thresholds.py [--runs N] [--only WORD]
 
-Prints the rows of the table in docs/development.md: CPU and wall seconds of the whole command, the least of the runs,
-with the way taken above the size and with the one below it.
+The two paths are run in turn, so that other work on the machine slows both. Prints the medians of CPU and wall seconds
+of the whole command, the largest peak memory, and the median of the ratios pair by pair (below 1: the path for large
+input is the faster one).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import ingest
@@ -90,7 +92,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", metavar="WORD")
     chosen = parser.parse_args()
-    print("| constant | input | small: CPU s, wall s, MB | large: CPU s, wall s, MB |\n|---|---|---|---|")
+    print("| constant | input | small: CPU s, wall s, MB | large: CPU s, wall s, MB | large / small: CPU, wall |")
+    print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="tracedb-bench-") as name:
         for threshold in THRESHOLDS:
             if chosen.only in f"{threshold.constant} {threshold.source}":
@@ -106,12 +109,18 @@ def _line(threshold: Threshold, folder: Path, runs: int) -> str:
     for _ in range(runs):
         for value, measured in found.items():
             measured.append(_run(source, folder / "x.duckdb", (*threshold.besides, (threshold.constant, value))))
+    small, large = found.values()
     sides = [
-        f"{min(m.cpu_seconds for m in measured):.2f}, {min(m.wall_seconds for m in measured):.2f}, "
+        f"{median(m.cpu_seconds for m in measured):.2f}, {median(m.wall_seconds for m in measured):.2f}, "
         f"{max(m.peak_bytes for m in measured) / 1e6:.0f}"
-        for measured in found.values()
+        for measured in (small, large)
     ]
-    return f"| `{threshold.constant}` | {threshold.source} | {' | '.join(sides)} |"
+    pairs = list(zip(small, large, strict=True))
+    ratios = (
+        f"{median(b.cpu_seconds / a.cpu_seconds for a, b in pairs):.2f}, "
+        f"{median(b.wall_seconds / a.wall_seconds for a, b in pairs):.2f}"
+    )
+    return f"| `{threshold.constant}` | {threshold.source} | {' | '.join(sides)} | {ratios} |"
 
 
 def _run(source: Path, database: Path, values: tuple[tuple[str, int], ...]) -> measure.Measured:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from tracedb.cli.options import database_option, filter_options, output_option
+from tracedb.cli.filter_options import filter_options
+from tracedb.cli.options import database_option, output_option
 
 
 @click.command()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import capture_option, database_option, note, output_options, warn
+from tracedb.cli.filter_options import capture_option
+from tracedb.cli.options import database_option, note, output_options, warn
 
 if TYPE_CHECKING:
     from tracedb.compare.gates import Verdict

@@ -9,7 +9,8 @@ import click
 
 from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.export_sheets import variance_csv, xlsx
-from tracedb.cli.options import database_option, filter_options, listed, note, output_option, sort_option
+from tracedb.cli.filter_options import filter_options
+from tracedb.cli.options import database_option, listed, note, output_option, sort_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"

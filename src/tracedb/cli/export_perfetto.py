@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli.options import database_option, filter_options, note, output_option, warn
+from tracedb.cli.filter_options import filter_options
+from tracedb.cli.options import database_option, note, output_option, warn
 
 if TYPE_CHECKING:
     from tracedb.export.timeline import Header

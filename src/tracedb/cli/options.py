@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any, TypeVar
 
 import click
 
-from tracedb.cli import completion
 from tracedb.storage.lock_wait import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
 
 FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
@@ -115,151 +113,10 @@ def output_options(command: F) -> F:
     )(command)
 
 
-def _whole_numbers(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[int, ...]:
-    """Return whole numbers, which stand between commas or in repeated options."""
-    for value in values:
-        if not re.fullmatch(r"\s*-?\d{1,9}\s*(,\s*-?\d{1,9}\s*)*", value):
-            raise click.BadParameter(f"{value!r} is not a whole number, nor a list of them such as 0,1", ctx, parameter)
-    return tuple(map(int, listed(ctx, parameter, values)))
-
-
 def listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
     """Return what stands between commas and in repeated options, each once."""
     found = (item.strip() for value in values for item in value.split(","))
     return tuple(dict.fromkeys(item for item in found if item))
-
-
-def _classes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return classes one by one; an exclamation mark before a list is meant for all of it."""
-    found = []
-    for value in values:
-        mark = "!" if value.startswith("!") else ""
-        found += [mark + part.strip().removeprefix("!") if mark else part.strip() for part in value.split(",")]
-    return tuple(dict.fromkeys(found))
-
-
-def _captures(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return captures one by one; only lists of numbers are taken apart, since paths may hold commas."""
-    found = [part for value in values for part in (value.split(",") if re.fullmatch(r"[\d,\s]+", value) else [value])]
-    return tuple(dict.fromkeys(part.strip() for part in found))
-
-
-def capture_option(command: F) -> F:
-    """Add ``--capture``; the command gets ``captures`` (see ``tracedb.report.captures.chosen``)."""
-    return click.option(
-        "--capture",
-        "captures",
-        multiple=True,
-        metavar="ID|PATHPART",
-        callback=_captures,
-        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated;"
-        " numbers also as 1,3.",
-    )(command)
-
-
-def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return labels by key; the same key twice means either value."""
-    found: dict[str, tuple[str, ...]] = {}
-    for text in values:
-        key, equals, value = text.partition("=")
-        if not equals or not key or key[-1] in "!<>~":
-            hint = "; labels are compared for equality only" if any(sign in text for sign in "!<>~") else ""
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE{hint}", ctx, parameter)
-        found[key] = (*found.get(key, ()), value)
-    return found
-
-
-def filter_options(command: F) -> F:
-    """Add what chooses and groups the events of an answer; the command gets the fields of ``Filters``."""
-    command = click.option(
-        "--by",
-        multiple=True,
-        callback=listed,
-        shell_complete=completion.groups,
-        metavar="COL,…",
-        help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
-    )(command)
-    command = click.option(
-        "--attention-as-matmul",
-        is_flag=True,
-        help="Count kernels of fused attention, which is made of matrix products, as class matmul (matmul-fraction).",
-    )(command)
-    command = click.option(
-        "--counted",
-        is_flag=True,
-        help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain"
-        " run.",
-    )(command)
-    command = click.option(
-        "--step-range",
-        metavar="GLOB",
-        help="Use each range with a matching name as a step. [default: ProfilerStep#N]",
-    )(command)
-    command = click.option(
-        "--skip-warmup",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="N",
-        help="Leave out the first N steps of each capture, and whatever is in no step.",
-    )(command)
-    command = click.option(
-        "--rule",
-        type=click.Choice(["thread", "process", "time"]),
-        help="What is inside a range: launched there on its thread, on any thread of its process, or started meanwhile."
-        " [default: thread, else time where no launches were recorded]",
-    )(command)
-    command = click.option(
-        "--range",
-        multiple=True,
-        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
-        metavar="GLOB",
-        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any.",
-    )(command)
-    command = click.option(
-        "--class",
-        "classes",
-        multiple=True,
-        callback=_classes,
-        shell_complete=completion.classes,
-        metavar="CLASS,…",
-        help="Only kernels of these classes (matmul,attention …), or with '!' before them all but these.",
-    )(command)
-    command = click.option(
-        "--where",
-        multiple=True,
-        callback=_pairs,
-        shell_complete=completion.labels,
-        metavar="K=V,…",
-        help="Only captures with this label; several values (channels=4,8) mean any of them.",
-    )(command)
-    command = click.option(
-        "--path",
-        "paths",
-        multiple=True,
-        metavar="GLOB",
-        help="Only captures of such a path (*rank0*, before/*). May be repeated: any of them.",
-    )(command)
-    command = capture_option(command)
-    command = click.option(
-        "--source",
-        "sources",
-        multiple=True,
-        callback=listed,
-        shell_complete=completion.sources,
-        metavar="NAME,…",
-        help="Only captures of these profilers.",
-    )(command)
-    for name in ("device", "rank"):
-        command = click.option(
-            f"--{name}",
-            f"{name}s",
-            multiple=True,
-            callback=_whole_numbers,
-            shell_complete=completion.ranks if name == "rank" else None,
-            metavar="N,…",
-            help=f"Only these {name}s. May be repeated.",
-        )(command)
-    return command
 
 
 def sort_option(command: F) -> F:

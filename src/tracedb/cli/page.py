@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli.options import database_option, detail, filter_options, note, output_option
+from tracedb.cli.filter_options import filter_options
+from tracedb.cli.options import database_option, detail, note, output_option
 
 if TYPE_CHECKING:
     from tracedb.page.contents import Page

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracedb.cli import completion
-from tracedb.cli.options import (
-    database_option,
-    detail,
-    filter_options,
-    note,
-    output_options,
-    rows_shown,
-    sort_option,
-    top_option,
-    warn,
-)
+from tracedb.cli.filter_options import filter_options
+from tracedb.cli.options import database_option, detail, note, output_options, rows_shown, sort_option, top_option, warn
 
 if TYPE_CHECKING:
     from tracedb.report.definition import Report

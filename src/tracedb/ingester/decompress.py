@@ -7,7 +7,6 @@ damage, and ``fault`` says so.
 from __future__ import annotations
 
 import io
-import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -16,12 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import zstandard
-from isal import isal_zlib
 
 from tracedb.errors import ReadError
+from tracedb.ingester import gzip_members
 from tracedb.storage.spill_folder import temporary_folder
 
-GZIP = b"\x1f\x8b"
+GZIP = gzip_members.MAGIC
 ZSTD = b"\x28\xb5\x2f\xfd"
 ENCODINGS = (
     ("utf-32", (BOM_UTF32_LE, BOM_UTF32_BE)),
@@ -35,7 +34,6 @@ RATIO_FROM = 64 << 20
 """Unpacked bytes from which a ratio above ``MOST_RATIO`` is no trace; traces compress 10 to 50 times."""
 PIECE = 1 << 20  # bytes yielded at a time: fits the caches, and bounds memory for any compression ratio
 FEED = 64 << 10  # bytes read at a time
-STEP = 4 << 10  # compressed bytes unpacked at a time
 
 
 def is_packed(start: bytes) -> bool:
@@ -117,7 +115,7 @@ class Stream:
             magic = file.read(4)
             file.seek(0)
             if magic.startswith(GZIP):
-                yield from _gathered(self._gzip(file))
+                yield from _gathered(gzip_members.pieces(self.path, file, PIECE, self._progress, self._damaged))
             elif magic == ZSTD:
                 yield from _gathered(self._zstd(file))
             else:
@@ -135,73 +133,6 @@ class Stream:
         file.seek(0)
         return Plain(file, self.path, self._progress)
 
-    def _gzip(self, file: BinaryIO) -> Iterator[bytes]:
-        member = isal_zlib.decompressobj(wbits=31)
-        in_member = False
-        pending = b""
-        taken = begin = given = 0  # bytes of the file, its bytes before this member, and the member's output
-        steps = self._steps(file)
-        while True:
-            if not pending:
-                pending = next(steps, b"")
-                taken += len(pending)
-            if not pending:
-                break
-            if not in_member:
-                pending = pending.lstrip(b"\0")  # padding between members
-                if not pending:
-                    continue
-                if not GZIP.startswith(pending[:2]):
-                    self.fault = "bytes that are not gzip follow the last gzip member"
-                    return  # like gzip itself
-                in_member = True
-                begin, given = taken - len(pending), 0
-            try:
-                data = member.decompress(pending, PIECE)
-            except isal_zlib.error as error:  # type: ignore[misc]
-                self._damaged(f"the gzip data is damaged ({error})")
-                yield from self._up_to_damage(begin, given)
-                return
-            if data:
-                given += len(data)
-                yield data
-            if member.eof:
-                pending = member.unused_data
-                member = isal_zlib.decompressobj(wbits=31)
-                in_member = False
-            else:
-                pending = member.unconsumed_tail
-        if in_member:
-            self._damaged("the gzip stream is cut")
-
-    def _up_to_damage(self, begin: int, given: int) -> Iterator[bytes]:
-        """Yield the rest of a damaged gzip member after its first ``given`` bytes, up to the damage.
-
-        The fast library discards its output of the step that failed; zlib can be fed byte by byte.
-        """
-        with self.path.open("rb") as file:
-            file.seek(begin)
-            member = zlib.decompressobj(wbits=31)
-            while data := file.read(STEP):
-                before = member.copy()
-                try:
-                    parts = [member.decompress(data)]
-                    is_over = member.eof
-                except zlib.error:
-                    parts, is_over = _byte_by_byte(before, data), True
-                for part in parts:
-                    if len(part) > given:
-                        yield part[given:]
-                    given = max(given - len(part), 0)
-                if is_over:
-                    return
-
-    def _steps(self, file: BinaryIO) -> Iterator[bytes]:
-        while data := file.read(FEED):
-            self._progress(len(data))
-            for start in range(0, len(data), STEP):
-                yield data[start : start + STEP]
-
     def _zstd(self, file: BinaryIO) -> Iterator[bytes]:
         counted = 0
         with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
@@ -210,9 +141,9 @@ class Stream:
                     data = reader.read1(FEED)
                 except zstandard.ZstdError as error:
                     if counted and "frame descriptor" in str(error):
-                        self.fault = "bytes that are not zstd follow the last zstd frame"
-                        return
-                    self._damaged(f"the zstd data is damaged ({error})")
+                        self._damaged("bytes that are not zstd follow the last zstd frame", is_complete=True)
+                    else:
+                        self._damaged(f"the zstd data is damaged ({error})", is_complete=False)
                     return
                 position = file.tell()
                 self._progress(position - counted)
@@ -221,20 +152,8 @@ class Stream:
                     return
                 yield data
 
-    def _damaged(self, fault: str) -> None:
-        self.fault = fault
-        self.is_complete = False
-
-
-def _byte_by_byte(member: zlib._Decompress, data: bytes) -> list[bytes]:
-    """Return the output up to the first faulty byte."""
-    parts = []
-    for place in range(len(data)):
-        try:
-            parts.append(member.decompress(data[place : place + 1]))
-        except zlib.error:
-            break
-    return parts
+    def _damaged(self, fault: str, is_complete: bool) -> None:
+        self.fault, self.is_complete = fault, is_complete
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:

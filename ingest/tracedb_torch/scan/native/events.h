@@ -1,4 +1,4 @@
-/* What the scanner knows of trace events: categories, and per kind the arguments that become columns. */
+/* What the scanner knows about trace events: categories, and for each kind the arguments that become columns. */
 #ifndef TRACEDB_EVENTS_H
 #define TRACEDB_EVENTS_H
 
@@ -11,7 +11,7 @@ typedef struct {
     const char *name;
     size_t length;
     event_kind kind;
-    int code; /* of a GPU row: kernel, memcpy, memset; of one left aside: what is counted */
+    int code; /* of a GPU row: kernel, memcpy, memset; of a skipped event: its counter */
 } category;
 
 #define NAMED(text) text, sizeof(text) - 1
@@ -52,8 +52,8 @@ static const category CATEGORIES[] = {
 static const category NO_CATEGORY = {"", 0, UNKNOWN, 0};
 enum { CATEGORY_COUNT = sizeof CATEGORIES / sizeof CATEGORIES[0] };
 
-/* Of whole numbers: any; none below 0; those of a column of 32 bits; and ids, of which -1 is a word for none. One out
- * of these bounds makes the event odd. */
+/* Types of integers: any; not negative; those of a 32-bit column; ids, where -1 means none. A value out of bounds makes
+ * the event odd. */
 typedef enum { INTEGER, NATURAL, SMALL, ID, SIZES, DECIMAL, RAW, ODD } argument_type;
 
 typedef struct {
@@ -99,7 +99,7 @@ static const argument OP_ARGUMENTS[] = {
     {NAMED("Input dims"), RAW, OLD_DIMS},
     {NAMED("Collective name"), ODD, ODD_ARGUMENT},
 };
-/* Of ranges no argument is stored, yet their types decide whether the event is sound. */
+/* No argument of a range is stored, but a wrong type makes the event invalid. */
 static const argument RANGE_ARGUMENTS[] = {
     {NAMED("External id"), INTEGER, CHECKED_ONLY},
     {NAMED("Sequence number"), INTEGER, CHECKED_ONLY},

@@ -1,4 +1,4 @@
-/* From a read event to a row. */
+/* Stores a read event as a row. */
 #ifndef TRACEDB_FINISH_H
 #define TRACEDB_FINISH_H
 
@@ -12,7 +12,7 @@ typedef struct {
 typedef struct {
     span phase, name, arguments;
     bool has_phase, has_name, has_arguments, arguments_read, has_category, has_process, has_thread;
-    bool has_odd_numbers; /* process or thread has no number of its own */
+    bool has_odd_numbers; /* process or thread is not a plain number */
     const category *found;
     int64_t process, thread;
     moment start, duration;
@@ -21,7 +21,7 @@ typedef struct {
     uint64_t raw_there;
 } event;
 
-/* What becomes of an event; the last three end the block. */
+/* What became of an event; the last two end the block. */
 typedef enum { DONE, IS_ODD, REFUSED, OUT_OF_MEMORY } verdict;
 
 verdict event_finish(scanner *s, event *e, bool is_odd);

@@ -1,7 +1,7 @@
-/* Strict walking over JSON text with every read checked against the end.
+/* Parses JSON text strictly; every read is checked against the end.
  *
- * A cursor never accepts what is no JSON. What is JSON, but not plain (escapes, characters outside ASCII, numbers of
- * another form than expected), sets `odd`: the event then goes to the other reader, which decides what to make of it.
+ * A cursor never accepts invalid JSON. Valid JSON that is not plain (escapes, characters outside ASCII, numbers of an
+ * unexpected form) sets `odd`: the event then goes to the Python reader, which decides what it means.
  */
 #ifndef TRACEDB_JSON_H
 #define TRACEDB_JSON_H

@@ -1,4 +1,4 @@
-/* The interface to Python: one block of events in, columns out. native.py mirrors these declarations. */
+/* The interface to Python: one block of events in, columns out. native_scanner.py mirrors these declarations. */
 #ifndef TRACEDB_SCAN_H
 #define TRACEDB_SCAN_H
 
@@ -8,7 +8,7 @@
 
 #define INTERFACE 4 /* raise with every change of what Python sees */
 
-enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE }; /* the last two: of reading */
+enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE }; /* the last two: from reading the file */
 enum { WITH_PYTHON_STACKS = 1, WITH_MEMORY_EVENTS = 2 };
 enum { MOST_PROCESSES = 64 };
 
@@ -19,16 +19,16 @@ typedef struct {
 
 typedef struct {
     rows tables[TABLES];
-    int64_t counts[COUNTS];             /* events left aside */
+    int64_t counts[COUNTS];             /* skipped events by category */
     int64_t events;                     /* all events of the block */
-    odd_event *odd;                     /* events for the other reader */
+    odd_event *odd;                     /* events for the Python reader */
     int64_t odd_count, odd_room;
-    int64_t processes[MOST_PROCESSES];  /* process numbers met, each once */
+    int64_t processes[MOST_PROCESSES];  /* distinct process numbers */
     int64_t process_count;
-    int64_t has_fractions;              /* a start of a stored event is no whole microsecond */
-    int64_t has_large;                  /* one is so late that a double does not hold its nanoseconds */
-    int64_t has_long_fraction;          /* a ts of 13 digits or more has a fraction */
-    int64_t has_odd_times;              /* a ts is not plain, or stands where none is expected */
+    int64_t has_fractions;              /* some stored event starts between whole microseconds */
+    int64_t has_large;                  /* some start is too large for a double to hold its nanoseconds */
+    int64_t has_long_fraction;          /* some ts of 13 digits or more has a fraction */
+    int64_t has_odd_times;              /* some ts is not plain, or not directly in its event */
     texts all_texts;
     int64_t flags;
 } scanner;
