@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 import console
 import cut_sample
@@ -354,3 +355,15 @@ def test_workflows_and_hooks_run_what_there_is() -> None:
     for program, script in entries:
         assert shutil.which(program) is not None
         assert not script or (ROOT / script).is_file()
+
+
+def test_actions_of_others_are_pinned_to_a_commit() -> None:
+    """A tag or branch can be moved by whoever owns it; those of GitHub itself are trusted."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    used: list[str] = []
+    for path in workflows:
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        used += [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    others = [action for action in used if not action.startswith("actions/")]
+    assert {action.partition("@")[0] for action in others} == {"pypa/cibuildwheel", "pypa/gh-action-pypi-publish"}
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in others)
