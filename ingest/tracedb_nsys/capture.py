@@ -13,7 +13,7 @@ from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
-from tracedb_nsys import direct_kernels, link, nccl_payloads, ranges, value_issues
+from tracedb_nsys import direct_kernels, export_issues, nccl_payloads, ranges, schema_rows
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
 from tracedb_nsys.export import nsys_rep
 from tracedb_nsys.export.parquet import ParquetExport
@@ -42,24 +42,26 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     account = Account()
     header = header_of(export)
     stage = Stage(scratch, export, account, options.cores, lambda done: progress.advance(done * share))
-    yield from stage.fill(may_go_straight=options.cores > 1 and not options.is_second)
+    yield from stage.fill(may_bypass_staging=options.cores > 1 and not options.is_second)
     progress.finish()
-    value_issues.of_header(header, account)
+    export_issues.of_header(header, account)
     others = recording_names(capture.duplicates)
     account.noted("duplicate_recording", len(others), f"of the same capture, not read: {', '.join(others)}")
-    processes = link.prepare(scratch, account)
-    straight_rows = stage.straight_rows()
-    direct_kernels.check(processes, straight_rows)
+    processes = schema_rows.prepare(scratch, account)
+    direct_rows = stage.direct_rows()
+    direct_kernels.check(processes, direct_rows)
     if len(processes) > 1:
         account.noted("several_processes", len(processes), SEVERAL)
     has_kernels = any(export.count(table) for role in (KERNEL, GRAPH) for table in tables_of(role, export.tables))
-    shared = [number for (number,) in scratch.execute(link.SHARED_DEVICES).fetchall()] if len(processes) > 1 else []
+    shared = (
+        [number for (number,) in scratch.execute(schema_rows.SHARED_DEVICES).fetchall()] if len(processes) > 1 else []
+    )
     for part, gpid in enumerate(processes):
-        link.use(scratch, gpid, part == 0, len(processes) == 1)
-        yield from link.rows(scratch, part, stage.kernels_are_sorted)
-        used = scratch.execute(link.USED_DEVICES).fetchall()
+        schema_rows.use(scratch, gpid, part == 0, len(processes) == 1)
+        yield from schema_rows.rows(scratch, part, stage.kernels_are_sorted)
+        used = scratch.execute(schema_rows.USED_DEVICES).fetchall()
         yield Rows("device", devices(header, gpid, [device for (device,) in used], shared), part)
-        gpu = _rows(scratch, "part_gpu") + straight_rows
+        gpu = _rows(scratch, "part_gpu") + direct_rows
         mine = account if part == len(processes) - 1 else Account()
         is_idle = not gpu or not has_kernels
         if is_idle:
@@ -67,7 +69,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         yield Rows("ingest_issue", issue_rows(mine), part)
         status = "repaired" if account.is_repaired else "no_gpu_activity" if is_idle else "complete"
         read = stage.events_read if len(processes) == 1 else None
-        row = _capture(scratch, header, gpid, status, mine.skipped, read, straight_rows)
+        row = _capture(scratch, header, gpid, status, mine.skipped, read, direct_rows)
         yield Rows("capture", row, part)
 
 
@@ -117,10 +119,10 @@ def _capture(
     status: str,
     skipped: int,
     events_read: int | None,
-    straight_rows: int,
+    direct_rows: int,
 ) -> pa.Table:
     """Return the capture row of a process; ``events_read`` is counted by query if one export holds several."""
-    written = straight_rows + sum(_rows(scratch, f"part_{table}") for table in link.PARTS)
+    written = direct_rows + sum(_rows(scratch, f"part_{table}") for table in schema_rows.PARTS)
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     place = nccl_payloads.place(scratch)
     rank = header.mpi_ranks.get(pid) if pid is not None else None

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from tracedb.ingester import ReadAgain, Rows
 from tracedb.storage.schema import ROW_GROUP
-from tracedb_nsys import link
+from tracedb_nsys import schema_rows
 
 SMALLEST_ROWS = 500_000
 GROUPS = 2
 """Row groups yielded at once: two cores write one each, and no group is split."""
 
 
-class Straight:
+class DirectKernels:
     """Converts tables of kernels into schema rows as they are read."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Straight:
         self.replaced = 0
         """Number of names with bytes that are not UTF-8."""
         self._has_unknown = False
-        connection.execute("CREATE OR REPLACE TEMP TABLE straight_text (id BIGINT, value VARCHAR)")
+        connection.execute("CREATE OR REPLACE TEMP TABLE direct_text (id BIGINT, value VARCHAR)")
 
     def rows(self, table: pa.Table) -> Rows:
         """Return the rows of kernels; they must be consumed before the next call."""
@@ -54,29 +54,29 @@ class Straight:
         )
         if self._has_unknown:
             ((nameless,),) = connection.execute(
-                f"""SELECT count(*) FROM ({made}) WHERE name IN (SELECT id FROM straight_text WHERE value IS NULL)"""
+                f"""SELECT count(*) FROM ({made}) WHERE name IN (SELECT id FROM direct_text WHERE value IS NULL)"""
             ).fetchall()
             self.nameless += nameless
-        return Rows("kernel_event", connection.sql(link.STRAIGHT_SQL.format(kernels=made)), 0, is_ordered=False)
+        return Rows("kernel_event", connection.sql(schema_rows.DIRECT_SQL.format(kernels=made)), 0, is_ordered=False)
 
     def _name(self, feed: pa.Table) -> None:
         """Read the names not met before."""
         found = self._connection.execute(
             f"""SELECT DISTINCT name FROM (SELECT {self._query} FROM feed)
-            WHERE name IS NOT NULL AND name NOT IN (SELECT id FROM straight_text)"""
+            WHERE name IS NOT NULL AND name NOT IN (SELECT id FROM direct_text)"""
         ).fetchall()
         if not found:
             return
         texts = self._texts([number for (number,) in found])
         rows = [(number, texts.get(number)) for (number,) in found]
-        self._connection.executemany("INSERT INTO straight_text VALUES (?, ?)", rows)
+        self._connection.executemany("INSERT INTO direct_text VALUES (?, ?)", rows)
         self._has_unknown = self._has_unknown or len(texts) < len(rows)
         self.replaced += sum("\ufffd" in text for text in texts.values())
 
 
-def check(processes: list[int | None], straight: int) -> None:
+def check(processes: list[int | None], direct: int) -> None:
     """Raise ``ReadAgain`` if an export whose kernels were not staged turns out to hold several processes."""
-    if straight and len(processes) > 1:
+    if direct and len(processes) > 1:
         raise ReadAgain
 
 

@@ -11,7 +11,7 @@ import duckdb
 from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
 from tracedb.ingester.issues import Account
-from tracedb_nsys import direct_kernels, value_issues
+from tracedb_nsys import direct_kernels, export_issues
 from tracedb_nsys import staging_sql as made
 from tracedb_nsys.export import table_roles
 from tracedb_nsys.export.protocol import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
@@ -50,29 +50,29 @@ class Stage:
         self._account = account
         self._parts = max(cores, 1)
         self._progress = progress
-        self._straight: direct_kernels.Straight | None = None
+        self._direct: direct_kernels.DirectKernels | None = None
         self.events_read = 0
         self.kernels_are_sorted = False
         """Whether the export's kernels, and so ``staged_kernel``, are ordered by start."""
 
-    def fill(self, may_go_straight: bool = False) -> Iterator[Rows]:
+    def fill(self, may_bypass_staging: bool = False) -> Iterator[Rows]:
         """Read everything; yields kernels that need no staging. Raises ``ReadError`` if the export is damaged.
 
         Raises ``ReadAgain`` if damage shows after kernels were yielded.
         """
         try:
-            yield from self._fill(may_go_straight)
+            yield from self._fill(may_bypass_staging)
         except Unsound as error:
-            if self.straight_rows():
+            if self.direct_rows():
                 raise ReadAgain from None
             self._export.distrust(str(error))
             self._account.clear()
             yield from self._fill(False)
 
-    def _fill(self, may_go_straight: bool) -> Iterator[Rows]:
+    def _fill(self, may_bypass_staging: bool) -> Iterator[Rows]:
         self._bases: dict[str, int] = {}
         self._calls = Calls()
-        self._straight = None
+        self._direct = None
         self.events_read = 0
         self._nulls: Counter[tuple[str, str]] = Counter()
         for name, columns in made.STAGED.items():
@@ -90,8 +90,8 @@ class Stage:
             self._events(table, "launch", made.LAUNCH)
         self._calls.finish()
         self._check_kernels(found[KERNEL])
-        if may_go_straight and self._can_go_straight(found[KERNEL]):
-            yield from self._go_straight()
+        if may_bypass_staging and self._can_bypass_staging(found[KERNEL]):
+            yield from self._read_directly()
         else:
             for table in found[KERNEL]:
                 self._events(table, "kernel", made.KERNELS)
@@ -115,7 +115,7 @@ class Stage:
             why = f"{table}: {self._export.count(table):,} kernels {_without_times(self._export.tables[table])}"
             raise ReadError(f"{why}; tracedb knows versions {KNOWN_SCHEMAS} of the export's tables: {WHAT_TO_DO}")
 
-    def _can_go_straight(self, kernels: Sequence[str]) -> bool:
+    def _can_bypass_staging(self, kernels: Sequence[str]) -> bool:
         """Whether there are many kernels, and nothing later in the export is joined to them."""
         tables = self._export.tables
         return (
@@ -126,12 +126,12 @@ class Stage:
             and self._export.about(KERNEL) >= direct_kernels.SMALLEST_ROWS
         )
 
-    def _go_straight(self) -> Iterator[Rows]:
+    def _read_directly(self) -> Iterator[Rows]:
         """Read the kernels and yield their rows."""
         names = _Names(self._export.tables[KERNEL])
         query = made.filled(made.KERNELS, names, 0)
         used = sorted(names.used.union(TIMES))
-        makes = self._straight = direct_kernels.Straight(self._connection, query, VALID_ON_GPU, self._export.texts)
+        makes = self._direct = direct_kernels.DirectKernels(self._connection, query, VALID_ON_GPU, self._export.texts)
         read = 0
         for part in self._export.batches(KERNEL, used, self._parts):
             feed = Feed(part, used, self._advance, None, self._calls.of, table_roles.required(KERNEL))
@@ -141,10 +141,10 @@ class Stage:
             self._count_nulls(KERNEL, [feed])
         self._export.verify(KERNEL, read)
         self._bases["kernel"] = self._export.about(KERNEL)
-        self._account_for(KERNEL, read, self.straight_rows())
+        self._account_for(KERNEL, read, self.direct_rows())
         self._account_for_columns(KERNEL, read)
 
-    def straight_rows(self) -> int:
+    def direct_rows(self) -> int:
         """Return how many kernels were not staged."""
         ((rows,),) = self._connection.execute("SELECT coalesce(sum(kernels), 0) FROM staged_total").fetchall()
         return int(rows)
@@ -273,11 +273,11 @@ class Stage:
                 self._nulls[table, column] += count
 
     def _flaws(self) -> None:
-        value_issues.of_values(self._export, self._nulls, self._account)
-        went = self._straight
+        export_issues.of_values(self._export, self._nulls, self._account)
+        went = self._direct
         nameless, replaced = (went.nameless, went.replaced) if went else (0, 0)
-        value_issues.of_names(self._connection, nameless, replaced, self._account)
-        value_issues.of_file(self._export, self._account)
+        export_issues.of_names(self._connection, nameless, replaced, self._account)
+        export_issues.of_file(self._export, self._account)
 
 
 def _without_times(columns: Sequence[str]) -> str:

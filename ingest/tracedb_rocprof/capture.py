@@ -12,10 +12,10 @@ from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.decompress import on_disk
 from tracedb.ingester.issues import Account
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
-from tracedb_rocprof import capture_files, link, stats_check
+from tracedb_rocprof import capture_files, schema_rows, stats_check
 from tracedb_rocprof.agents import devices, gpus_of
 from tracedb_rocprof.csv.file_set import SetReader
-from tracedb_rocprof.direct_kernels import Straight
+from tracedb_rocprof.direct_kernels import DirectKernels
 from tracedb_rocprof.metadata import Recording
 from tracedb_rocprof.rocpd.reader import RocpdReader
 from tracedb_rocprof.rpd import RpdReader
@@ -33,25 +33,25 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     """Yield the rows of a recording; every process gives one part."""
     account = Account()
     stage = Stage(scratch, account)
-    link.begin(scratch)
-    straight = Straight(stage)
-    recording = yield from _fill(stage, straight, capture, options)
+    schema_rows.begin(scratch)
+    direct = DirectKernels(stage)
+    recording = yield from _fill(stage, direct, capture, options)
     if not stage.processes.count:
         stage.processes.number("")  # the first process, to which rows without one belong
-    straight.finish()
+    direct.finish()
     stage.finish()
     for file, said in recording.stats:
         stats_check.compare(scratch, account, file, said)
     others = [path.name for path in capture.duplicates]
     account.noted("duplicate_recording", len(others), f"of the same process, left aside: {', '.join(others)}")
     stats_check.unknown_names(scratch, account, stage.texts.unknown)
-    made = link.prepare(scratch, account)
-    found = link.processes(scratch) or [stage.processes.number("")]
+    made = schema_rows.prepare(scratch, account)
+    found = schema_rows.processes(scratch) or [stage.processes.number("")]
     if len(found) > 1:
         account.noted("several_processes", len(found), SEVERAL)
     for part, proc in enumerate(found):
         mine = account if part == len(found) - 1 else Account()
-        yield from _process(scratch, stage, straight, recording, proc, part, mine)
+        yield from _process(scratch, stage, direct, recording, proc, part, mine)
         is_idle = not _count(scratch, "kernel", proc) + _count(scratch, "counter", proc)
         copies = _count(scratch, "copy", proc)
         if is_idle:
@@ -61,15 +61,15 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
 
 
-def _fill(stage: Stage, straight: Straight, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
+def _fill(stage: Stage, direct: DirectKernels, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
     """Read the files into the staging tables; yields the kernels that need no staging."""
     path = capture.files[0]
     kind = capture_files.kind_of(path)
     if kind in (capture_files.CSV, capture_files.LEGACY_CSV, capture_files.EMPTY, capture_files.STATS):
-        may_go_straight = options.cores > 1 and not options.is_second
-        tables = SetReader(stage, options.cores, options.progress, may_go_straight)
+        may_bypass_staging = options.cores > 1 and not options.is_second
+        tables = SetReader(stage, options.cores, options.progress, may_bypass_staging)
         for batch in tables.read(capture.files):
-            yield straight.rows(batch, tables.found)
+            yield direct.rows(batch, tables.found)
         return tables.found
     if kind == capture_files.JSON:
         from tracedb_rocprof.json.document import JsonReader  # imports a JSON decoder
@@ -102,7 +102,7 @@ def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, 
 def _process(
     scratch: duckdb.DuckDBPyConnection,
     stage: Stage,
-    straight: Straight,
+    direct: DirectKernels,
     recording: Recording,
     proc: int,
     part: int,
@@ -111,19 +111,21 @@ def _process(
     """Yield events and devices of a process."""
     agents = recording.agents_of(stage.processes.text(proc))
     names = {number: stage.agents.text(number) for number in range(1, stage.agents.count + 1)}
-    numbers = [agent for (agent,) in scratch.execute(link.GPU_AGENTS, {"proc": proc}).fetchall() if agent in names]
+    numbers = [
+        agent for (agent,) in scratch.execute(schema_rows.GPU_AGENTS, {"proc": proc}).fetchall() if agent in names
+    ]
     found, guessed, unknown = gpus_of([names[number] for number in numbers], agents)
-    straight.check(found)
+    direct.check(found)
     if guessed:
         said = ", ".join(f"{label} = device {found[label]}" for label in guessed)
         why = "without agent_info" if not agents else "not in agent_info"
         account.noted("device_guessed", len(guessed), f"agents numbered by their order, {why}: {said}")
     stats_check.unknown_agents(
-        scratch, account, proc, {number: names[number] for number in numbers if names[number] in unknown}, straight
+        scratch, account, proc, {number: names[number] for number in numbers if names[number] in unknown}, direct
     )
-    link.use(scratch, proc, {number: found[names[number]] for number in numbers if names[number] in found})
+    schema_rows.use(scratch, proc, {number: found[names[number]] for number in numbers if names[number] in found})
     is_sorted = stage.order.is_kept and len(stage.order.agents) < 2
-    yield from link.rows(scratch, proc, part, is_sorted)
+    yield from schema_rows.rows(scratch, proc, part, is_sorted)
     used = {found[names[number]] for number in numbers if names[number] in found}
     yield Rows("device", devices(agents, used, recording.vendor), part)
 
@@ -143,7 +145,9 @@ def _rows_written(scratch: duckdb.DuckDBPyConnection, proc: int) -> int:
             (SELECT count(*) FROM link_dispatch WHERE proc = $proc AND is_kernel)""",
         {"proc": proc},
     ).fetchall()
-    return int(counters) + int(made) + sum(_count(scratch, name, proc) for name in link.TABLES if name != "counter")
+    return (
+        int(counters) + int(made) + sum(_count(scratch, name, proc) for name in schema_rows.TABLES if name != "counter")
+    )
 
 
 def _capture(

@@ -52,7 +52,7 @@ def is_possible(headed: list[tuple[int, Header]]) -> bool:
     )
 
 
-class Straight:
+class DirectKernels:
     """Converts columns of kernels into schema rows as the stage releases them."""
 
     def __init__(self, stage: Stage) -> None:

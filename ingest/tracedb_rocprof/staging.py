@@ -85,8 +85,8 @@ class Stage:
         """Processes by key; the first has number 1."""
         self.order = Order()
         self.events_read = 0
-        self.is_straight = False
-        """Whether kernels with settled names are not staged but yielded by ``straight``."""
+        self.bypasses_staging = False
+        """Whether kernels with settled names are not staged but yielded by ``unstaged``."""
         self._ready: list[tuple[dict[str, Numbers], int]] = []
         self._gatherer = Gatherer()
         self._numbers: dict[str, int] = {}
@@ -122,7 +122,7 @@ class Stage:
             untimed = (start == NONE) | ((start == 0) & (end == 0))
             made["start_ns"] = np.where(untimed, 0, start)
             made["duration_ns"] = np.where(untimed, 0, made["duration_ns"])
-        if table == "kernel" and self.is_straight and is_settled:
+        if table == "kernel" and self.bypasses_staging and is_settled:
             arrays = {name: _whole(values, rows) for name, values in made.items()}
             if not is_usable.all():
                 arrays = {name: values[is_usable] for name, values in arrays.items()}
@@ -131,7 +131,7 @@ class Stage:
         batch = pa.table({name: _arrow(values) for name, values in made.items()})
         if not is_usable.all():
             batch = batch.filter(pa.array(is_usable))
-        if table == "kernel" and not self.is_straight:
+        if table == "kernel" and not self.bypasses_staging:
             self._held.append(batch)
             if sum(held.num_rows for held in self._held) >= HELD_ROWS:
                 self._release(HELD_ROWS // 2)
@@ -143,7 +143,7 @@ class Stage:
         """Return how many events a table was given, usable or not."""
         return self._numbers.get(table, 0)
 
-    def straight(self, is_last: bool = False) -> Iterator[Gathered]:
+    def unstaged(self, is_last: bool = False) -> Iterator[Gathered]:
         """Yield the unstaged kernels in row groups; each must be consumed before the next."""
         for arrays, rows in self._ready:
             yield from self._gatherer.add(arrays, rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import duckdb
 
 from tracedb.ingester.issues import Account
-from tracedb_rocprof.direct_kernels import Straight
+from tracedb_rocprof.direct_kernels import DirectKernels
 
 OPTION = {
     "staged_kernel": "`rocprofv3 --kernel-trace`",
@@ -96,7 +96,11 @@ def unknown_names(connection: duckdb.DuckDBPyConnection, account: Account, unkno
 
 
 def unknown_agents(
-    connection: duckdb.DuckDBPyConnection, account: Account, proc: int, unknown: Mapping[int, str], straight: Straight
+    connection: duckdb.DuckDBPyConnection,
+    account: Account,
+    proc: int,
+    unknown: Mapping[int, str],
+    direct: DirectKernels,
 ) -> None:
     """Warn of rows on agents that the recording does not list; their device is NULL."""
     total = 0
@@ -107,6 +111,6 @@ def unknown_agents(
                 + (SELECT count(*) FROM staged_counter WHERE proc = $proc AND agent = $agent)""",
             {"proc": proc, "agent": number},
         ).fetchall()
-        total += count + straight.count(proc, label)
+        total += count + direct.count(proc, label)
     named = ", ".join(unknown.values())
     account.warned("agent_unknown", total, f"rows on agents that are not listed, without device: {named}")

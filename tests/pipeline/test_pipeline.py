@@ -15,8 +15,8 @@ import pytest
 from support.loading import ask, broken, contents, ingest, trace
 from support.traces import document, kernel, launched, write
 from tracedb.errors import UsageError
-from tracedb.pipeline import copies, discovery
 from tracedb.pipeline import digest as hashing
+from tracedb.pipeline import discovery, duplicates
 from tracedb.pipeline import run as pipeline
 from tracedb.pipeline.batch import load
 from tracedb.pipeline.task import Request
@@ -301,7 +301,7 @@ class TestCopies:
 
     def test_files_that_differ_in_the_middle_are_all_loaded(self, tmp_path: Path) -> None:
         whole = document(launched(80))
-        assert len(whole) > 2 * copies.END_BYTES
+        assert len(whole) > 2 * duplicates.END_BYTES
         at = whole.index(b'"ts":', len(whole) // 2) + 5
         for digit in (b"1", b"2"):
             (tmp_path / f"{digit.decode()}.json").write_bytes(whole[:at] + digit + whole[at + 1 :])

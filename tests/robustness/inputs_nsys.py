@@ -1,4 +1,4 @@
-"""Exports of nsys, changed: SQLite by pages and by the Arrow driver; Parquet; staged or straight."""
+"""Exports of nsys, changed: SQLite by pages and by the Arrow driver; Parquet; staged or direct."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ COUNTED = {
     "launch": "CUPTI_ACTIVITY_KIND_RUNTIME",
 }
 USUAL = Way("compiled pages")
-STRAIGHT = ((direct_kernels, "SMALLEST_ROWS", 1), (direct_kernels, "ROW_GROUP", 3))
+DIRECT = ((direct_kernels, "SMALLEST_ROWS", 1), (direct_kernels, "ROW_GROUP", 3))
 FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "PIECE_BATCHES", 1))
 OTHERS = (
     Way("ADBC", is_python=True),
     Way("pieces of few rows", FEW_ROWS),
     Way("pieces of few rows by ADBC", FEW_ROWS, is_python=True),
 )
-STRAIGHT_WAYS = (
-    Way("straight", (*STRAIGHT, *FEW_ROWS), cores=2),
-    Way("straight by ADBC", STRAIGHT, cores=2, is_python=True),
+DIRECT_WAYS = (
+    Way("direct", (*DIRECT, *FEW_ROWS), cores=2),
+    Way("direct by ADBC", DIRECT, cores=2, is_python=True),
 )
-PARQUET = (Way("parquet", ((parquet, "BATCH_ROWS", 3),)), Way("parquet, straight", STRAIGHT, cores=2))
+PARQUET = (Way("parquet", ((parquet, "BATCH_ROWS", 3),)), Way("parquet, direct", DIRECT, cores=2))
 TYPES = (
     pa.int32(),
     pa.uint64(),
@@ -95,11 +95,11 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
     path = folder / "report.sqlite"
     path.write_bytes(data)
     common = ((sqlite_check, "SMALL", 0),) if dice.randrange(2) else ()
-    usual, other, straight_way = (
+    usual, other, direct_way = (
         Way(way.name, (*way.patches, *common), way.cores, way.is_python)
-        for way in (USUAL, dice.choice(OTHERS), dice.choice(STRAIGHT_WAYS))
+        for way in (USUAL, dice.choice(OTHERS), dice.choice(DIRECT_WAYS))
     )
-    ways = ((usual, other), (usual, straight_way), (usual,), *[()] * 17)[dice.randrange(20)]
+    ways = ((usual, other), (usual, direct_way), (usual,), *[()] * 17)[dice.randrange(20)]
 
     def early(capture: Capture) -> tuple[str, list[str]]:
         found = [(way, of_nsys(capture, way)) for way in (usual, other)]
@@ -108,7 +108,7 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
     def account() -> tuple[str, list[str]]:
         return accounts.judged([path], ingested, accounts.in_sqlite(path))
 
-    ingested = dice.choice((usual, other, straight_way))
+    ingested = dice.choice((usual, other, direct_way))
     return Case([path], ways, lambda: _counted(path), early, account)
 
 

@@ -39,8 +39,8 @@ CSV_WAYS = (
     Way("blocks of a line or two", ((chunks, "BLOCK_BYTES", 150),)),
     Way("blocks of a line or two in Python", ((chunks, "BLOCK_BYTES", 150),), is_python=True),
 )
-STRAIGHT = Way(
-    "straight", ((chunks, "BLOCK_BYTES", 700), (direct_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
+DIRECT = Way(
+    "direct", ((chunks, "BLOCK_BYTES", 700), (direct_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
 )
 JSON_WAYS = tuple(Way(f"chunks of {size}", ((stream, "CHUNK", size),)) for size in (1, 7, 64, 300))
 DATABASE_WAYS = (Way("batches of two rows", ((sqlite, "BATCH_ROWS", 2),)),)
@@ -87,7 +87,7 @@ def make_csv(dice: Dice, folder: Path) -> Case:
         packed.write_bytes(changed_bytes(dice, gzip.compress(files[0].read_bytes(), mtime=0), least=10))
         files[0].unlink()
     files = sorted(folder.iterdir())
-    return _case(dice, files, (COMPILED, dice.choice(CSV_WAYS)), lambda: _csv_counted(files), (COMPILED, STRAIGHT))
+    return _case(dice, files, (COMPILED, dice.choice(CSV_WAYS)), lambda: _csv_counted(files), (COMPILED, DIRECT))
 
 
 def _save_set(dice: Dice, folder: Path) -> None:

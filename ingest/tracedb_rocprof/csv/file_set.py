@@ -44,9 +44,9 @@ class SetReader:
     """Reads a set into the staging tables."""
 
     def __init__(
-        self, stage: Stage, cores: int, progress: Callable[[int], None], may_go_straight: bool = False
+        self, stage: Stage, cores: int, progress: Callable[[int], None], may_bypass_staging: bool = False
     ) -> None:
-        self._may_go_straight = may_go_straight
+        self._may_bypass_staging = may_bypass_staging
         self._stage = stage
         self._cores = cores
         self._progress = progress
@@ -65,19 +65,19 @@ class SetReader:
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
         sizes = [(path.stat().st_size, header) for path, header in known]
-        is_possible = self._may_go_straight and direct_kernels.is_possible(sizes)
+        is_possible = self._may_bypass_staging and direct_kernels.is_possible(sizes)
         for path, header in sorted(known, key=lambda item: _place(item[1].domain)):
             if header.domain == headers.LEGACY:
                 self.found.source = "rocprofv2" if header.has("grid_size") else "rocprofv1"
             if header.domain in (headers.KERNEL, headers.LEGACY):
-                self._stage.is_straight = is_possible and not self._stage.count("call")
+                self._stage.bypasses_staging = is_possible and not self._stage.count("call")
             if header.domain == headers.AGENT:
                 self._agents(path)
             elif header.domain == headers.STATS:
                 self._stats(path, header)
             else:
                 yield from self._events(path, header)
-        yield from self._stage.straight(is_last=True)
+        yield from self._stage.unstaged(is_last=True)
         self._processes.part()
 
     def _header(self, path: Path) -> Header | None:
@@ -109,7 +109,7 @@ class SetReader:
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
             headers.first_line(file)
-            ahead = AHEAD if self._stage.is_straight else 1
+            ahead = AHEAD if self._stage.bypasses_staging else 1
             for block in parsed(file, parser, self._cores, ahead):
                 if header.domain in LEFT_ASIDE:
                     self._left_aside(header.domain, block.rows)
@@ -119,7 +119,7 @@ class SetReader:
                 unreadable += block.unreadable
                 example, fields = example or block.example, fields or block.fields
                 is_last = block.ends_unreadable
-                yield from self._stage.straight()
+                yield from self._stage.unstaged()
         self._stage.texts.settle(self._stage.account)
         self._stage.damaged(damages)
         self.found.is_cut = self.found.is_cut or bool(damages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from tracedb.derive import graph_launches
 from tracedb.derive.time_extent import Extent
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
 Issue = tuple[str, str, int, str]
 REASONS = ("far_from_others", "too_long", "before_launch")
-CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", "graph_kernels_missing")
+CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", graph_launches.CODE)
 """Codes of the issues written here; all are warnings."""
-FEW_AT_THE_END = 10
-"""Graph launches without kernels allowed at each end of a recording, which may start or end within them."""
 INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
 
 
@@ -54,7 +53,7 @@ def mark(
         annotations.into_table()
         issues += _judge(connection, capture_id, _Ranges("temp.annotation_in", "true"))
     if found[2]:
-        issues += _graph_launches(connection, capture_id)
+        issues += graph_launches.without_kernels(connection, capture_id)
     _write(connection, capture_id, issues)
     return issues
 
@@ -79,7 +78,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
 
 def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: Mapping[str, int]) -> None:
     """Mark impossible times of a written capture that has no such marks and issues yet."""
-    events, calls, graph_launches = _extents(connection, capture_id)
+    events, calls, graphs = _extents(connection, capture_id)
     (row,) = connection.execute(
         "SELECT count(*), min(start_ns), max(start_ns), max(duration_ns) FROM main.annotation WHERE capture_id = ?",
         [capture_id],
@@ -87,8 +86,8 @@ def _mark_again(connection: duckdb.DuckDBPyConnection, capture_id: int, limits: 
     issues: list[Issue] = []
     if _is_long(limits, events, calls, Extent(*row)) or _is_early(connection, capture_id, limits, events, calls):
         issues += _judge(connection, capture_id, _Ranges("main.annotation", f"a.capture_id = {int(capture_id)}"))
-    if graph_launches:
-        issues += _graph_launches(connection, capture_id)
+    if graphs:
+        issues += graph_launches.without_kernels(connection, capture_id)
     _write(connection, capture_id, issues)
 
 
@@ -163,19 +162,6 @@ def _text(name: str, capture_id: int, ranges: _Ranges | None = None) -> str:
     for place, sql in places.items():
         text = text.replace(place, sql)
     return text
-
-
-def _graph_launches(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[Issue]:
-    """Return the issue about graph launches that should have recorded kernels but have none."""
-    text = _text("graph_launches", capture_id)
-    ((launches, missing, inside),) = connection.execute(text).fetchall()
-    if not inside and (missing <= FEW_AT_THE_END or 4 * missing <= launches):
-        return []
-    detail = (
-        f"{missing} of {launches} graph launches have no recorded kernels: idle, busy and sums over kernels are "
-        "unreliable; record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
-    )
-    return [("graph_kernels_missing", "warning", int(missing), detail)]
 
 
 def _write(connection: duckdb.DuckDBPyConnection, capture_id: int, issues: list[Issue]) -> None:

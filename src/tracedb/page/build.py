@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tracedb
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output.shorten import visible
-from tracedb.page import pictures, recorded
+from tracedb.page import captures_section, pictures
 from tracedb.page.contents import Missing, Page, Section
 from tracedb.page.tables import table
 from tracedb.report import captures, registry, selection
@@ -44,7 +44,7 @@ def build(
     scope = selection.select(connection, filters, version, False, None)
     if not scope.captures:
         raise NotCaptured(f"{path}: holds no captures; load some with `tracedb ingest PATH --db {path}`")
-    facts, first = captures.facts(connection), recorded.section(connection)
+    facts, first = captures.facts(connection), captures_section.section(connection)
     options = _options(filters, path)
     sections: list[Section] = []
     reasons: dict[str, list[str]] = {}

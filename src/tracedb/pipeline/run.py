@@ -90,25 +90,25 @@ def _load(
     largest = max(found.tasks, key=lambda task: task.size_bytes)  # loaded first
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
-        from tracedb.pipeline import after_load, copies, known_captures
+        from tracedb.pipeline import after_load, duplicates, known_captures
         from tracedb.pipeline.batch import load_one_by_one
 
         known, free = known_captures.in_database(request.database)
         request = replace(request, first_capture_id=free)
         outcomes: list[Outcome] = []
-        tasks = copies.first_of_each(found.tasks)
+        tasks = duplicates.first_of_each(found.tasks)
         if workers == 1 or len(tasks) == 1:
             load_one_by_one(tasks, request, known, progress, outcomes.append, begun)
         else:
             from tracedb.pipeline.worker_pool import load_by_workers
 
             load_by_workers(tasks, request, known, workers, progress, outcomes.append)
-        outcomes += copies.outcomes_of(tasks, outcomes)
+        outcomes += duplicates.outcomes_of(tasks, outcomes)
     finally:
         if begun is not None:
             begun.close()
     try:
-        copies.look_up(request, outcomes)
+        duplicates.look_up(request, outcomes)
         after_load.after(request, outcomes)
     except TracedbError as error:
         return outcomes, error  # loaded captures stay, and are reported first

@@ -7,9 +7,9 @@ from typing import Any
 import altair as alt
 
 from tracedb.output.shorten import visible
+from tracedb.plot.captions import in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import SERIES, size_expression, time_channel
-from tracedb.plot.words import in_order, left_out, many
 
 _SIZE = (760, 380)
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right"]

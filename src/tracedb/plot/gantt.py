@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 
 from tracedb.output.shorten import shorten, visible
+from tracedb.plot.captions import gpus, in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import CLASSES, time_axis
-from tracedb.plot.words import gpus, in_order, left_out, many
 
 _WIDTH = 1000
 _LANE = 18

@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 
 from tracedb.output.shorten import tell_apart, visible
+from tracedb.plot.captions import in_order, left_out, many, p_value_text
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import BLUE, FAINT, INK, ORANGE, SERIES, SKY, time_axis, time_channel
-from tracedb.plot.words import chance, in_order, left_out, many
 
 _HEIGHT = 320
 _LINEAR_NS = 1_000
@@ -63,7 +63,7 @@ def _tested(rows: Sequence[dict[str, Any]], factor: str) -> str:
         return f"{name}: not tested, a level has {many(row['fewest_trials'], 'run')} and 3 are needed."
     verdict = "levels differ" if row["p_value"] < 0.01 else "no difference beyond chance"
     each = "one a run and rank" if factor == "rank" else "one a run"
-    return f"{name}: {verdict}, {chance(row['p_value'])} (Kruskal-Wallis over {row['trials']} medians, {each})."
+    return f"{name}: {verdict}, {p_value_text(row['p_value'])} (Kruskal-Wallis over {row['trials']} medians, {each})."
 
 
 def _side_by_side(panels: list[Any]) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 import altair as alt
 
+from tracedb.plot.captions import gpus, in_order, left_out, many, one_name
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import BLUE, SERIES, time_channel
-from tracedb.plot.words import gpus, in_order, left_out, many, one_name
 
 _WIDTH = 760
 

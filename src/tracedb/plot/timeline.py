@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
+from tracedb.plot.captions import in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import INK, PARTS, time_channel
-from tracedb.plot.words import in_order, left_out, many
 
 _LIGHT = ("idle", "exposed copy")
 

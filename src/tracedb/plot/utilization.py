@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
+from tracedb.plot.captions import gpus, in_order, left_out
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import PARTS, time_axis
-from tracedb.plot.words import gpus, in_order, left_out
 
 _WIDTH = 900
 _WINDOW = "Windows: a 120th of the time from the GPU's first event to its last one."

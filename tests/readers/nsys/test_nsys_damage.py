@@ -203,7 +203,7 @@ def test_events_left_aside_are_those_that_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("from_the_start")
-def test_kernels_that_went_straight_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_bypassed_staging_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_check, "SMALL", 0)
     found = Loaded(spoilt(tmp_path, higher), db=tmp_path / "a.duckdb")
     assert found.errors == []

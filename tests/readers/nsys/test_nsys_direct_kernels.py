@@ -1,4 +1,4 @@
-"""Large exports: pages read as SQLite reads them, and kernels that go straight are those that are staged."""
+"""Large exports: pages read as SQLite reads them, and kernels that bypass staging equal staged ones."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class TestPages:
 
 @pytest.fixture
 def from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small exports go straight, in row groups of three, on whatever machine: one core would have them staged."""
+    """Small exports bypass staging, in row groups of three, on whatever machine: one core would have them staged."""
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(direct_kernels, "SMALLEST_ROWS", 1)
     monkeypatch.setattr(direct_kernels, "ROW_GROUP", 3)
@@ -179,19 +179,19 @@ def tables(loaded: Loaded) -> dict[str, list[Any]]:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets the number of rows of each table that goes straight."""
+    """Return a list that gets the number of rows of each table that bypasses staging."""
     went: list[int] = []
-    rows = direct_kernels.Straight.rows
+    rows = direct_kernels.DirectKernels.rows
 
-    def watched(self: direct_kernels.Straight, table: pa.Table) -> Any:
+    def watched(self: direct_kernels.DirectKernels, table: pa.Table) -> Any:
         went.append(table.num_rows)
         return rows(self, table)
 
-    monkeypatch.setattr(direct_kernels.Straight, "rows", watched)
+    monkeypatch.setattr(direct_kernels.DirectKernels, "rows", watched)
     return went
 
 
-class TestStraight:
+class TestDirectKernels:
     @pytest.mark.parametrize(("era", "form"), [*((era, "sqlite") for era in ERAS), (ERAS[-1], "parquet")])
     def test_the_rows_are_those_of_the_staging_table(
         self, era: str, form: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Large files: the compiled parser finds what Arrow's finds, and kernels that go straight are those that are staged."""
+"""Large files: the compiled parser finds what Arrow's finds, and kernels that bypass staging equal staged ones."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestCompiled:
 
 @pytest.fixture
 def from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files go straight, three rows at once, out of blocks of a few lines."""
+    """Small files bypass staging, three rows at once, out of blocks of a few lines."""
     monkeypatch.setattr(direct_kernels, "SMALLEST_BYTES", 0)
     monkeypatch.setattr(row_groups, "ROWS", 3)
     monkeypatch.setattr(chunks, "BLOCK_BYTES", 700)
@@ -140,8 +140,8 @@ def rows_of(folder: Path, options: Options) -> tuple[dict[str, list[str]], int]:
     return {name: sorted(values) for name, values in tables.items()}, parts
 
 
-def straight_parts(folder: Path) -> int:
-    """Return how many tables of kernels went straight, once the rows are found to be those that are staged."""
+def direct_parts(folder: Path) -> int:
+    """Return how many tables of kernels bypassed staging, once the rows are found to be those that are staged."""
     staged, few = rows_of(folder, Options(cores=1))
     went, many = rows_of(folder, Options(cores=2))
     assert went == staged
@@ -156,7 +156,7 @@ def kernels(count: int, **values: Value) -> list[dict[str, Value]]:
 
 
 @pytest.mark.usefixtures("from_the_start")
-class TestStraight:
+class TestDirectKernels:
     @pytest.mark.parametrize("era", ERAS)
     def test_the_rows_are_those_of_the_staging_table(self, era: str, tmp_path: Path) -> None:
         made = small(tmp_path, era=era)
@@ -166,18 +166,18 @@ class TestStraight:
             made.copies = []  # they name agents as later eras do
         made.save()
         made.agents((4, 4, "GPU"), (0, 0, "CPU"))
-        assert straight_parts(tmp_path) == (0 if "Guid" in ERAS[era] else 7 - 1)
+        assert direct_parts(tmp_path) == (0 if "Guid" in ERAS[era] else 7 - 1)
 
     def test_a_set_with_calls_or_counters_is_staged(self, tmp_path: Path) -> None:
         made = small(tmp_path)
         made.kernels = kernels(20)
         made.save()
-        assert straight_parts(tmp_path) == 0
+        assert direct_parts(tmp_path) == 0
         made.calls = []
         made.path("hip_api_trace").unlink()
         made.counter(3, "SQ_WAVES", 7, 300, 353)
         made.save()
-        assert straight_parts(tmp_path) == 0
+        assert direct_parts(tmp_path) == 0
 
     def test_unusable_times_rows_out_of_order_and_large_values(self, tmp_path: Path) -> None:
         rows = kernels(12)
@@ -186,20 +186,20 @@ class TestStraight:
         rows[7]["Start_Timestamp"] = ""
         rows[8]["VGPR_Count"] = 1 << 40
         kernel_trace(tmp_path / "1_kernel_trace.csv", [*rows[6:], *rows[:6]])
-        assert straight_parts(tmp_path) == 3 - 1
+        assert direct_parts(tmp_path) == 3 - 1
 
     def test_names_that_are_settled_late(self, tmp_path: Path) -> None:
         rows = kernels(20)
         rows[9]["Kernel_Name"] = 'a "quoted" name'
         kernel_trace(tmp_path / "1_kernel_trace.csv", rows, writer=proper(csv.QUOTE_MINIMAL))
-        assert 0 < straight_parts(tmp_path) < 7
+        assert 0 < direct_parts(tmp_path) < 7
 
     def test_statistics_are_compared(self, tmp_path: Path) -> None:
         made = Set(tmp_path)
         made.kernels = kernels(8)
         made.stats("kernel", ("k<0, int>", 2, 104), ("k<1, int>", 2, 1))
         made.save()
-        assert straight_parts(tmp_path) == 3 - 1
+        assert direct_parts(tmp_path) == 3 - 1
         issues = rows_of(tmp_path, Options(cores=2))[0]["ingest_issue"]
         (said,) = [row for row in issues if "stats_mismatch" in row]
         assert "first in k<1, int>: 2 calls and 1 ns against 2 and 106" in said
@@ -208,12 +208,12 @@ class TestStraight:
         kernel_trace(
             tmp_path / "1_kernel_trace.csv", [*kernels(4, Agent_Id="Agent 4"), *kernels(4, Agent_Id="Agent 7")]
         )
-        assert straight_parts(tmp_path) == 3 - 1
+        assert direct_parts(tmp_path) == 3 - 1
 
 
 @pytest.mark.usefixtures("from_the_start")
 class TestWritten:
-    """What is written of kernels that go straight is what is written of staged ones."""
+    """Kernels that bypass staging give the same rows as staged ones."""
 
     def written(self, folder: Path, name: str, cores: int) -> dict[str, list[Any]]:
         database = folder / f"{name}.duckdb"
@@ -245,7 +245,7 @@ class TestWritten:
         kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", long)
         staged = self.written(tmp_path, "staged", cores=1)
         assert asked == []
-        assert self.written(tmp_path, "straight", cores=2) == staged
+        assert self.written(tmp_path, "direct", cores=2) == staged
         assert len(asked) == (rows == 1)
         assert [(event, ns) for _, event, ns in staged["clipped_event"]] == [(5, 100)]
 
@@ -254,14 +254,14 @@ class TestWritten:
         rows = kernels(9)
         rows[7].update(Grid_Size_X=grid, Workgroup_Size_X=block)
         kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", rows)
-        assert self.written(tmp_path, "straight", cores=2) == self.written(tmp_path, "staged", cores=1)
+        assert self.written(tmp_path, "direct", cores=2) == self.written(tmp_path, "staged", cores=1)
 
     def test_sizes_that_are_not_there(self, tmp_path: Path) -> None:
         rows = kernels(9)
         rows[4].update(Workgroup_Size_X=0, Workgroup_Size_Y="", Grid_Size_Z="")
         rows[5].update(Workgroup_Size_X=1 << 40, Grid_Size_X=1000)
         kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", rows)
-        assert self.written(tmp_path, "straight", cores=2) == self.written(tmp_path, "staged", cores=1)
+        assert self.written(tmp_path, "direct", cores=2) == self.written(tmp_path, "staged", cores=1)
 
 
 @pytest.mark.usefixtures("from_the_start")

@@ -1,4 +1,4 @@
-"""The part of a page that says what was recorded: captures, their devices and status, and what ingest noted."""
+"""The section of a page about its captures: their devices and status, and what ingest noted."""
 
 from __future__ import annotations
 

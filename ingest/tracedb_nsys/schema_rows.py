@@ -130,8 +130,8 @@ FROM (FROM part_kernel AS g {{order}}) AS g
 LEFT JOIN (SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_kernel)) AS n ON g.name = n.id
 LEFT JOIN link_collective AS m ON g.event_id = m.event_id
 """
-STRAIGHT_SQL = f"""
-SELECT {EVENT} FROM ({{kernels}}) AS g LEFT JOIN straight_text AS n ON g.name = n.id
+DIRECT_SQL = f"""
+SELECT {EVENT} FROM ({{kernels}}) AS g LEFT JOIN direct_text AS n ON g.name = n.id
 """
 COPY_SQL = f"""
 SELECT

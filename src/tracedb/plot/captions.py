@@ -1,4 +1,4 @@
-"""What pictures write: counts, p-values, names and places."""
+"""Text in pictures: counts, p-values, names and places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def chance(p_value: float | None) -> str:
+def p_value_text(p_value: float | None) -> str:
     """Return a p-value in words."""
     if p_value is None:
         return "not tested"
@@ -28,7 +28,7 @@ def one_name(name: str) -> str:
 
 
 def gpus(table: Table) -> list[str]:
-    """Return for each row which GPU it is of: its place, and its device where a capture has several."""
+    """Return the GPU of each row in words: its place, and its device if a capture has several."""
     devices = {(row["capture_id"], row["device_id"]) for row in table.rows}
     has_several = len(devices) > len({capture for capture, _ in devices})
     texts = []
@@ -44,7 +44,7 @@ def in_order(texts: Sequence[str]) -> list[str]:
 
 
 def left_out(count: int, noun: str, hint: str) -> list[str]:
-    """Return the sentence about what is not drawn, if anything is not."""
+    """Return the sentence that says how many things are not drawn; empty if all are."""
     if not count:
         return []
     return [f"{many(count, noun)} {'is' if count == 1 else 'are'} left out: {hint}"]
