@@ -16,7 +16,7 @@ FEW_AT_THE_END = 10
 
 
 def without_kernels(connection: duckdb.DuckDBPyConnection, capture_id: int) -> list[tuple[str, str, int, str]]:
-    """Return the issue about such launches of a capture, as code, severity, count and detail; empty if there is none."""
+    """Return the issue about such launches: code, severity, count and detail. Empty if there is none."""
     text = resources.text("sql", "derive", "graph_launches.sql")
     text = text.replace("{capture}", str(int(capture_id))).replace("{graph_launch}", GRAPH_LAUNCH)
     ((launches, missing, inside),) = connection.execute(text).fetchall()
