@@ -1,8 +1,8 @@
 -- tracedb schema, version 1. Facts only: what the profiler recorded.
--- Times are signed 64-bit integer nanoseconds on the capture's own clock; capture.clock_zero_unix_ns places
--- that clock in the world. A column that a source does not record is NULL ("not captured"), never 0.
--- Keys are not declared as indexes on the event tables: an index over tens of millions of rows costs more
--- than it saves, and the pipeline numbers the rows itself.
+-- Times are signed 64-bit integer nanoseconds on the capture's own clock; capture.clock_zero_unix_ns converts
+-- them to Unix time. A column that a source does not record is NULL ("not captured"), never 0.
+-- Event tables have no primary keys: an index over tens of millions of rows costs more than it saves, and the
+-- pipeline numbers the rows itself.
 
 CREATE TABLE main.capture (
     capture_id INTEGER PRIMARY KEY,
@@ -29,24 +29,24 @@ CREATE TABLE main.capture (
 );
 COMMENT ON TABLE main.capture IS 'One process''s trace by one profiler.';
 COMMENT ON COLUMN main.capture.capture_id IS 'Number of the capture in this file. [-]';
-COMMENT ON COLUMN main.capture.source IS 'Which ingester read it: torch, nsys, rocprofv3, rocpd or an outside one.';
-COMMENT ON COLUMN main.capture.path IS 'Path of the file that was read, as given to ingest.';
-COMMENT ON COLUMN main.capture.part IS 'Number of the process within the file; 0 unless one file held several. [-]';
-COMMENT ON COLUMN main.capture.sha256 IS 'SHA-256 over the bytes of all its files, as stored on disk; makes a second ingest a no-op.';
+COMMENT ON COLUMN main.capture.source IS 'Profiler or format: torch, nsys, rocprofv3, rocpd, or the name that a third-party ingester gives.';
+COMMENT ON COLUMN main.capture.path IS 'Path of the file, as given to ingest.';
+COMMENT ON COLUMN main.capture.part IS 'Number of the process within the file; 0 unless the file holds several. [-]';
+COMMENT ON COLUMN main.capture.sha256 IS 'SHA-256 over the bytes of all its files on disk; files that are already loaded are recognised by it.';
 COMMENT ON COLUMN main.capture.size_bytes IS 'Size of all its files on disk. [bytes]';
-COMMENT ON COLUMN main.capture.host IS 'Host name where the trace says it, else NULL.';
+COMMENT ON COLUMN main.capture.host IS 'Host name as recorded; NULL if not captured.';
 COMMENT ON COLUMN main.capture.pid IS 'Process id on the recording machine. [-]';
 COMMENT ON COLUMN main.capture.rank IS 'Rank: from the trace, else from path or file name, else NULL. [-]';
-COMMENT ON COLUMN main.capture.world_size IS 'Number of ranks of the job where the trace says it. [count]';
-COMMENT ON COLUMN main.capture.tool_version IS 'Version text of the recording tool or trace format.';
-COMMENT ON COLUMN main.capture.clock_zero_unix_ns IS 'Unix time of the capture''s clock zero; NULL if unknown. [ns]';
-COMMENT ON COLUMN main.capture.status IS 'complete, truncated (the file was cut), repaired (events were mended or lost), no_gpu_activity.';
+COMMENT ON COLUMN main.capture.world_size IS 'Number of ranks of the job as recorded; NULL if not captured. [count]';
+COMMENT ON COLUMN main.capture.tool_version IS 'Version of the recording tool or trace format, as text.';
+COMMENT ON COLUMN main.capture.clock_zero_unix_ns IS 'Unix time at zero of the capture''s clock; NULL if unknown. [ns]';
+COMMENT ON COLUMN main.capture.status IS 'complete; truncated (the file ends early); repaired (events were repaired or lost); no_gpu_activity.';
 COMMENT ON COLUMN main.capture.labels IS 'Labels from the path, --label and --labels-from: sweep, threads, channels and others.';
-COMMENT ON COLUMN main.capture.events_read IS 'Events met in the files: those that gave a row plus events_skipped. [count]';
-COMMENT ON COLUMN main.capture.events_skipped IS 'Events that gave no row; ingest_issue says why. [count]';
-COMMENT ON COLUMN main.capture.rows_written IS 'Rows that the events gave, over all event tables. [count]';
-COMMENT ON COLUMN main.capture.ingester IS 'Ingester and version of its distribution.';
-COMMENT ON COLUMN main.capture.metadata IS 'JSON text of a fixed choice of trace header fields (format, versions, backend, process groups).';
+COMMENT ON COLUMN main.capture.events_read IS 'Events found in the files: rows_written plus events_skipped. [count]';
+COMMENT ON COLUMN main.capture.events_skipped IS 'Events that produced no row; ingest_issue has the reasons. [count]';
+COMMENT ON COLUMN main.capture.rows_written IS 'Rows produced from events, over all event tables. [count]';
+COMMENT ON COLUMN main.capture.ingester IS 'Ingester and the version of its package.';
+COMMENT ON COLUMN main.capture.metadata IS 'Selected trace header fields as JSON text (format, versions, backend, process groups).';
 COMMENT ON COLUMN main.capture.ingested_at IS 'When the capture was loaded, UTC.';
 
 CREATE TABLE main.device (
@@ -61,17 +61,17 @@ CREATE TABLE main.device (
     arch VARCHAR,
     is_used BOOLEAN
 );
-COMMENT ON TABLE main.device IS 'GPU of a capture: those it used, and those it could see.';
+COMMENT ON TABLE main.device IS 'One GPU of a capture, used or only visible to the process.';
 COMMENT ON COLUMN main.device.capture_id IS 'Capture. [-]';
-COMMENT ON COLUMN main.device.device_id IS 'Device number as the GPU rows of this capture use it. [-]';
-COMMENT ON COLUMN main.device.vendor IS 'NVIDIA, AMD or another maker.';
+COMMENT ON COLUMN main.device.device_id IS 'Device number, as in the GPU rows of this capture. [-]';
+COMMENT ON COLUMN main.device.vendor IS 'NVIDIA, AMD or another vendor; NULL if unknown.';
 COMMENT ON COLUMN main.device.name IS 'Product name as recorded; NULL if not captured.';
-COMMENT ON COLUMN main.device.sm_count IS 'Streaming multiprocessors or compute units. [count]';
-COMMENT ON COLUMN main.device.max_clock_mhz IS 'Highest clock of the compute units; NULL if not captured. [MHz]';
+COMMENT ON COLUMN main.device.sm_count IS 'Number of streaming multiprocessors or compute units. [count]';
+COMMENT ON COLUMN main.device.max_clock_mhz IS 'Maximum clock of the compute units; NULL if not captured. [MHz]';
 COMMENT ON COLUMN main.device.memory_bytes IS 'Device memory. [bytes]';
-COMMENT ON COLUMN main.device.uuid IS 'Device UUID where recorded.';
+COMMENT ON COLUMN main.device.uuid IS 'Device UUID; NULL if not captured.';
 COMMENT ON COLUMN main.device.arch IS 'Architecture, such as sm_90 or gfx94x.';
-COMMENT ON COLUMN main.device.is_used IS 'Whether a GPU row of the capture names this device.';
+COMMENT ON COLUMN main.device.is_used IS 'Whether any GPU row of the capture is on this device.';
 
 CREATE TABLE main.kernel_event (
     capture_id INTEGER NOT NULL,
@@ -118,14 +118,14 @@ COMMENT ON TABLE main.kernel_event IS 'One GPU activity: a kernel, a copy, a mem
 COMMENT ON COLUMN main.kernel_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.kernel_event.event_id IS 'Number of the event within the capture. [-]';
 COMMENT ON COLUMN main.kernel_event.kind IS 'kernel, memcpy, memset or graph.';
-COMMENT ON COLUMN main.kernel_event.name IS 'Name as recorded, demangled where the tool did so.';
+COMMENT ON COLUMN main.kernel_event.name IS 'Name as recorded, demangled if the profiler demangled it.';
 COMMENT ON COLUMN main.kernel_event.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
 COMMENT ON COLUMN main.kernel_event.duration_ns IS 'Duration as recorded. [ns]';
 COMMENT ON COLUMN main.kernel_event.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN main.kernel_event.stream_id IS 'Stream number; unique only per device and context. [-]';
 COMMENT ON COLUMN main.kernel_event.queue_id IS 'Hardware queue (AMD). [-]';
 COMMENT ON COLUMN main.kernel_event.context_id IS 'CUDA context. [-]';
-COMMENT ON COLUMN main.kernel_event.correlation_id IS 'Tool''s number that joins launch and activity; unique per process at best. [-]';
+COMMENT ON COLUMN main.kernel_event.correlation_id IS 'Profiler''s id that links the API call and the GPU activity; unique at most within a process. [-]';
 COMMENT ON COLUMN main.kernel_event.launch_id IS 'The API call that launched it; NULL if not recorded. [-]';
 COMMENT ON COLUMN main.kernel_event.op_id IS 'The innermost framework operator that launched it; NULL if none or not recorded. [-]';
 COMMENT ON COLUMN main.kernel_event.graph_id IS 'CUDA or HIP graph, where recorded. [-]';
@@ -140,21 +140,20 @@ COMMENT ON COLUMN main.kernel_event.registers_per_thread IS 'Registers per threa
 COMMENT ON COLUMN main.kernel_event.static_shared_bytes IS 'Static shared memory per block; NULL where only the sum is recorded. [bytes]';
 COMMENT ON COLUMN main.kernel_event.dynamic_shared_bytes IS 'Dynamic shared memory per block; NULL where only the sum is recorded. [bytes]';
 COMMENT ON COLUMN main.kernel_event.shared_bytes IS 'Shared memory per block, static and dynamic together. [bytes]';
-COMMENT ON COLUMN main.kernel_event.occupancy_percent IS 'Estimated achieved occupancy, 0 to 100. [percent]';
+COMMENT ON COLUMN main.kernel_event.occupancy_percent IS 'Achieved occupancy as estimated by the profiler, 0 to 100. [percent]';
 COMMENT ON COLUMN main.kernel_event.bytes IS 'Bytes copied or set. [bytes]';
 COMMENT ON COLUMN main.kernel_event.copy_kind IS 'Direction of a copy: HtoD, DtoH, DtoD, HtoH, PtoP.';
-COMMENT ON COLUMN main.kernel_event.collective IS 'Collective as recorded with the event (allreduce, _allgather_base …).';
-COMMENT ON COLUMN main.kernel_event.message_in_elements IS 'Elements that go into the collective on this rank. [count]';
-COMMENT ON COLUMN main.kernel_event.message_out_elements IS 'Elements that come out of the collective on this rank. [count]';
-COMMENT ON COLUMN main.kernel_event.message_in_splits IS 'Share of the message that goes to each rank of the group, JSON text as recorded; NULL if not recorded or even.';
+COMMENT ON COLUMN main.kernel_event.collective IS 'Name of the collective as recorded with the event (allreduce, _allgather_base …).';
+COMMENT ON COLUMN main.kernel_event.message_in_elements IS 'Input elements of the collective on this rank. [count]';
+COMMENT ON COLUMN main.kernel_event.message_out_elements IS 'Output elements of the collective on this rank. [count]';
+COMMENT ON COLUMN main.kernel_event.message_in_splits IS 'Input split sizes, one per rank of the group, as JSON text as recorded; NULL if not recorded or if the split is even.';
 COMMENT ON COLUMN main.kernel_event.dtype IS 'Element type of the collective as recorded.';
 COMMENT ON COLUMN main.kernel_event.group_name IS 'Process group of the collective.';
-COMMENT ON COLUMN main.kernel_event.group_size IS 'Ranks in the process group. [count]';
-COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, JSON text as recorded.';
+COMMENT ON COLUMN main.kernel_event.group_size IS 'Number of ranks in the process group. [count]';
+COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, as JSON text as recorded.';
 COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collective in its group. [-]';
-
-COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were read during this dispatch: its duration is then not that of a plain run. NULL where counters are not known of.';
-COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were collected during this dispatch; its duration then differs from an ordinary run. NULL if the source does not say.';
+COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.launch (
     capture_id INTEGER NOT NULL,
@@ -170,13 +169,13 @@ CREATE TABLE main.launch (
 COMMENT ON TABLE main.launch IS 'One runtime or driver API call.';
 COMMENT ON COLUMN main.launch.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.launch.launch_id IS 'Number of the call within the capture. [-]';
-COMMENT ON COLUMN main.launch.correlation_id IS 'Tool''s correlation number; not unique. [-]';
+COMMENT ON COLUMN main.launch.correlation_id IS 'Profiler''s id that links the call to GPU activities; not unique. [-]';
 COMMENT ON COLUMN main.launch.name IS 'Function name, such as cudaLaunchKernel.';
-COMMENT ON COLUMN main.launch.process_id IS 'Process that called. [-]';
-COMMENT ON COLUMN main.launch.thread_id IS 'Thread that called. [-]';
+COMMENT ON COLUMN main.launch.process_id IS 'Process that made the call. [-]';
+COMMENT ON COLUMN main.launch.thread_id IS 'Thread that made the call. [-]';
 COMMENT ON COLUMN main.launch.start_ns IS 'Start of the call, on the capture''s clock. [ns]';
 COMMENT ON COLUMN main.launch.duration_ns IS 'Duration of the call. [ns]';
-COMMENT ON COLUMN main.launch.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.launch.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.op (
     capture_id INTEGER NOT NULL,
@@ -202,13 +201,13 @@ COMMENT ON COLUMN main.op.process_id IS 'Process that ran it. [-]';
 COMMENT ON COLUMN main.op.thread_id IS 'Thread that ran it. [-]';
 COMMENT ON COLUMN main.op.start_ns IS 'Start, on the capture''s clock. [ns]';
 COMMENT ON COLUMN main.op.duration_ns IS 'Duration. [ns]';
-COMMENT ON COLUMN main.op.parent_op_id IS 'Nearest operator on the same thread that contains it in time; NULL at the top. [-]';
+COMMENT ON COLUMN main.op.parent_op_id IS 'Innermost operator on the same thread that contains this one; NULL at the top level. [-]';
 COMMENT ON COLUMN main.op.sequence_number IS 'Autograd sequence number; links forward and backward. [-]';
-COMMENT ON COLUMN main.op.forward_thread_id IS 'Thread of the forward operator that a backward one belongs to. [-]';
-COMMENT ON COLUMN main.op.input_dims IS 'Shapes of the inputs, JSON text as recorded; NULL if shapes were not recorded.';
-COMMENT ON COLUMN main.op.input_types IS 'Element types of the inputs, JSON text as recorded.';
-COMMENT ON COLUMN main.op.input_strides IS 'Strides of the inputs, JSON text as recorded.';
-COMMENT ON COLUMN main.op.concrete_inputs IS 'Values of scalar inputs, JSON text as recorded.';
+COMMENT ON COLUMN main.op.forward_thread_id IS 'For a backward operator, the thread of its forward operator. [-]';
+COMMENT ON COLUMN main.op.input_dims IS 'Input shapes, as JSON text as recorded; NULL if shapes were not recorded.';
+COMMENT ON COLUMN main.op.input_types IS 'Input element types, as JSON text as recorded.';
+COMMENT ON COLUMN main.op.input_strides IS 'Input strides, as JSON text as recorded.';
+COMMENT ON COLUMN main.op.concrete_inputs IS 'Values of scalar inputs, as JSON text as recorded.';
 
 CREATE TABLE main.annotation (
     capture_id INTEGER NOT NULL,
@@ -232,18 +231,18 @@ COMMENT ON TABLE main.annotation IS 'One NVTX, roctx or record_function range or
 COMMENT ON COLUMN main.annotation.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.annotation.annotation_id IS 'Number of the annotation within the capture. [-]';
 COMMENT ON COLUMN main.annotation.name IS 'Text of the range or mark.';
-COMMENT ON COLUMN main.annotation.domain IS 'NVTX domain; NULL for the default one and for sources without domains.';
-COMMENT ON COLUMN main.annotation.style IS 'push_pop, start_end, mark, user (record_function), gpu_projection (made by the profiler), python_function.';
-COMMENT ON COLUMN main.annotation.process_id IS 'Process that annotated. [-]';
-COMMENT ON COLUMN main.annotation.thread_id IS 'Thread that annotated. [-]';
+COMMENT ON COLUMN main.annotation.domain IS 'NVTX domain; NULL for the default domain and for sources without domains.';
+COMMENT ON COLUMN main.annotation.style IS 'push_pop, start_end, mark, user (record_function), gpu_projection (a range that the profiler projected onto a stream), python_function.';
+COMMENT ON COLUMN main.annotation.process_id IS 'Process of the annotation. [-]';
+COMMENT ON COLUMN main.annotation.thread_id IS 'Thread of the annotation. [-]';
 COMMENT ON COLUMN main.annotation.device_id IS 'Device, for gpu_projection only. [-]';
 COMMENT ON COLUMN main.annotation.stream_id IS 'Stream, for gpu_projection only. [-]';
 COMMENT ON COLUMN main.annotation.start_ns IS 'Start, on the capture''s clock. [ns]';
-COMMENT ON COLUMN main.annotation.duration_ns IS 'Duration; NULL for a mark or a range still open. [ns]';
+COMMENT ON COLUMN main.annotation.duration_ns IS 'Duration; NULL for a mark and for a range that was still open. [ns]';
 COMMENT ON COLUMN main.annotation.is_open IS 'Whether the range was still open when the capture ended.';
-COMMENT ON COLUMN main.annotation.parent_id IS 'Nearest range on the same thread that contains it; NULL at the top. [-]';
-COMMENT ON COLUMN main.annotation.depth IS 'Number of enclosing ranges on the thread; 0 at the top. [count]';
-COMMENT ON COLUMN main.annotation.time_fault IS 'Why its times cannot be true (far_from_others, too_long, before_launch; an ingester may give reasons of its own); NULL for nearly all. What has one is left out of spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.annotation.parent_id IS 'Innermost range on the same thread that contains this one; NULL at the top level. [-]';
+COMMENT ON COLUMN main.annotation.depth IS 'Number of enclosing ranges on the thread; 0 at the top level. [count]';
+COMMENT ON COLUMN main.annotation.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.annotation_kernel (
     capture_id INTEGER NOT NULL,
@@ -251,21 +250,21 @@ CREATE TABLE main.annotation_kernel (
     event_id BIGINT NOT NULL,
     rule VARCHAR NOT NULL CHECK (rule IN ('thread', 'process', 'time'))
 );
-COMMENT ON TABLE main.annotation_kernel IS 'Derived at load: the innermost range that encloses a GPU event, per rule and annotating thread. Outer ranges follow annotation.parent_id.';
+COMMENT ON TABLE main.annotation_kernel IS 'Derived at load: the innermost range that contains a GPU event, per rule and thread of the range. Follow annotation.parent_id for the outer ranges.';
 COMMENT ON COLUMN main.annotation_kernel.capture_id IS 'Capture. [-]';
-COMMENT ON COLUMN main.annotation_kernel.annotation_id IS 'Innermost enclosing range. [-]';
+COMMENT ON COLUMN main.annotation_kernel.annotation_id IS 'The innermost range. [-]';
 COMMENT ON COLUMN main.annotation_kernel.event_id IS 'GPU event (kernel_event.event_id). [-]';
-COMMENT ON COLUMN main.annotation_kernel.rule IS 'thread: the launch lies in the range on its own thread; process: on any thread of the process; time: the GPU event starts in the range (only where launches were not recorded).';
+COMMENT ON COLUMN main.annotation_kernel.rule IS 'thread: the launch was issued inside the range, on the thread of the range; process: on any thread of the process; time: the GPU event starts inside the range (used only if launches were not recorded).';
 
 CREATE TABLE main.clipped_event (
     capture_id INTEGER NOT NULL,
     event_id BIGINT NOT NULL,
     clipped_duration_ns BIGINT NOT NULL CHECK (clipped_duration_ns >= 0)
 );
-COMMENT ON TABLE main.clipped_event IS 'Derived at load: GPU events of AMD devices that were recorded as running into the next one of their queue (failing that, stream). Late completion timestamps of ROCm do that.';
+COMMENT ON TABLE main.clipped_event IS 'Derived at load: GPU events of AMD devices whose recorded end is after the next start on the same queue (or stream, if queues were not recorded). ROCm''s late completion timestamps cause this.';
 COMMENT ON COLUMN main.clipped_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.clipped_event.event_id IS 'GPU event (kernel_event.event_id). [-]';
-COMMENT ON COLUMN main.clipped_event.clipped_duration_ns IS 'Duration up to the next later start on the queue. [ns]';
+COMMENT ON COLUMN main.clipped_event.clipped_duration_ns IS 'Duration up to the next start on the queue. [ns]';
 
 CREATE TABLE main.clock_alignment (
     capture_id INTEGER NOT NULL,
@@ -279,27 +278,27 @@ CREATE TABLE main.clock_alignment (
     residual_median_ns BIGINT,
     residual_p99_ns BIGINT
 );
-COMMENT ON TABLE main.clock_alignment IS 'Derived at the end of ingest: how the clock of a capture stands to that of another rank, from collectives, which all ranks end together.';
+COMMENT ON TABLE main.clock_alignment IS 'Derived at the end of ingest: offset and drift of a capture''s clock against a reference rank, estimated from collectives, which end on all ranks at about the same time.';
 COMMENT ON COLUMN main.clock_alignment.capture_id IS 'Capture. [-]';
-COMMENT ON COLUMN main.clock_alignment.reference_capture_id IS 'Capture whose clock is the common one: the lowest rank that collectives connect it with. [-]';
-COMMENT ON COLUMN main.clock_alignment.at_ns IS 'Moment on the common clock to which offset_ns belongs (Unix time where clocks are placed in the world). [ns]';
-COMMENT ON COLUMN main.clock_alignment.offset_ns IS 'By how much this clock is ahead of the common one at at_ns; to be subtracted. [ns]';
-COMMENT ON COLUMN main.clock_alignment.drift_ppm IS 'By how many ns per ms this clock gains on the common one, times 1000 (parts per million); NULL if too few calls tell. [ppm]';
-COMMENT ON COLUMN main.clock_alignment.uses_drift IS 'Whether the drift is beyond its own error, so that views correct times by it.';
-COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls that the estimate is made from. [count]';
-COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of them. [ns]';
-COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median over calls of the difference of ends that is left after correction. [ns]';
-COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS 'The 99th percentile of that difference. [ns]';
+COMMENT ON COLUMN main.clock_alignment.reference_capture_id IS 'Capture whose clock is the common clock: the lowest rank connected by collectives. [-]';
+COMMENT ON COLUMN main.clock_alignment.at_ns IS 'Time on the common clock at which offset_ns holds (Unix time if clock_zero_unix_ns is known). [ns]';
+COMMENT ON COLUMN main.clock_alignment.offset_ns IS 'How far this clock is ahead of the common clock at at_ns; subtract it. [ns]';
+COMMENT ON COLUMN main.clock_alignment.drift_ppm IS 'Rate at which this clock gains on the common clock; NULL if there are too few calls to estimate it. [ppm]';
+COMMENT ON COLUMN main.clock_alignment.uses_drift IS 'Whether the drift is significant; if so, views correct times for it.';
+COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls used for the estimate. [count]';
+COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of these calls. [ns]';
+COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median difference of collective end times after correction. [ns]';
+COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS '99th percentile of that difference. [ns]';
 
 CREATE TABLE main.time_bound (
     name VARCHAR NOT NULL,
     limit_ns BIGINT NOT NULL CHECK (limit_ns > 0),
     applied_ns BIGINT NOT NULL
 );
-COMMENT ON TABLE main.time_bound IS 'Bounds beyond which times cannot be true. Set limit_ns by UPDATE: the next ingest into the file judges every capture anew.';
-COMMENT ON COLUMN main.time_bound.name IS 'before_launch, after_launch, far, far_without_calls or capture; docs/ingest.md says what each bounds.';
-COMMENT ON COLUMN main.time_bound.limit_ns IS 'The bound. [ns]';
-COMMENT ON COLUMN main.time_bound.applied_ns IS 'The bound by which time_fault and clock_fault of this file were worked out. [ns]';
+COMMENT ON TABLE main.time_bound IS 'Limits beyond which times count as impossible. Change limit_ns with UPDATE; the next ingest into the file checks every capture again.';
+COMMENT ON COLUMN main.time_bound.name IS 'before_launch, after_launch, far, far_without_calls or capture; docs/ingest.md explains each.';
+COMMENT ON COLUMN main.time_bound.limit_ns IS 'The limit. [ns]';
+COMMENT ON COLUMN main.time_bound.applied_ns IS 'The limit that time_fault and clock_fault in this file were computed with. [ns]';
 INSERT INTO main.time_bound VALUES
     ('before_launch', 100000000, 100000000),
     ('after_launch', 60000000000, 60000000000),
@@ -313,11 +312,11 @@ CREATE TABLE main.clock_fault (
     offset_ns BIGINT NOT NULL,
     events BIGINT NOT NULL
 );
-COMMENT ON TABLE main.clock_fault IS 'Derived at load: devices whose clock lies apart from that of the API calls. Times of the device among themselves hold; nothing is said of the time between a call and its kernel.';
+COMMENT ON TABLE main.clock_fault IS 'Derived at load: devices whose clock is not aligned with the clock of the API calls. Times within the device are valid; times between an API call and its kernel are not.';
 COMMENT ON COLUMN main.clock_fault.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.clock_fault.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Mean over GPU events of their start less that of their call. [ns]';
-COMMENT ON COLUMN main.clock_fault.events IS 'Number of GPU events with a call that this is made from. [count]';
+COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Mean of GPU start minus API call start. [ns]';
+COMMENT ON COLUMN main.clock_fault.events IS 'Number of GPU events with an API call used for the mean. [count]';
 
 CREATE TABLE main.counter (
     capture_id INTEGER NOT NULL,
@@ -329,7 +328,7 @@ COMMENT ON TABLE main.counter IS 'One hardware counter of one dispatch.';
 COMMENT ON COLUMN main.counter.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.counter.event_id IS 'Dispatch (kernel_event.event_id). [-]';
 COMMENT ON COLUMN main.counter.name IS 'Counter name as recorded.';
-COMMENT ON COLUMN main.counter.value IS 'Value in the counter''s own unit. [-]';
+COMMENT ON COLUMN main.counter.value IS 'Value, in the counter''s own unit. [-]';
 
 CREATE TABLE main.memory_event (
     capture_id INTEGER NOT NULL,
@@ -344,15 +343,15 @@ CREATE TABLE main.memory_event (
     thread_id BIGINT,
     start_ns BIGINT NOT NULL
 );
-COMMENT ON TABLE main.memory_event IS 'One allocation or release of the framework''s allocator; filled only on request (--memory-events).';
+COMMENT ON TABLE main.memory_event IS 'One allocation or release by the framework''s allocator; stored only with --memory-events.';
 COMMENT ON COLUMN main.memory_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.memory_event.memory_event_id IS 'Number of the event within the capture. [-]';
 COMMENT ON COLUMN main.memory_event.device_type IS 'Device type number of the framework: 0 CPU, 1 CUDA or HIP. [-]';
 COMMENT ON COLUMN main.memory_event.device_id IS 'Device number. [-]';
 COMMENT ON COLUMN main.memory_event.address IS 'Address of the block. [-]';
 COMMENT ON COLUMN main.memory_event.bytes IS 'Bytes allocated; negative for a release. [bytes]';
-COMMENT ON COLUMN main.memory_event.total_allocated_bytes IS 'Bytes allocated on the device after the event. [bytes]';
-COMMENT ON COLUMN main.memory_event.total_reserved_bytes IS 'Bytes reserved on the device after the event. [bytes]';
+COMMENT ON COLUMN main.memory_event.total_allocated_bytes IS 'Bytes allocated on the device, after the event. [bytes]';
+COMMENT ON COLUMN main.memory_event.total_reserved_bytes IS 'Bytes reserved on the device, after the event. [bytes]';
 COMMENT ON COLUMN main.memory_event.process_id IS 'Process. [-]';
 COMMENT ON COLUMN main.memory_event.thread_id IS 'Thread. [-]';
 COMMENT ON COLUMN main.memory_event.start_ns IS 'Time of the event, on the capture''s clock. [ns]';
@@ -367,15 +366,15 @@ CREATE TABLE main.sample_status (
     detail VARCHAR,
     sampled_at TIMESTAMP NOT NULL
 );
-COMMENT ON TABLE main.sample_status IS 'What became of one shape of a sweep of tracedb sample.';
-COMMENT ON COLUMN main.sample_status.capture_id IS 'Capture that holds its iterations; NULL where it was not sampled. [-]';
+COMMENT ON TABLE main.sample_status IS 'Outcome of one shape in a tracedb sample sweep.';
+COMMENT ON COLUMN main.sample_status.capture_id IS 'Capture with its iterations; NULL if it was not sampled. [-]';
 COMMENT ON COLUMN main.sample_status.operator IS 'Operator name, such as linear1.';
 COMMENT ON COLUMN main.sample_status.dtype IS 'Element type: fp16, bf16 or fp32.';
 COMMENT ON COLUMN main.sample_status.device IS 'Product name of the GPU, or cpu.';
-COMMENT ON COLUMN main.sample_status.shape IS 'Shape parameter to value. [-]';
-COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (a rule says that the shape does not exist); out_of_memory; error.';
-COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled, in words; NULL where it was.';
-COMMENT ON COLUMN main.sample_status.sampled_at IS 'When it ran, UTC.';
+COMMENT ON COLUMN main.sample_status.shape IS 'Map from shape parameter to value. [-]';
+COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (the operator does not allow this shape); out_of_memory; error.';
+COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled; NULL if it was.';
+COMMENT ON COLUMN main.sample_status.sampled_at IS 'When the shape ran, UTC.';
 
 CREATE TABLE main.operator_sample (
     capture_id INTEGER NOT NULL,
@@ -388,16 +387,16 @@ CREATE TABLE main.operator_sample (
     statistic VARCHAR NOT NULL,
     time_ns BIGINT NOT NULL
 );
-COMMENT ON TABLE main.operator_sample IS 'One time of a sampled operator that was summed up elsewhere, without its events. Samples recorded as ranges are in annotation.';
+COMMENT ON TABLE main.operator_sample IS 'One operator time measured by another tool, without its events. Samples recorded as ranges are in annotation.';
 COMMENT ON COLUMN main.operator_sample.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.operator_sample.sample_id IS 'Number of the sample within the capture. [-]';
 COMMENT ON COLUMN main.operator_sample.gpu IS 'GPU name as recorded.';
 COMMENT ON COLUMN main.operator_sample.operator IS 'Operator name, such as linear1 or allreduce.';
-COMMENT ON COLUMN main.operator_sample.pass IS 'fwd, bwd, step (an optimizer''s) or comm (a collective).';
+COMMENT ON COLUMN main.operator_sample.pass IS 'fwd, bwd, step (optimizer) or comm (collective).';
 COMMENT ON COLUMN main.operator_sample.dtype IS 'Element type: fp16, bf16, fp32, fp64.';
-COMMENT ON COLUMN main.operator_sample.shape IS 'Parameter name to value. [-]';
-COMMENT ON COLUMN main.operator_sample.statistic IS 'What the time is, such as span_trimmed_mean.';
-COMMENT ON COLUMN main.operator_sample.time_ns IS 'The time, rounded to whole ns. [ns]';
+COMMENT ON COLUMN main.operator_sample.shape IS 'Map from shape parameter to value. [-]';
+COMMENT ON COLUMN main.operator_sample.statistic IS 'Which statistic time_ns is, such as span_trimmed_mean.';
+COMMENT ON COLUMN main.operator_sample.time_ns IS 'The time, rounded to whole nanoseconds. [ns]';
 
 CREATE TABLE main.ingest_issue (
     capture_id INTEGER,
@@ -407,23 +406,23 @@ CREATE TABLE main.ingest_issue (
     skipped BIGINT NOT NULL DEFAULT 0,
     detail VARCHAR
 );
-COMMENT ON TABLE main.ingest_issue IS 'What ingest skipped, repaired, guessed or left aside.';
-COMMENT ON COLUMN main.ingest_issue.capture_id IS 'Capture; NULL where it concerns a file that gave none. [-]';
-COMMENT ON COLUMN main.ingest_issue.code IS 'Short fixed code, such as event_repaired or flow_events.';
-COMMENT ON COLUMN main.ingest_issue.severity IS 'note: left aside by design; warning: the file was at fault, and --strict fails on it.';
-COMMENT ON COLUMN main.ingest_issue.count IS 'How many events it concerns. [count]';
-COMMENT ON COLUMN main.ingest_issue.skipped IS 'How many of them gave no row; sums to capture.events_skipped. [count]';
-COMMENT ON COLUMN main.ingest_issue.detail IS 'What was met, where, and what was done.';
+COMMENT ON TABLE main.ingest_issue IS 'What ingest skipped, repaired, guessed or ignored.';
+COMMENT ON COLUMN main.ingest_issue.capture_id IS 'Capture; NULL for a file that gave no capture. [-]';
+COMMENT ON COLUMN main.ingest_issue.code IS 'Code, such as event_repaired or flow_events; docs/issue-codes.md lists all of them.';
+COMMENT ON COLUMN main.ingest_issue.severity IS 'note: not stored by design; warning: the file is faulty, and --strict fails.';
+COMMENT ON COLUMN main.ingest_issue.count IS 'Number of events concerned. [count]';
+COMMENT ON COLUMN main.ingest_issue.skipped IS 'Number of them that produced no row; the sum over codes is capture.events_skipped. [count]';
+COMMENT ON COLUMN main.ingest_issue.detail IS 'What was found, where, and how it was handled.';
 
 CREATE TABLE main.kernel_rule (
     priority INTEGER NOT NULL,
     pattern VARCHAR NOT NULL,
     class VARCHAR NOT NULL
 );
-COMMENT ON TABLE main.kernel_rule IS 'The user''s own class rules, tried before the shipped ones; empty at first.';
-COMMENT ON COLUMN main.kernel_rule.priority IS 'Lowest number wins. [-]';
-COMMENT ON COLUMN main.kernel_rule.pattern IS 'Regular expression (RE2) searched in the kernel name.';
-COMMENT ON COLUMN main.kernel_rule.class IS 'Class to give.';
+COMMENT ON TABLE main.kernel_rule IS 'Your own kernel classification rules, applied before the built-in ones; empty at first.';
+COMMENT ON COLUMN main.kernel_rule.priority IS 'The matching rule with the lowest number wins. [-]';
+COMMENT ON COLUMN main.kernel_rule.pattern IS 'Regular expression (RE2) that is searched for in the kernel name.';
+COMMENT ON COLUMN main.kernel_rule.class IS 'Class that matching kernels get.';
 
 CREATE SCHEMA meta;
 CREATE TABLE meta.schema_version (
@@ -431,23 +430,23 @@ CREATE TABLE meta.schema_version (
     tracedb_version VARCHAR NOT NULL,
     applied_at TIMESTAMP NOT NULL
 );
-COMMENT ON TABLE meta.schema_version IS 'Which schema this file has; one row.';
-COMMENT ON COLUMN meta.schema_version.version IS 'Number of the schema version.';
-COMMENT ON COLUMN meta.schema_version.tracedb_version IS 'tracedb that created the file.';
-COMMENT ON COLUMN meta.schema_version.applied_at IS 'When, UTC.';
+COMMENT ON TABLE meta.schema_version IS 'Schema version of this file; one row.';
+COMMENT ON COLUMN meta.schema_version.version IS 'Schema version.';
+COMMENT ON COLUMN meta.schema_version.tracedb_version IS 'Version of tracedb that created the file.';
+COMMENT ON COLUMN meta.schema_version.applied_at IS 'When the schema was created, UTC.';
 CREATE TABLE meta.owed (
     fact VARCHAR NOT NULL,
     capture_id INTEGER NOT NULL
 );
-COMMENT ON TABLE meta.owed IS 'Derived facts that are still to be worked out, as after an ingest that was killed; empty when all is done. The next tracedb ingest does it.';
-COMMENT ON COLUMN meta.owed.fact IS 'Which: clock_alignment.';
-COMMENT ON COLUMN meta.owed.capture_id IS 'Capture that was loaded since it was worked out.';
+COMMENT ON TABLE meta.owed IS 'Derived facts still to be computed, for example after a killed ingest; normally empty. The next tracedb ingest computes them.';
+COMMENT ON COLUMN meta.owed.fact IS 'The derived fact: clock_alignment.';
+COMMENT ON COLUMN meta.owed.capture_id IS 'Capture that was loaded after the fact was last computed.';
 CREATE TABLE meta.view_version (
     version VARCHAR NOT NULL,
     name VARCHAR NOT NULL,
     sha256 VARCHAR NOT NULL
 );
-COMMENT ON TABLE meta.view_version IS 'Which views are installed, with the digest of the file that made each.';
+COMMENT ON TABLE meta.view_version IS 'The installed views, with the digest of the file that created each.';
 COMMENT ON COLUMN meta.view_version.version IS 'View version, such as v1.';
 COMMENT ON COLUMN meta.view_version.name IS 'View name.';
-COMMENT ON COLUMN meta.view_version.sha256 IS 'SHA-256 of the view''s file.';
+COMMENT ON COLUMN meta.view_version.sha256 IS 'SHA-256 of the view''s SQL file.';
