@@ -158,8 +158,8 @@ class TestHelp:
         named = [run("schema", name, "--db", db) for name in ("top_kernels", "top-kernels", "v1.top_kernels")]
         assert {done.exit_code for done in named} == {0} and len({done.stdout for done in named}) == 1
         words = " ".join(named[0].stdout.split())
-        assert "share_percent DOUBLE percent Share of the summed time of all kernels in the" in words
-        assert "(in the --by group)." in words
+        assert "share_percent DOUBLE percent Share of the total time of all kernels in the" in words
+        assert "(with --by: in the group)." in words
         assert max(map(len, named[0].stdout.splitlines())) <= 100
         assert "did you mean top_kernels?" in run("schema", "top_kernel", "--db", db).stderr
 

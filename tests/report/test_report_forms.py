@@ -85,6 +85,6 @@ class TestForms:
     def test_gemm_variance_says_the_gist_first(self, db: Path) -> None:
         done = run("report", "gemm-variance", "--db", db)
         assert "2 GEMMs" in done.stderr and "6 calls" in done.stderr
-        assert "2 of them have calls beside a collective and calls alone" in done.stderr
+        assert "2 with both calls that overlap a collective" in done.stderr
         assert "8\N{MULTIPLICATION SIGN}4 · 4\N{MULTIPLICATION SIGN}2" in done.stdout
         assert "256/r0" in done.stdout

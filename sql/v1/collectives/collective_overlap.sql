@@ -60,14 +60,14 @@ FROM unions
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.collective_overlap IS 'Collective time hidden under compute and exposed, as unions of intervals. Grain: capture × device.';
+COMMENT ON VIEW v1.collective_overlap IS 'Collective time hidden under compute, and exposed collective time, as unions of intervals. Grain: capture × device.';
 COMMENT ON COLUMN v1.collective_overlap.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.collective_overlap.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.collective_overlap.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.collective_overlap.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.collective_overlap.collective_calls IS 'Number of collective kernels. [count]';
-COMMENT ON COLUMN v1.collective_overlap.collective_ns IS 'Time in which a collective runs. [ns]';
-COMMENT ON COLUMN v1.collective_overlap.compute_ns IS 'Time in which another kernel or a graph replay runs. [ns]';
-COMMENT ON COLUMN v1.collective_overlap.overlapped_ns IS 'Time in which both run. [ns]';
-COMMENT ON COLUMN v1.collective_overlap.exposed_collective_ns IS 'Time in which a collective runs and no compute. [ns]';
-COMMENT ON COLUMN v1.collective_overlap.overlap_percent IS 'Share of the collective time that is under compute; NULL without collectives. [percent]';
+COMMENT ON COLUMN v1.collective_overlap.collective_ns IS 'Time during which a collective runs. [ns]';
+COMMENT ON COLUMN v1.collective_overlap.compute_ns IS 'Time during which a kernel other than a collective, or a graph replay, runs. [ns]';
+COMMENT ON COLUMN v1.collective_overlap.overlapped_ns IS 'Time during which both run. [ns]';
+COMMENT ON COLUMN v1.collective_overlap.exposed_collective_ns IS 'Time during which a collective runs and no compute does. [ns]';
+COMMENT ON COLUMN v1.collective_overlap.overlap_percent IS 'Share of the collective time that is hidden under compute; NULL without collectives. [percent]';

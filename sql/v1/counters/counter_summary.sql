@@ -65,12 +65,12 @@ SELECT
 FROM kernels AS s
 INNER JOIN maps AS m ON m.name = s.name AND m.class = s.class /* using s m */;
 
-COMMENT ON VIEW v1.counter_summary IS 'Hardware counters by kernel name, with the time of the dispatches that they were read for. Grain: kernel name.';
+COMMENT ON VIEW v1.counter_summary IS 'Hardware counters by kernel name, with the time of the counted dispatches. Grain: kernel name.';
 COMMENT ON COLUMN v1.counter_summary.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.counter_summary.class IS 'Class of the kernel: matmul, collective, elementwise …';
-COMMENT ON COLUMN v1.counter_summary.calls IS 'Number of dispatches that have counters. [count]';
-COMMENT ON COLUMN v1.counter_summary.total_ns IS 'Sum of their durations while counters were read, each once; NULL if not recorded. [ns]';
+COMMENT ON COLUMN v1.counter_summary.calls IS 'Number of dispatches with counters. [count]';
+COMMENT ON COLUMN v1.counter_summary.total_ns IS 'Sum of their durations during collection, each dispatch once; NULL if not recorded. [ns]';
 COMMENT ON COLUMN v1.counter_summary.avg_ns IS 'Mean of these durations. [ns]';
-COMMENT ON COLUMN v1.counter_summary.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES over compute units times highest clock times duration; a lower bound where the clock was lower. NULL where one of them is not captured. [percent]';
+COMMENT ON COLUMN v1.counter_summary.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.counter_summary.counter_means IS 'Mean per dispatch of each counter by name, in the counter''s own unit. [-]';
 COMMENT ON COLUMN v1.counter_summary.counter_sums IS 'Sum over dispatches of each counter by name, in the counter''s own unit. [-]';

@@ -19,9 +19,9 @@ FROM v1._recorded_event AS e
 INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
 WHERE true /* filter e */;
 
-COMMENT ON VIEW v1.kernel_counters IS 'Hardware counters of each dispatch, with its duration while they were read. Grain: dispatch that has counters.';
+COMMENT ON VIEW v1.kernel_counters IS 'Hardware counters of each dispatch, with its duration during collection. Grain: dispatch with counters.';
 COMMENT ON COLUMN v1.kernel_counters.capture_id IS 'Capture. [-]';
-COMMENT ON COLUMN v1.kernel_counters.source IS 'What recorded the capture: rocprofv3, rocpd or another.';
+COMMENT ON COLUMN v1.kernel_counters.source IS 'Profiler or format of the capture: rocprofv3, rocpd or another.';
 COMMENT ON COLUMN v1.kernel_counters.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.kernel_counters.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.kernel_counters.device_id IS 'Device number within the capture. [-]';
@@ -30,12 +30,12 @@ COMMENT ON COLUMN v1.kernel_counters.event_id IS 'Number of the dispatch within 
 COMMENT ON COLUMN v1.kernel_counters.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.kernel_counters.class IS 'Class of the kernel: matmul, collective, elementwise …';
 COMMENT ON COLUMN v1.kernel_counters.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
-COMMENT ON COLUMN v1.kernel_counters.duration_ns IS 'Duration while counters were read, when kernels run one at a time; NULL if not recorded. [ns]';
+COMMENT ON COLUMN v1.kernel_counters.duration_ns IS 'Duration while counters were collected, with kernels serialized; NULL if not recorded. [ns]';
 COMMENT ON COLUMN v1.kernel_counters.sq_waves IS 'SQ_WAVES: wavefronts launched. [count]';
-COMMENT ON COLUMN v1.kernel_counters.sq_wave_cycles IS 'SQ_WAVE_CYCLES: cycles that wavefronts were in the compute units, as counted. [cycles]';
-COMMENT ON COLUMN v1.kernel_counters.sq_busy_cu_cycles IS 'SQ_BUSY_CU_CYCLES: cycles that compute units were busy, summed over them; a number of cycles, no share. [cycles]';
+COMMENT ON COLUMN v1.kernel_counters.sq_wave_cycles IS 'SQ_WAVE_CYCLES: cycles that wavefronts spent in the compute units, as counted. [cycles]';
+COMMENT ON COLUMN v1.kernel_counters.sq_busy_cu_cycles IS 'SQ_BUSY_CU_CYCLES: busy cycles summed over compute units; a cycle count, not a percentage. [cycles]';
 COMMENT ON COLUMN v1.kernel_counters.sq_insts_mfma IS 'SQ_INSTS_MFMA: matrix instructions issued. [count]';
 COMMENT ON COLUMN v1.kernel_counters.sm_count IS 'Compute units of the device; NULL if not captured. [count]';
-COMMENT ON COLUMN v1.kernel_counters.max_clock_mhz IS 'Highest clock of the compute units; NULL if not captured. [MHz]';
-COMMENT ON COLUMN v1.kernel_counters.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES over compute units times highest clock times duration; a lower bound where the clock was lower. NULL where one of them is not captured. [percent]';
+COMMENT ON COLUMN v1.kernel_counters.max_clock_mhz IS 'Maximum clock of the compute units; NULL if not captured. [MHz]';
+COMMENT ON COLUMN v1.kernel_counters.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.kernel_counters.counters IS 'All counters of the dispatch by name, each in its own unit. [-]';

@@ -102,7 +102,7 @@ LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
 LEFT JOIN main.capture AS c ON c.capture_id = g.clock_id
 WHERE g.start_ns < a.end_ns AND g.end_ns > a.start_ns;
 
-COMMENT ON VIEW v1.gemm_collective_overlap IS 'Every GEMM with every collective that ran beside it. Grain: GEMM × collective on the same device.';
+COMMENT ON VIEW v1.gemm_collective_overlap IS 'Every GEMM with every collective that overlaps it. Grain: GEMM × collective on the same device.';
 COMMENT ON COLUMN v1.gemm_collective_overlap.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.labels IS 'Labels of the capture: sweep, threads, channels and others.';
@@ -110,14 +110,14 @@ COMMENT ON COLUMN v1.gemm_collective_overlap.device_id IS 'Device number within 
 COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_event_id IS 'The GEMM (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.collective_event_id IS 'The collective (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_name IS 'Kernel name of the GEMM as recorded.';
-COMMENT ON COLUMN v1.gemm_collective_overlap.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.gemm_collective_overlap.input_dims IS 'Input shapes of the launching operator, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.gemm_collective_overlap.collective_name IS 'Kernel name of the collective as recorded.';
-COMMENT ON COLUMN v1.gemm_collective_overlap.collective IS 'Collective as recorded with the event; NULL if not recorded.';
+COMMENT ON COLUMN v1.gemm_collective_overlap.collective IS 'Name of the collective as recorded with the event; NULL if not recorded.';
 COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_stream_id IS 'Stream of the GEMM. [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.collective_stream_id IS 'Stream of the collective. [-]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_start_ns IS 'Start of the GEMM, on the capture''s clock. [ns]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_duration_ns IS 'Duration of the GEMM. [ns]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.collective_start_ns IS 'Start of the collective, on the capture''s clock. [ns]';
 COMMENT ON COLUMN v1.gemm_collective_overlap.collective_duration_ns IS 'Duration of the collective. [ns]';
-COMMENT ON COLUMN v1.gemm_collective_overlap.overlap_ns IS 'Time in which both run. [ns]';
-COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_overlap_percent IS 'Share of the GEMM''s duration in which the collective runs; NULL for a GEMM of no length. [percent]';
+COMMENT ON COLUMN v1.gemm_collective_overlap.overlap_ns IS 'Time during which both run. [ns]';
+COMMENT ON COLUMN v1.gemm_collective_overlap.gemm_overlap_percent IS 'Share of the GEMM''s duration during which the collective runs; NULL for a GEMM of zero duration. [percent]';

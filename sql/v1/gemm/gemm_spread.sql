@@ -127,21 +127,21 @@ INNER JOIN whiskers AS w ON w.factor = b.factor AND w.level = b.level
 INNER JOIN answers AS a ON a.factor = b.factor
 LEFT JOIN outside AS o ON o.factor = b.factor AND o.level = b.level;
 
-COMMENT ON VIEW v1.gemm_spread IS 'How the spread of GEMM times lies at each setting of the runs, and whether settings differ. Grain: factor (label with several values, or rank) × level.';
-COMMENT ON COLUMN v1.gemm_spread.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON VIEW v1.gemm_spread IS 'Distribution of the spread of GEMM times for each setting, and whether settings differ. Grain: factor (label with several values, or rank) × level.';
+COMMENT ON COLUMN v1.gemm_spread.factor IS 'Label with several values, or rank.';
 COMMENT ON COLUMN v1.gemm_spread.level IS 'Its value.';
-COMMENT ON COLUMN v1.gemm_spread.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
-COMMENT ON COLUMN v1.gemm_spread.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
-COMMENT ON COLUMN v1.gemm_spread.runs IS 'Number of runs that they are of. [count]';
+COMMENT ON COLUMN v1.gemm_spread.level_place IS 'Position of the value among the values of the factor, from 1; numbers are ordered numerically. [-]';
+COMMENT ON COLUMN v1.gemm_spread.gemms IS 'Number of GEMMs (kernel with its input shapes, per GPU and capture) with two or more calls. [count]';
+COMMENT ON COLUMN v1.gemm_spread.runs IS 'Number of runs with such GEMMs. [count]';
 COMMENT ON COLUMN v1.gemm_spread.min_ns IS 'Smallest spread. [ns]';
-COMMENT ON COLUMN v1.gemm_spread.low_ns IS 'Smallest spread that is at most 1.5 times the box below it. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.low_ns IS 'Lower whisker: smallest spread at most 1.5 interquartile ranges below the lower quartile. [ns]';
 COMMENT ON COLUMN v1.gemm_spread.p25_ns IS 'Lower quartile of spreads, interpolated. [ns]';
 COMMENT ON COLUMN v1.gemm_spread.median_ns IS 'Median of spreads. [ns]';
 COMMENT ON COLUMN v1.gemm_spread.p75_ns IS 'Upper quartile of spreads, interpolated. [ns]';
-COMMENT ON COLUMN v1.gemm_spread.high_ns IS 'Largest spread that is at most 1.5 times the box above it. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.high_ns IS 'Upper whisker: largest spread at most 1.5 interquartile ranges above the upper quartile. [ns]';
 COMMENT ON COLUMN v1.gemm_spread.max_ns IS 'Largest spread. [ns]';
 COMMENT ON COLUMN v1.gemm_spread.mean_ns IS 'Mean of spreads. [ns]';
-COMMENT ON COLUMN v1.gemm_spread.outliers IS 'Spreads beyond low_ns and high_ns, in order. [ns]';
-COMMENT ON COLUMN v1.gemm_spread.trials IS 'Number of values that the test compares over all levels: one a run, of the factor rank one a run and rank. [count]';
-COMMENT ON COLUMN v1.gemm_spread.fewest_trials IS 'How many of these the level with fewest has. [count]';
-COMMENT ON COLUMN v1.gemm_spread.p_value IS 'P-value of the Kruskal-Wallis test that all levels are alike, the same in all rows of a factor; NULL where a level has under 3 trials. [probability]';
+COMMENT ON COLUMN v1.gemm_spread.outliers IS 'Spreads below low_ns or above high_ns, in ascending order. [ns]';
+COMMENT ON COLUMN v1.gemm_spread.trials IS 'Number of values that the test compares, over all levels: one per run (for factor rank: one per run and rank). [count]';
+COMMENT ON COLUMN v1.gemm_spread.fewest_trials IS 'Number of these in the level that has the fewest. [count]';
+COMMENT ON COLUMN v1.gemm_spread.p_value IS 'P-value of the Kruskal-Wallis test for a difference between levels, the same in all rows of a factor; NULL if a level has fewer than 3 trials. [probability]';

@@ -58,12 +58,12 @@ SELECT
     density / max(density) OVER (PARTITION BY factor) AS relative_density
 FROM densities;
 
-COMMENT ON VIEW v1.gemm_spread_density IS 'Density of the spread of GEMM times at each setting of the runs. Grain: factor (label with several values, or rank) × level × point.';
-COMMENT ON COLUMN v1.gemm_spread_density.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON VIEW v1.gemm_spread_density IS 'Density of the spread of GEMM times for each setting. Grain: factor (label with several values, or rank) × level × point.';
+COMMENT ON COLUMN v1.gemm_spread_density.factor IS 'Label with several values, or rank.';
 COMMENT ON COLUMN v1.gemm_spread_density.level IS 'Its value.';
-COMMENT ON COLUMN v1.gemm_spread_density.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
-COMMENT ON COLUMN v1.gemm_spread_density.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
-COMMENT ON COLUMN v1.gemm_spread_density.point IS 'Place of the point, from 1 for no spread. [-]';
-COMMENT ON COLUMN v1.gemm_spread_density.spread_ns IS 'Spread (longest less shortest call of a GEMM) at the point. [ns]';
-COMMENT ON COLUMN v1.gemm_spread_density.density IS 'Density there, per unit of ln(1 + spread / 1 µs). [-]';
-COMMENT ON COLUMN v1.gemm_spread_density.relative_density IS 'That over the greatest density of the factor, from 0 to 1. [ratio]';
+COMMENT ON COLUMN v1.gemm_spread_density.level_place IS 'Position of the value among the values of the factor, from 1; numbers are ordered numerically. [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.gemms IS 'Number of GEMMs (kernel with its input shapes, per GPU and capture) with two or more calls. [count]';
+COMMENT ON COLUMN v1.gemm_spread_density.point IS 'Index of the point, from 1 (zero spread). [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.spread_ns IS 'Spread (longest minus shortest call of a GEMM) at the point. [ns]';
+COMMENT ON COLUMN v1.gemm_spread_density.density IS 'Density at the point, per unit of ln(1 + spread / 1 µs). [-]';
+COMMENT ON COLUMN v1.gemm_spread_density.relative_density IS 'Density divided by the highest density of the factor, from 0 to 1. [ratio]';

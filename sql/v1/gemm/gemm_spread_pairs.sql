@@ -19,15 +19,15 @@ INNER JOIN v1._gemm_spread AS b /* inline */
     AND b.input_dims IS NOT DISTINCT FROM a.input_dims AND b.factor <> a.factor
 GROUP BY a.factor, a.level, a.level_place, b.factor, b.level, b.level_place;
 
-COMMENT ON VIEW v1.gemm_spread_pairs IS 'The spread of GEMM times at each pair of settings of the runs. Grain: factor × level × other factor × its level.';
-COMMENT ON COLUMN v1.gemm_spread_pairs.factor IS 'Key of a label that has several values, or rank.';
+COMMENT ON VIEW v1.gemm_spread_pairs IS 'Spread of GEMM times for each pair of settings. Grain: factor × level × other factor × its level.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.factor IS 'Label with several values, or rank.';
 COMMENT ON COLUMN v1.gemm_spread_pairs.level IS 'Its value.';
-COMMENT ON COLUMN v1.gemm_spread_pairs.level_place IS 'Place of the value among those of the factor, from 1; numbers in the order of numbers. [-]';
-COMMENT ON COLUMN v1.gemm_spread_pairs.other_factor IS 'Key of another such label, or rank.';
+COMMENT ON COLUMN v1.gemm_spread_pairs.level_place IS 'Position of the value among the values of the factor, from 1; numbers are ordered numerically. [-]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.other_factor IS 'Another label with several values, or rank.';
 COMMENT ON COLUMN v1.gemm_spread_pairs.other_level IS 'Its value.';
-COMMENT ON COLUMN v1.gemm_spread_pairs.other_place IS 'Place of that value among those of the other factor. [-]';
-COMMENT ON COLUMN v1.gemm_spread_pairs.gemms IS 'Number of GEMMs (kernel and input shapes on one GPU of one capture) called twice or more. [count]';
-COMMENT ON COLUMN v1.gemm_spread_pairs.runs IS 'Number of runs that they are of. [count]';
-COMMENT ON COLUMN v1.gemm_spread_pairs.mean_ns IS 'Mean of spreads (longest less shortest call). [ns]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.other_place IS 'Position of that value among the values of the other factor. [-]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.gemms IS 'Number of GEMMs (kernel with its input shapes, per GPU and capture) with two or more calls. [count]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.runs IS 'Number of runs with such GEMMs. [count]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.mean_ns IS 'Mean of spreads (longest minus shortest call). [ns]';
 COMMENT ON COLUMN v1.gemm_spread_pairs.median_ns IS 'Median of spreads. [ns]';
-COMMENT ON COLUMN v1.gemm_spread_pairs.error_mean_ns IS 'Standard error of the mean over GEMMs, as if they were independent; NULL for one. [ns]';
+COMMENT ON COLUMN v1.gemm_spread_pairs.error_mean_ns IS 'Standard error of the mean over GEMMs, assuming that they are independent; NULL for one GEMM. [ns]';

@@ -99,13 +99,13 @@ SELECT
 FROM sums
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */;
 
-COMMENT ON VIEW v1.gemm_variance IS 'Time variance of one GEMM, and whether collectives beside it explain it. Grain: capture × device × kernel name × input shapes.';
+COMMENT ON VIEW v1.gemm_variance IS 'How much the time of each GEMM varies, and whether overlapping collectives explain it. Grain: capture × device × kernel name × input shapes.';
 COMMENT ON COLUMN v1.gemm_variance.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.gemm_variance.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.gemm_variance.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.gemm_variance.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gemm_variance.name IS 'Kernel name as recorded.';
-COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Input shapes of the launching operator, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.gemm_variance.total_ns IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.mean_ns IS 'Mean duration. [ns]';
@@ -117,12 +117,12 @@ COMMENT ON COLUMN v1.gemm_variance.spread_ns IS 'Longest minus shortest duration
 COMMENT ON COLUMN v1.gemm_variance.p50_ns IS 'Median duration. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.p95_ns IS '95th percentile of durations, interpolated. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.p99_ns IS '99th percentile of durations, interpolated. [ns]';
-COMMENT ON COLUMN v1.gemm_variance.start_of_min_ns IS 'Start of the shortest call (the earliest of several), on the capture''s clock. [ns]';
-COMMENT ON COLUMN v1.gemm_variance.start_of_max_ns IS 'Start of the longest call (the earliest of several), on the capture''s clock. [ns]';
-COMMENT ON COLUMN v1.gemm_variance.overlapped_calls IS 'Number of calls beside which a collective ran on the same device. [count]';
+COMMENT ON COLUMN v1.gemm_variance.start_of_min_ns IS 'Start of the shortest call (the earliest, if several), on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.gemm_variance.start_of_max_ns IS 'Start of the longest call (the earliest, if several), on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.gemm_variance.overlapped_calls IS 'Number of calls that overlap a collective on the same device. [count]';
 COMMENT ON COLUMN v1.gemm_variance.alone_calls IS 'Number of the other calls. [count]';
 COMMENT ON COLUMN v1.gemm_variance.overlapped_mean_ns IS 'Mean duration of overlapped calls; NULL if there are none. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.alone_mean_ns IS 'Mean duration of the other calls; NULL if there are none. [ns]';
-COMMENT ON COLUMN v1.gemm_variance.slowdown IS 'Mean of overlapped calls over mean of the others; NULL unless there are both. [ratio]';
-COMMENT ON COLUMN v1.gemm_variance.spread_explained_percent IS 'Share of the sum of squares of durations that lies between overlapped calls and the others; NULL unless there are both and durations differ. [percent]';
-COMMENT ON COLUMN v1.gemm_variance.verdict IS 'no collectives (none recorded), never overlapped, always overlapped, too few calls (under 3 on a side), slower or faster beside collectives (by 5 % and explaining 25 % of the spread), spread has other causes.';
+COMMENT ON COLUMN v1.gemm_variance.slowdown IS 'Mean of overlapped calls divided by mean of the other calls; NULL unless both exist. [ratio]';
+COMMENT ON COLUMN v1.gemm_variance.spread_explained_percent IS 'Share of the variance of durations (sum of squares) between overlapped calls and the other calls; NULL unless both exist and durations differ. [percent]';
+COMMENT ON COLUMN v1.gemm_variance.verdict IS 'no collectives (none recorded), never overlapped, always overlapped, too few calls (fewer than 3 on one side), slower beside collectives or faster beside collectives (by 5 % and explaining 25 % of the spread), spread has other causes.';

@@ -89,18 +89,18 @@ SELECT
     END AS p_value
 FROM tests;
 
-COMMENT ON VIEW v1.overlap_effect IS 'Whether a collective beside it slows a GEMM: calls beside a collective against calls alone. Grain: kernel name × input shapes.';
+COMMENT ON VIEW v1.overlap_effect IS 'Whether overlapping collectives slow a GEMM: calls that overlap a collective against calls that do not. Grain: kernel name × input shapes.';
 COMMENT ON COLUMN v1.overlap_effect.name IS 'Kernel name as recorded.';
-COMMENT ON COLUMN v1.overlap_effect.input_dims IS 'Shapes of the launching operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.overlap_effect.input_dims IS 'Input shapes of the launching operator, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.overlap_effect.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.overlap_effect.total_ns IS 'Sum of durations. [ns]';
-COMMENT ON COLUMN v1.overlap_effect.overlapped_calls IS 'Number of calls beside which a collective ran on the same device. [count]';
+COMMENT ON COLUMN v1.overlap_effect.overlapped_calls IS 'Number of calls that overlap a collective on the same device. [count]';
 COMMENT ON COLUMN v1.overlap_effect.alone_calls IS 'Number of the other calls. [count]';
 COMMENT ON COLUMN v1.overlap_effect.overlapped_mean_ns IS 'Mean duration of overlapped calls; NULL if there are none. [ns]';
 COMMENT ON COLUMN v1.overlap_effect.alone_mean_ns IS 'Mean duration of the other calls; NULL if there are none. [ns]';
 COMMENT ON COLUMN v1.overlap_effect.overlapped_median_ns IS 'Median duration of overlapped calls; NULL if there are none. [ns]';
 COMMENT ON COLUMN v1.overlap_effect.alone_median_ns IS 'Median duration of the other calls; NULL if there are none. [ns]';
-COMMENT ON COLUMN v1.overlap_effect.slowdown IS 'Mean of overlapped calls over mean of the others; NULL unless there are both. [ratio]';
-COMMENT ON COLUMN v1.overlap_effect.median_slowdown IS 'Median of overlapped calls over median of the others; NULL unless there are both. [ratio]';
-COMMENT ON COLUMN v1.overlap_effect.slower_pairs_percent IS 'Share of all pairs of an overlapped call and one alone in which the overlapped one is slower, ties as half; 50 where there is no difference. [percent]';
-COMMENT ON COLUMN v1.overlap_effect.p_value IS 'Two-sided p-value of the Mann-Whitney test, corrected for ties and continuity; NULL below 8 calls on a side. [probability]';
+COMMENT ON COLUMN v1.overlap_effect.slowdown IS 'Mean of overlapped calls divided by mean of the other calls; NULL unless both exist. [ratio]';
+COMMENT ON COLUMN v1.overlap_effect.median_slowdown IS 'Median of overlapped calls divided by median of the other calls; NULL unless both exist. [ratio]';
+COMMENT ON COLUMN v1.overlap_effect.slower_pairs_percent IS 'Share of all pairs (one overlapped call, one call alone) in which the overlapped call is slower; ties count half, so 50 means no difference. [percent]';
+COMMENT ON COLUMN v1.overlap_effect.p_value IS 'Two-sided p-value of the Mann-Whitney test, corrected for ties and continuity; NULL with fewer than 8 calls on either side. [probability]';

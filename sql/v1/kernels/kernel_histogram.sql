@@ -66,13 +66,13 @@ SELECT
 FROM counts AS n
 INNER JOIN steps AS b ON b.kernel_name = n.kernel_name;
 
-COMMENT ON VIEW v1.kernel_histogram IS 'Durations of each kernel by bins, as nsys''s cuda_gpu_kern_hist. Empty bins have no row. Grain: kernel name × bin.';
+COMMENT ON VIEW v1.kernel_histogram IS 'Histogram of the durations of each kernel, like nsys''s cuda_gpu_kern_hist. Empty bins have no row. Grain: kernel name × bin.';
 COMMENT ON COLUMN v1.kernel_histogram.name IS 'Kernel name as recorded.';
-COMMENT ON COLUMN v1.kernel_histogram.bin IS 'Place of the bin, from 1 for the shortest durations. [-]';
-COMMENT ON COLUMN v1.kernel_histogram.bins IS 'Number of bins that the durations of the kernel are divided into, empty ones as well. [count]';
-COMMENT ON COLUMN v1.kernel_histogram.from_ns IS 'Lower border of the bin, which belongs to it. [ns]';
-COMMENT ON COLUMN v1.kernel_histogram.to_ns IS 'Upper border of the bin, which belongs to the next one but for the last bin. [ns]';
+COMMENT ON COLUMN v1.kernel_histogram.bin IS 'Index of the bin, from 1 (shortest durations). [-]';
+COMMENT ON COLUMN v1.kernel_histogram.bins IS 'Number of bins of the kernel, including empty ones. [count]';
+COMMENT ON COLUMN v1.kernel_histogram.from_ns IS 'Lower bound of the bin, inclusive. [ns]';
+COMMENT ON COLUMN v1.kernel_histogram.to_ns IS 'Upper bound of the bin, exclusive except in the last bin. [ns]';
 COMMENT ON COLUMN v1.kernel_histogram.calls IS 'Number of calls in the bin. [count]';
-COMMENT ON COLUMN v1.kernel_histogram.calls_percent IS 'Share of the bin in the calls of the kernel (in the --by group). [percent]';
-COMMENT ON COLUMN v1.kernel_histogram.total_ns IS 'Sum of their durations, each as 1 ns at least. [ns]';
-COMMENT ON COLUMN v1.kernel_histogram.all_calls IS 'Number of calls of the kernel over all its bins and --by groups. [count]';
+COMMENT ON COLUMN v1.kernel_histogram.calls_percent IS 'Share of the kernel''s calls that are in the bin (with --by: in the group). [percent]';
+COMMENT ON COLUMN v1.kernel_histogram.total_ns IS 'Sum of their durations, each counted as at least 1 ns. [ns]';
+COMMENT ON COLUMN v1.kernel_histogram.all_calls IS 'Number of calls of the kernel, over all bins and --by groups. [count]';

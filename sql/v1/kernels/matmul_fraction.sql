@@ -48,8 +48,8 @@ SELECT
 FROM shares
 GROUP BY /* by */ class;
 
-COMMENT ON VIEW v1.matmul_fraction IS 'Share of the summed kernel time by class, matmul among them. Grain: class.';
+COMMENT ON VIEW v1.matmul_fraction IS 'Share of total kernel time by class (matmul and others). Grain: class.';
 COMMENT ON COLUMN v1.matmul_fraction.class IS 'Class of the kernels: matmul, attention, collective …';
 COMMENT ON COLUMN v1.matmul_fraction.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.matmul_fraction.total_ns IS 'Sum of durations. [ns]';
-COMMENT ON COLUMN v1.matmul_fraction.share_percent IS 'Share of the summed time of all kernels in the answer (in the --by group). [percent]';
+COMMENT ON COLUMN v1.matmul_fraction.share_percent IS 'Share of the total time of all kernels in the answer (with --by: in the group). [percent]';

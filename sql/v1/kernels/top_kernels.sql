@@ -81,12 +81,12 @@ LEFT JOIN v1._kernel_class AS n ON n.name = s.name
 LEFT JOIN mixed_name AS m ON m.name = s.name
 WHERE m.name IS NULL OR (s.calls_taken = 'pooled') = (n.class = 'collective' OR n.rule_source = 'user');
 
-COMMENT ON VIEW v1.top_kernels IS 'Time per kernel name, as nsys stats cuda_gpu_kern_sum. Grain: kernel name.';
+COMMENT ON VIEW v1.top_kernels IS 'Time by kernel name, like nsys stats cuda_gpu_kern_sum. Grain: kernel name.';
 COMMENT ON COLUMN v1.top_kernels.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.top_kernels.class IS 'Class of the kernel: matmul, collective, elementwise …';
 COMMENT ON COLUMN v1.top_kernels.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.top_kernels.total_ns IS 'Sum of durations. [ns]';
-COMMENT ON COLUMN v1.top_kernels.share_percent IS 'Share of the summed time of all kernels in the answer (in the --by group). [percent]';
+COMMENT ON COLUMN v1.top_kernels.share_percent IS 'Share of the total time of all kernels in the answer (with --by: in the group). [percent]';
 COMMENT ON COLUMN v1.top_kernels.avg_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.top_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.top_kernels.min_ns IS 'Shortest duration. [ns]';

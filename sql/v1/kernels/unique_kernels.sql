@@ -65,10 +65,10 @@ SELECT
 FROM sums AS s
 INNER JOIN names AS n ON n.name_no = s.name_no;
 
-COMMENT ON VIEW v1.unique_kernels IS 'The different kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
+COMMENT ON VIEW v1.unique_kernels IS 'Distinct kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
 COMMENT ON COLUMN v1.unique_kernels.name IS 'Name as recorded.';
 COMMENT ON COLUMN v1.unique_kernels.class IS 'Class of the kernel; copy for copies and memsets.';
-COMMENT ON COLUMN v1.unique_kernels.tier IS '1 memory operation (class copy), 2 matmul, 3 the rest. [-]';
+COMMENT ON COLUMN v1.unique_kernels.tier IS '1: memory operation (class copy); 2: matmul; 3: everything else. [-]';
 COMMENT ON COLUMN v1.unique_kernels.grid_x IS 'Grid size, x. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_y IS 'Grid size, y. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_z IS 'Grid size, z. [blocks]';
@@ -80,10 +80,10 @@ COMMENT ON COLUMN v1.unique_kernels.dynamic_shared_bytes IS 'Dynamic shared memo
 COMMENT ON COLUMN v1.unique_kernels.shared_bytes IS 'Shared memory per block, static and dynamic together. [bytes]';
 COMMENT ON COLUMN v1.unique_kernels.dtype IS 'Element type of the collective as recorded.';
 COMMENT ON COLUMN v1.unique_kernels.bytes IS 'Bytes copied or set by one call. [bytes]';
-COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';
-COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Shapes of that operator''s inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched the kernel; NULL if none or not recorded.';
+COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Input shapes of that operator, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.unique_kernels.calls IS 'Number of calls. [count]';
-COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps per capture and step (of those that hold any GPU event); NULL where there are no steps. [count]';
+COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps, per capture and step (steps with GPU events only); NULL without steps. [count]';
 COMMENT ON COLUMN v1.unique_kernels.total_ns IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.mean_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';

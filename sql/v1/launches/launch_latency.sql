@@ -17,7 +17,7 @@ FROM v1._gpu_event AS e /* join e */
 INNER JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 WHERE e.kind = 'kernel' /* filter e */;
 
-COMMENT ON VIEW v1.launch_latency IS 'From the API call to the kernel: time in the call, in the queue and in the kernel. Grain: kernel whose launch was recorded.';
+COMMENT ON VIEW v1.launch_latency IS 'Launch latency: time in the API call, in the queue and in the kernel. Grain: kernel whose launch was recorded.';
 COMMENT ON COLUMN v1.launch_latency.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.launch_latency.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.launch_latency.labels IS 'Labels of the capture: sweep, threads, channels and others.';
@@ -26,12 +26,12 @@ COMMENT ON COLUMN v1.launch_latency.stream_id IS 'Stream number; unique only per
 COMMENT ON COLUMN v1.launch_latency.event_id IS 'The kernel (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.launch_latency.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.launch_latency.class IS 'Class of the kernel: matmul, collective, elementwise …';
-COMMENT ON COLUMN v1.launch_latency.launch_name IS 'API call that launched it.';
-COMMENT ON COLUMN v1.launch_latency.process_id IS 'Process that launched it. [-]';
-COMMENT ON COLUMN v1.launch_latency.thread_id IS 'Thread that launched it. [-]';
+COMMENT ON COLUMN v1.launch_latency.launch_name IS 'API call that launched the kernel.';
+COMMENT ON COLUMN v1.launch_latency.process_id IS 'Process that launched the kernel. [-]';
+COMMENT ON COLUMN v1.launch_latency.thread_id IS 'Thread that launched the kernel. [-]';
 COMMENT ON COLUMN v1.launch_latency.launch_start_ns IS 'Start of the call, on the capture''s clock. [ns]';
 COMMENT ON COLUMN v1.launch_latency.launch_ns IS 'Duration of the call. [ns]';
 COMMENT ON COLUMN v1.launch_latency.queue_ns IS 'From the end of the call to the start of the kernel; NULL if the kernel started earlier. [ns]';
 COMMENT ON COLUMN v1.launch_latency.kernel_ns IS 'Duration of the kernel. [ns]';
 COMMENT ON COLUMN v1.launch_latency.latency_ns IS 'From the start of the call to the start of the kernel. [ns]';
-COMMENT ON COLUMN v1.launch_latency.total_ns IS 'From the start of the call to the end of call and kernel. [ns]';
+COMMENT ON COLUMN v1.launch_latency.total_ns IS 'From the start of the call to the end of the kernel, or of the call if that is later. [ns]';

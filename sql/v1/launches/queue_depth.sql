@@ -65,15 +65,15 @@ LEFT JOIN depths AS d
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = w.clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.queue_depth IS 'Kernels launched and not ended at each launch call: how far the host runs ahead. Grain: capture × device.';
+COMMENT ON VIEW v1.queue_depth IS 'Kernels launched but not finished at each launch call: how far the host runs ahead. Grain: capture × device.';
 COMMENT ON COLUMN v1.queue_depth.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.queue_depth.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.queue_depth.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.queue_depth.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN v1.queue_depth.launches IS 'Number of calls that launched kernels or graphs; NULL if none was recorded, as all depths are. [count]';
-COMMENT ON COLUMN v1.queue_depth.mean_depth IS 'Mean over the calls of the number of kernels that earlier calls launched and that have not ended. [count]';
-COMMENT ON COLUMN v1.queue_depth.median_depth IS 'Median of it, mean of the middle two. [count]';
+COMMENT ON COLUMN v1.queue_depth.launches IS 'Number of calls that launched kernels or graphs; NULL, like all depths, if none was recorded. [count]';
+COMMENT ON COLUMN v1.queue_depth.mean_depth IS 'Mean queue depth: kernels launched by earlier calls that have not finished. [count]';
+COMMENT ON COLUMN v1.queue_depth.median_depth IS 'Median queue depth, mean of the middle two. [count]';
 COMMENT ON COLUMN v1.queue_depth.max_depth IS 'Largest. [count]';
-COMMENT ON COLUMN v1.queue_depth.empty_launches IS 'Calls at which it was 0: the device had run all that was launched. [count]';
-COMMENT ON COLUMN v1.queue_depth.empty_percent IS 'Share of these in the calls. [percent]';
-COMMENT ON COLUMN v1.queue_depth.kernels_without_launch IS 'Kernels and graph replays whose launch was not recorded; in no depth. [count]';
+COMMENT ON COLUMN v1.queue_depth.empty_launches IS 'Calls at queue depth 0: the device had finished everything launched. [count]';
+COMMENT ON COLUMN v1.queue_depth.empty_percent IS 'Share of the calls at queue depth 0. [percent]';
+COMMENT ON COLUMN v1.queue_depth.kernels_without_launch IS 'Kernels and graph replays whose launch was not recorded; not in any depth. [count]';

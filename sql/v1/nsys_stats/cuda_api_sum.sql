@@ -23,8 +23,8 @@ SELECT
     name AS "Name"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_api_sum IS 'Time of runtime and driver API calls by name, as nsys stats prints it. Grain: name of the API call.';
-COMMENT ON COLUMN v1.cuda_api_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.cuda_api_sum IS 'Time of runtime and driver API calls by name, in the format of nsys stats. Grain: name of the API call.';
+COMMENT ON COLUMN v1.cuda_api_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.cuda_api_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.cuda_api_sum."Num Calls" IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.cuda_api_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';

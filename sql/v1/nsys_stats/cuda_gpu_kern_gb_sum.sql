@@ -26,8 +26,8 @@ SELECT
     name AS "Name"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_gpu_kern_gb_sum IS 'Time by kernel name and launch sizes, as nsys stats prints it. Grain: kernel name × grid × block.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_gb_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.cuda_gpu_kern_gb_sum IS 'Time by kernel name and launch configuration, in the format of nsys stats. Grain: kernel name × grid × block.';
+COMMENT ON COLUMN v1.cuda_gpu_kern_gb_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_gb_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_gb_sum."Instances" IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_gb_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';

@@ -23,8 +23,8 @@ SELECT
     name AS "Name"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_gpu_kern_sum IS 'Time by kernel name, as nsys stats prints it. Grain: kernel name.';
-COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.cuda_gpu_kern_sum IS 'Time by kernel name, in the format of nsys stats. Grain: kernel name.';
+COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Instances" IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.cuda_gpu_kern_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';

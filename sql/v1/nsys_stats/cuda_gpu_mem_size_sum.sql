@@ -27,7 +27,7 @@ SELECT
     name AS "Operation"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_gpu_mem_size_sum IS 'Sizes of copies and memsets by kind, as nsys stats prints them. Grain: kind of memory operation.';
+COMMENT ON VIEW v1.cuda_gpu_mem_size_sum IS 'Sizes of copies and memsets by kind, in the format of nsys stats. Grain: kind of memory operation.';
 COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Total (MB)" IS 'Sum of sizes, rounded to 0.001. [MB]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Count" IS 'Number of operations. [count]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_size_sum."Avg (MB)" IS 'Mean size, rounded to 0.001. [MB]';

@@ -23,8 +23,8 @@ SELECT
     name AS "Operation"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_gpu_mem_time_sum IS 'Time of copies and memsets by kind, as nsys stats prints it. Grain: kind of memory operation.';
-COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.cuda_gpu_mem_time_sum IS 'Time of copies and memsets by kind, in the format of nsys stats. Grain: kind of memory operation.';
+COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Count" IS 'Number of operations. [count]';
 COMMENT ON COLUMN v1.cuda_gpu_mem_time_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';

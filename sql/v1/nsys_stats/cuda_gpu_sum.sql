@@ -25,8 +25,8 @@ SELECT
     name AS "Operation"
 FROM sums;
 
-COMMENT ON VIEW v1.cuda_gpu_sum IS 'Time of kernels, copies and memsets by name, as nsys stats prints it. Grain: category × name.';
-COMMENT ON COLUMN v1.cuda_gpu_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.cuda_gpu_sum IS 'Time of kernels, copies and memsets by name, in the format of nsys stats. Grain: category × name.';
+COMMENT ON COLUMN v1.cuda_gpu_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.cuda_gpu_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.cuda_gpu_sum."Instances" IS 'Number of operations. [count]';
 COMMENT ON COLUMN v1.cuda_gpu_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';

@@ -71,8 +71,8 @@ SELECT
     v1._rounded_mean(coalesce(child_amount, 0), stats.instances) AS "Avg Num Child"
 FROM sums;
 
-COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from its first start to its last end, as nsys stats prints it. Rule thread, as there: GPU work that other threads launched during a range (autograd''s backward) is not in it; range_kernels and range_time have it under rule process. Grain: range × style.';
-COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Range" IS 'Domain and text of the range, with a colon between them; the text alone in the default domain.';
+COMMENT ON VIEW v1.nvtx_gpu_proj_sum IS 'GPU work launched inside ranges, from first start to last end, in the format of nsys stats. Like nsys, it uses rule thread: GPU work that other threads launched during a range (such as autograd''s backward) is not included; range_kernels and range_time include it under rule process. Grain: range × style.';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Range" IS 'Domain and text of the range, joined by a colon; only the text in the default domain.';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total Proj Time (ns)" IS 'Sum of projections. [ns]';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total Range Time (ns)" IS 'Sum of durations of these instances on the CPU. [ns]';
@@ -84,5 +84,5 @@ COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj Max (ns)" IS 'Longest projection. [
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Proj StdDev (ns)" IS 'Sample standard deviation of projections, 0 for one, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Total GPU Ops" IS 'Launches of GPU work inside all instances, by correlation id. [count]';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg GPU Ops" IS 'The same per instance, rounded to 0.1. [count]';
-COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg Range Lvl" IS 'Mean number of ranges around an instance, rounded to 0.1. [count]';
+COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg Range Lvl" IS 'Mean number of ranges that enclose an instance, rounded to 0.1. [count]';
 COMMENT ON COLUMN v1.nvtx_gpu_proj_sum."Avg Num Child" IS 'Mean number of ranges with GPU work directly inside an instance, rounded to 0.1. [count]';

@@ -70,15 +70,15 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
-COMMENT ON VIEW v1.nvtx_kern_sum IS 'Kernels of each range, as nsys stats prints them. Rule thread, as there: GPU work that other threads launched during a range (autograd''s backward) is not in it; range_kernels and range_time have it under rule process. Grain: range × launching thread × kernel name.';
-COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Range" IS 'Domain and text of the range; NULL for kernels launched in none.';
+COMMENT ON VIEW v1.nvtx_kern_sum IS 'Kernels of each range, in the format of nsys stats. Like nsys, it uses rule thread: GPU work that other threads launched during a range (such as autograd''s backward) is not included; range_kernels and range_time include it under rule process. Grain: range × launching thread × kernel name.';
+COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Range" IS 'Domain and text of the range; NULL for kernels launched outside all ranges.';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Style" IS 'PushPop, StartEnd, or User (record_function).';
-COMMENT ON COLUMN v1.nvtx_kern_sum."PID" IS 'Process that launched. [-]';
-COMMENT ON COLUMN v1.nvtx_kern_sum."TID" IS 'Thread that launched. [-]';
-COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Inst" IS 'Instances of the range that hold this kernel; 0 where the range is NULL. [count]';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Kern Inst" IS 'Number of calls; one inside two ranges of this name, one in the other, counts once. [count]';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Total Time (ns)" IS 'Sum of durations, each as often as ranges of this name lie around its launch. [ns]';
-COMMENT ON COLUMN v1.nvtx_kern_sum."Avg (ns)" IS 'Mean of the durations summed, rounded to 0.1. [ns]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."PID" IS 'Process that made the launch. [-]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."TID" IS 'Thread that made the launch. [-]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."NVTX Inst" IS 'Instances of the range that contain this kernel; 0 if the range is NULL. [count]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Kern Inst" IS 'Number of calls; a call inside two nested ranges of this name counts once. [count]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Total Time (ns)" IS 'Sum of durations; a kernel counts once for each enclosing range of this name. [ns]';
+COMMENT ON COLUMN v1.nvtx_kern_sum."Avg (ns)" IS 'Mean of these durations, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Med (ns)" IS 'Median duration, mean of the middle two, rounded to 0.1. [ns]';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Min (ns)" IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kern_sum."Max (ns)" IS 'Longest duration. [ns]';

@@ -23,8 +23,8 @@ SELECT
     nsys_name AS "Range"
 FROM sums;
 
-COMMENT ON VIEW v1.nvtx_pushpop_sum IS 'Time of push/pop ranges on the CPU by name, as nsys stats prints it. Grain: range.';
-COMMENT ON COLUMN v1.nvtx_pushpop_sum."Time (%)" IS 'Share of the total of all rows (in the --by group), rounded to 0.1. [percent]';
+COMMENT ON VIEW v1.nvtx_pushpop_sum IS 'Time of push/pop ranges on the CPU by name, in the format of nsys stats. Grain: range.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Time (%)" IS 'Share of the total of all rows (with --by: in the group), rounded to 0.1. [percent]';
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."Total Time (ns)" IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."Instances" IS 'Number of instances. [count]';
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."Avg (ns)" IS 'Mean duration, rounded to 0.1. [ns]';
@@ -32,4 +32,4 @@ COMMENT ON COLUMN v1.nvtx_pushpop_sum."Med (ns)" IS 'Median duration, mean of th
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."Min (ns)" IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."Max (ns)" IS 'Longest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_pushpop_sum."StdDev (ns)" IS 'Sample standard deviation of durations, 0 for one, rounded to 0.1. [ns]';
-COMMENT ON COLUMN v1.nvtx_pushpop_sum."Range" IS 'Domain and text of the range, with a colon between them; the text alone in the default domain.';
+COMMENT ON COLUMN v1.nvtx_pushpop_sum."Range" IS 'Domain and text of the range, joined by a colon; only the text in the default domain.';

@@ -57,14 +57,14 @@ FROM unions
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.hta_temporal_breakdown IS 'Idle, compute and other busy time of each rank, as HTA''s get_temporal_breakdown gives it. Grain: capture.';
+COMMENT ON VIEW v1.hta_temporal_breakdown IS 'Idle, compute and non-compute time of each rank, like HTA''s get_temporal_breakdown. Grain: capture.';
 COMMENT ON COLUMN v1.hta_temporal_breakdown.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.hta_temporal_breakdown.rank IS 'Rank of the capture; NULL if unknown. [-]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time(us)" IS 'Time in which nothing runs. [µs]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time(us)" IS 'Time in which computation runs, as HTA tells it by name. [µs]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time(us)" IS 'Time in which something runs and no computation: communication, copies and memsets. [µs]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."kernel_time(us)" IS 'From the first start to the last end (summed over captures in a --by group). [µs]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time_pctg" IS 'Share in the kernel time, rounded to 0.01. [percent]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time_pctg" IS 'Share in the kernel time, rounded to 0.01. [percent]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time_pctg" IS 'Share in the kernel time, rounded to 0.01. [percent]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time(us)" IS 'Time during which nothing runs. [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time(us)" IS 'Time during which computation runs; HTA decides by name what is computation. [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time(us)" IS 'Time during which something runs, but no computation: communication, copies and memsets. [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."kernel_time(us)" IS 'From the first start to the last end (with --by: summed over captures). [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';

@@ -74,10 +74,10 @@ FROM parts
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.tracelens_gpu_timeline IS 'Parts of the GPU time of each rank, as TraceLens''s gpu_timeline gives them. Grain: capture × kind of time.';
+COMMENT ON VIEW v1.tracelens_gpu_timeline IS 'GPU time of each rank by kind, like TraceLens''s gpu_timeline. Grain: capture × kind of time.';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.rank IS 'Rank of the capture; NULL if unknown. [-]';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."type" IS 'computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (their sum), idle_time, total_time (busy and idle), total_comm_time and total_memcpy_time (hidden or not).';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (summed over captures in a --by group). [ms]';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share in total_time. [percent]';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."type" IS 'computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (sum of these), idle_time, total_time (busy + idle), total_comm_time and total_memcpy_time (both hidden and exposed).';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (with --by: summed over captures). [ms]';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share of total_time. [percent]';

@@ -127,18 +127,18 @@ LEFT JOIN parts AS s
     ON s.part = 'scores' AND s.rule = p.rule /* grain */ AND s.clock_id = p.clock_id /* end grain */ /* using p s */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id /* end grain */;
 
-COMMENT ON VIEW v1.attention_split IS 'Scores, softmax and values of attention: time beside arithmetic, of ranges named after them. Grain: capture × rule × part.';
+COMMENT ON VIEW v1.attention_split IS 'Scores, softmax and values of attention: time against FLOPs, from ranges with these names. Grain: capture × rule × part.';
 COMMENT ON COLUMN v1.attention_split.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.attention_split.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.attention_split.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.attention_split.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes process.';
+COMMENT ON COLUMN v1.attention_split.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses process.';
 COMMENT ON COLUMN v1.attention_split.part IS 'scores, softmax or value.';
-COMMENT ON COLUMN v1.attention_split.instances IS 'Number of instances with GPU work, warm-up left out. [count]';
+COMMENT ON COLUMN v1.attention_split.instances IS 'Number of instances with GPU work, excluding warm-up. [count]';
 COMMENT ON COLUMN v1.attention_split.projected_avg_ns IS 'Mean time on the GPU per instance, from first start to last end. [ns]';
 COMMENT ON COLUMN v1.attention_split.kernel_avg_ns IS 'Mean sum of kernel durations per instance. [ns]';
-COMMENT ON COLUMN v1.attention_split.matmul_avg_ns IS 'Of that, kernels of class matmul. [ns]';
-COMMENT ON COLUMN v1.attention_split.shapes_from IS 'Where shapes come from: operators (recorded), labels (batch, heads, sequence, head_dim); NULL if unknown.';
+COMMENT ON COLUMN v1.attention_split.matmul_avg_ns IS 'Part of that in kernels of class matmul. [ns]';
+COMMENT ON COLUMN v1.attention_split.shapes_from IS 'Source of the shapes: operators (recorded) or labels (batch, heads, sequence, head_dim); NULL if unknown.';
 COMMENT ON COLUMN v1.attention_split.flops IS 'Floating-point operations per instance: 2·b·h·s²·d for scores and value, 5·b·h·s² for softmax; NULL without shapes. [FLOP]';
-COMMENT ON COLUMN v1.attention_split.tflops IS 'Achieved rate over the kernels'' time. [TFLOP/s]';
-COMMENT ON COLUMN v1.attention_split.time_ratio IS 'Kernel time of this part over that of the scores. [ratio]';
-COMMENT ON COLUMN v1.attention_split.flops_ratio IS 'FLOPs of this part over those of the scores. [ratio]';
+COMMENT ON COLUMN v1.attention_split.tflops IS 'Achieved rate: FLOPs / kernel time. [TFLOP/s]';
+COMMENT ON COLUMN v1.attention_split.time_ratio IS 'Kernel time of this part divided by that of the scores. [ratio]';
+COMMENT ON COLUMN v1.attention_split.flops_ratio IS 'FLOPs of this part divided by those of the scores. [ratio]';

@@ -87,16 +87,16 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
-COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, as nsys stats nvtx_kern_sum: a kernel counts in every range around it. Grain: rule × range × thread × kernel name.';
-COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes thread, as nsys does.';
-COMMENT ON COLUMN v1.nvtx_kernels.range IS 'Text of the range; NULL for kernels that lie in none.';
-COMMENT ON COLUMN v1.nvtx_kernels.domain IS 'NVTX domain; NULL for the default one.';
+COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, like nsys stats nvtx_kern_sum. A kernel counts in every enclosing range. Grain: rule × range × thread × kernel name.';
+COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses thread, like nsys.';
+COMMENT ON COLUMN v1.nvtx_kernels.range IS 'Text of the range; NULL for kernels outside all ranges.';
+COMMENT ON COLUMN v1.nvtx_kernels.domain IS 'NVTX domain; NULL for the default domain.';
 COMMENT ON COLUMN v1.nvtx_kernels.style IS 'push_pop, start_end, user (record_function), python_function.';
-COMMENT ON COLUMN v1.nvtx_kernels.process_id IS 'Process of the range (of the launch, where range is NULL). [-]';
-COMMENT ON COLUMN v1.nvtx_kernels.thread_id IS 'Thread of the range (of the launch, where range is NULL). [-]';
+COMMENT ON COLUMN v1.nvtx_kernels.process_id IS 'Process of the range (of the launch, if range is NULL). [-]';
+COMMENT ON COLUMN v1.nvtx_kernels.thread_id IS 'Thread of the range (of the launch, if range is NULL). [-]';
 COMMENT ON COLUMN v1.nvtx_kernels.kernel IS 'Kernel name as recorded.';
-COMMENT ON COLUMN v1.nvtx_kernels.range_instances IS 'Number of instances of the range that hold this kernel; 0 where range is NULL. [count]';
-COMMENT ON COLUMN v1.nvtx_kernels.calls IS 'Number of calls, counted in each instance around them: one inside two instances of this range, one in the other, counts twice. [count]';
+COMMENT ON COLUMN v1.nvtx_kernels.range_instances IS 'Number of instances of the range that contain this kernel; 0 if range is NULL. [count]';
+COMMENT ON COLUMN v1.nvtx_kernels.calls IS 'Number of calls. A call inside two nested instances of the range counts twice. [count]';
 COMMENT ON COLUMN v1.nvtx_kernels.total_ns IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.avg_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';

@@ -103,15 +103,15 @@ SELECT
     gpu_ops::BIGINT AS gpu_ops
 FROM sums;
 
-COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, as nsys stats nvtx_sum with nvtx_gpu_proj_sum. Grain: rule × domain × name × style.';
-COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes thread, as nsys does.';
+COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, like nsys stats nvtx_sum and nvtx_gpu_proj_sum. Grain: rule × domain × name × style.';
+COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses thread, like nsys.';
 COMMENT ON COLUMN v1.nvtx_ranges.name IS 'Text of the range or mark.';
-COMMENT ON COLUMN v1.nvtx_ranges.domain IS 'NVTX domain; NULL for the default one.';
+COMMENT ON COLUMN v1.nvtx_ranges.domain IS 'NVTX domain; NULL for the default domain.';
 COMMENT ON COLUMN v1.nvtx_ranges.style IS 'push_pop, start_end, mark, user (record_function), python_function.';
 COMMENT ON COLUMN v1.nvtx_ranges.instances IS 'Number of instances, with or without GPU work. [count]';
-COMMENT ON COLUMN v1.nvtx_ranges.range_total_ns IS 'Sum of their durations on the CPU; NULL for marks and ranges still open. [ns]';
-COMMENT ON COLUMN v1.nvtx_ranges.projected_instances IS 'Number of instances with GPU work, which the following columns are about. [count]';
-COMMENT ON COLUMN v1.nvtx_ranges.projected_total_ns IS 'Sum of projections (first start to last end on the GPU); NULL if there are none. [ns]';
+COMMENT ON COLUMN v1.nvtx_ranges.range_total_ns IS 'Sum of durations on the CPU; NULL for marks and for ranges still open. [ns]';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_instances IS 'Number of instances with GPU work. The columns that follow cover only these. [count]';
+COMMENT ON COLUMN v1.nvtx_ranges.projected_total_ns IS 'Sum of projections (first start to last end on the GPU); NULL without GPU work. [ns]';
 COMMENT ON COLUMN v1.nvtx_ranges.projected_avg_ns IS 'Mean projection. [ns]';
 COMMENT ON COLUMN v1.nvtx_ranges.projected_median_ns IS 'Median projection, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.nvtx_ranges.projected_min_ns IS 'Shortest projection. [ns]';

@@ -69,19 +69,19 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 INNER JOIN totals AS t ON t.range_no = s.range_no /* using s t */;
 
-COMMENT ON VIEW v1.range_kernels IS 'Kernels of each range with calls and time per instance, without the warm-up. Grain: rule × range × kernel name.';
-COMMENT ON COLUMN v1.range_kernels.rule IS 'How GPU events are put into ranges: thread (launched inside on the same thread), process (launched inside on any thread, such as autograd''s), time (started inside; where launches were not recorded). A range has a row for each rule: choose one; the report takes process.';
+COMMENT ON VIEW v1.range_kernels IS 'Kernels of each range with calls and time per instance, excluding warm-up. Grain: rule × range × kernel name.';
+COMMENT ON COLUMN v1.range_kernels.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses process.';
 COMMENT ON COLUMN v1.range_kernels.range IS 'Text of the range.';
-COMMENT ON COLUMN v1.range_kernels.domain IS 'NVTX domain; NULL for the default one.';
+COMMENT ON COLUMN v1.range_kernels.domain IS 'NVTX domain; NULL for the default domain.';
 COMMENT ON COLUMN v1.range_kernels.style IS 'push_pop, start_end, user (record_function).';
 COMMENT ON COLUMN v1.range_kernels.kernel IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.range_kernels.class IS 'Class of the kernel: matmul, collective, elementwise …';
-COMMENT ON COLUMN v1.range_kernels.instances IS 'Number of instances of the range, those without this kernel included, warm-up left out. [count]';
-COMMENT ON COLUMN v1.range_kernels.calls IS 'Number of calls in all of them. [count]';
+COMMENT ON COLUMN v1.range_kernels.instances IS 'Number of instances of the range, including those without this kernel, excluding warm-up. [count]';
+COMMENT ON COLUMN v1.range_kernels.calls IS 'Number of calls in all these instances. [count]';
 COMMENT ON COLUMN v1.range_kernels.calls_per_instance IS 'Calls per instance. [count]';
 COMMENT ON COLUMN v1.range_kernels.total_ns IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.range_kernels.instance_avg_ns IS 'Sum of durations per instance. [ns]';
-COMMENT ON COLUMN v1.range_kernels.share_percent IS 'Share of the summed time of all kernels of the range in the answer. [percent]';
+COMMENT ON COLUMN v1.range_kernels.share_percent IS 'Share of the total time of all kernels of the range in the answer. [percent]';
 COMMENT ON COLUMN v1.range_kernels.avg_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.range_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.range_kernels.min_ns IS 'Shortest duration. [ns]';

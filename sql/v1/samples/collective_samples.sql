@@ -80,21 +80,21 @@ SELECT
     END AS bus_gbps
 FROM sized AS z;
 
-COMMENT ON VIEW v1.collective_samples IS 'Sampled collectives, the transfer apart from waiting. Grain: run × collective × shape.';
-COMMENT ON COLUMN v1.collective_samples.run_label IS 'Label run, which the captures of all ranks of a run share; else the capture.';
-COMMENT ON COLUMN v1.collective_samples.labels IS 'Labels of the first of the captures.';
+COMMENT ON VIEW v1.collective_samples IS 'Sampled collectives, with transfer and waiting time separated. Grain: run × collective × shape.';
+COMMENT ON COLUMN v1.collective_samples.run_label IS 'Value of the label run, shared by the captures of all ranks of a run; else the capture.';
+COMMENT ON COLUMN v1.collective_samples.labels IS 'Labels of the first capture.';
 COMMENT ON COLUMN v1.collective_samples.gpu IS 'GPU name as recorded; NULL without GPU activity.';
-COMMENT ON COLUMN v1.collective_samples.collective IS 'allreduce, allgather, reducescatter, p2p or another name that the range says.';
-COMMENT ON COLUMN v1.collective_samples.dtype IS 'Element type: label dtype, else of what was launched.';
-COMMENT ON COLUMN v1.collective_samples.shape IS 'Parameter name to value; elements is what a rank puts in. [-]';
-COMMENT ON COLUMN v1.collective_samples.ranks IS 'Ranks whose captures hold the call. [count]';
-COMMENT ON COLUMN v1.collective_samples.clock IS 'gpu: times are unions of GPU activity; host: of the range, where no GPU activity was captured.';
+COMMENT ON COLUMN v1.collective_samples.collective IS 'allreduce, allgather, reducescatter, p2p or another name, from the text of the range.';
+COMMENT ON COLUMN v1.collective_samples.dtype IS 'Element type: label dtype, else from the launched work.';
+COMMENT ON COLUMN v1.collective_samples.shape IS 'Map from shape parameter to value; elements is the number of elements that each rank contributes. [-]';
+COMMENT ON COLUMN v1.collective_samples.ranks IS 'Number of ranks whose captures contain the call. [count]';
+COMMENT ON COLUMN v1.collective_samples.clock IS 'gpu: times are busy times of the GPU; host: times of the range on the host, because no GPU activity was captured.';
 COMMENT ON COLUMN v1.collective_samples.n IS 'Calls. [count]';
-COMMENT ON COLUMN v1.collective_samples.latency_median_ns IS 'Median over calls of the shortest rank''s time: the transfer. [ns]';
-COMMENT ON COLUMN v1.collective_samples.latency_min_ns IS 'Least transfer of a call. [ns]';
-COMMENT ON COLUMN v1.collective_samples.latency_max_ns IS 'Longest transfer of a call. [ns]';
-COMMENT ON COLUMN v1.collective_samples.wait_median_ns IS 'Median over calls of the longest rank''s time less the shortest''s: waiting; NULL for one rank. [ns]';
-COMMENT ON COLUMN v1.collective_samples.wait_max_ns IS 'Longest waiting in a call; NULL for one rank. [ns]';
-COMMENT ON COLUMN v1.collective_samples.message_bytes IS 'Bytes of the message as NCCL''s tests count them: of an allgather all that is gathered, else what a rank puts in. [bytes]';
-COMMENT ON COLUMN v1.collective_samples.algorithm_gbps IS 'Message over median transfer. [GB/s]';
-COMMENT ON COLUMN v1.collective_samples.bus_gbps IS 'The same times the share that crosses a link: 2(n-1)/n of an allreduce, (n-1)/n of allgather and reducescatter, 1 of p2p. [GB/s]';
+COMMENT ON COLUMN v1.collective_samples.latency_median_ns IS 'Median over calls of the transfer time (the shortest time over ranks). [ns]';
+COMMENT ON COLUMN v1.collective_samples.latency_min_ns IS 'Shortest transfer time of a call. [ns]';
+COMMENT ON COLUMN v1.collective_samples.latency_max_ns IS 'Longest transfer time of a call. [ns]';
+COMMENT ON COLUMN v1.collective_samples.wait_median_ns IS 'Median over calls of the waiting time (longest minus shortest time over ranks); NULL for one rank. [ns]';
+COMMENT ON COLUMN v1.collective_samples.wait_max_ns IS 'Longest waiting time in a call; NULL for one rank. [ns]';
+COMMENT ON COLUMN v1.collective_samples.message_bytes IS 'Message size as nccl-tests count it: all gathered bytes of an allgather, else the bytes that each rank contributes. [bytes]';
+COMMENT ON COLUMN v1.collective_samples.algorithm_gbps IS 'Message size / median transfer time. [GB/s]';
+COMMENT ON COLUMN v1.collective_samples.bus_gbps IS 'Algorithm bandwidth times the nccl-tests factor: 2(n-1)/n for allreduce, (n-1)/n for allgather and reducescatter, 1 for p2p. [GB/s]';

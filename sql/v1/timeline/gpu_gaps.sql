@@ -73,19 +73,19 @@ INNER JOIN ends AS d ON d.clock_id = g.clock_id AND d.gap_no = g.event_id /* usi
 INNER JOIN events AS b ON b.clock_id = d.clock_id AND b.event_id = d.event_id /* using b d */
 LEFT JOIN main.capture AS c ON c.capture_id = g.clock_id;
 
-COMMENT ON VIEW v1.gpu_gaps IS 'Idle intervals of each GPU, what ended before and began after, and whether work was pending. Grain: idle interval of a device.';
+COMMENT ON VIEW v1.gpu_gaps IS 'Idle gaps of each GPU: the event before, the event after, and whether work was pending. Grain: idle interval of a device.';
 COMMENT ON COLUMN v1.gpu_gaps.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.gpu_gaps.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.gpu_gaps.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gpu_gaps.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.gpu_gaps.start_ns IS 'Start of the gap, on the capture''s clock. [ns]';
 COMMENT ON COLUMN v1.gpu_gaps.idle_ns IS 'Length of the gap. [ns]';
-COMMENT ON COLUMN v1.gpu_gaps.before_event_id IS 'The event that ended last before it (kernel_event.event_id). [-]';
+COMMENT ON COLUMN v1.gpu_gaps.before_event_id IS 'The last event to end before the gap (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.gpu_gaps.before_name IS 'Name of that event.';
 COMMENT ON COLUMN v1.gpu_gaps.before_class IS 'Class of that event.';
 COMMENT ON COLUMN v1.gpu_gaps.after_event_id IS 'The event that ends the gap (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.gpu_gaps.after_name IS 'Name of that event.';
 COMMENT ON COLUMN v1.gpu_gaps.after_class IS 'Class of that event.';
-COMMENT ON COLUMN v1.gpu_gaps.after_launched_ns IS 'When the call that launched it returned, on the capture''s clock; NULL if not recorded. [ns]';
-COMMENT ON COLUMN v1.gpu_gaps.was_pending IS 'Whether the launch of any later event of the device had returned before the gap began; NULL if no launch was recorded.';
-COMMENT ON COLUMN v1.gpu_gaps.unlaunched_ns IS 'Part of the gap in which the event that ends it had not been launched; NULL if its launch was not recorded. [ns]';
+COMMENT ON COLUMN v1.gpu_gaps.after_launched_ns IS 'When the call that launched that event returned, on the capture''s clock; NULL if not recorded. [ns]';
+COMMENT ON COLUMN v1.gpu_gaps.was_pending IS 'Whether any launch of later work on the device had returned before the gap began; NULL if no launch was recorded.';
+COMMENT ON COLUMN v1.gpu_gaps.unlaunched_ns IS 'Part of the gap before the event that ends it was launched; NULL if its launch was not recorded. [ns]';

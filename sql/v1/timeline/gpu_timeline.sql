@@ -24,20 +24,20 @@ FROM v1._gpu_time AS u /* inline */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.gpu_timeline IS 'Computation, exposed collectives, exposed copies and idle time of each GPU; a --by group sums its GPUs, and its percentages are of that sum. Grain: capture × device.';
+COMMENT ON VIEW v1.gpu_timeline IS 'Computation, exposed collectives, exposed copies and idle time of each GPU. A --by group sums over its GPUs; percentages refer to that sum. Grain: capture × device.';
 COMMENT ON COLUMN v1.gpu_timeline.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.gpu_timeline.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gpu_timeline.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN v1.gpu_timeline.computation_ns IS 'Time in which a kernel that is no collective, or a graph replay, runs. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.computation_ns IS 'Time during which a kernel other than a collective, or a graph replay, runs. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.computation_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.exposed_collective_ns IS 'Time in which a collective runs and no computation. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_collective_ns IS 'Time during which a collective runs and no computation does. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.exposed_collective_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_ns IS 'Time in which a copy or memset runs and neither computation nor a collective. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_ns IS 'Time during which a copy or memset runs, and neither computation nor a collective does. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time in which anything runs. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time during which anything runs. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.busy_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time in which nothing runs. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time during which nothing runs. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.idle_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.gpus IS 'Number of GPUs (devices of captures) whose times the row sums: 1, but in a --by group as many as it holds. [count]';
-COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events (summed over captures and devices in a --by group). [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.gpus IS 'Number of GPUs (devices of captures) summed in this row; 1 without --by. [count]';
+COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events (with --by: summed over captures and devices). [ns]';

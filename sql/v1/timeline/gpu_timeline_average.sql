@@ -35,16 +35,16 @@ SELECT
 FROM parts
 GROUP BY /* by */ /* grain */ set_id, /* end grain */ share[1], share[2];
 
-COMMENT ON VIEW v1.gpu_timeline_average IS 'Parts of the GPU time averaged over ranks. Grain: configuration × part.';
-COMMENT ON COLUMN v1.gpu_timeline_average.source IS 'Which ingester read the captures.';
-COMMENT ON COLUMN v1.gpu_timeline_average.labels IS 'Configuration: labels of the captures less the rank.';
-COMMENT ON COLUMN v1.gpu_timeline_average.cycle IS 'Which recording of its ranks, from 1 in the order of time, where ranks recorded more than once; else NULL. [-]';
-COMMENT ON COLUMN v1.gpu_timeline_average.place IS 'Place of the part in the order of gpu_timeline, from 1. [-]';
-COMMENT ON COLUMN v1.gpu_timeline_average.part IS 'computation, exposed_collective, exposed_copy, busy (their sum), idle, total (busy and idle).';
-COMMENT ON COLUMN v1.gpu_timeline_average.ranks IS 'Number of ranks (devices of captures) averaged over. [count]';
-COMMENT ON COLUMN v1.gpu_timeline_average.zero_ranks IS 'How many of them have none of it. [count]';
+COMMENT ON VIEW v1.gpu_timeline_average IS 'GPU timeline averaged over ranks. Grain: configuration × part.';
+COMMENT ON COLUMN v1.gpu_timeline_average.source IS 'Profiler or format of the captures.';
+COMMENT ON COLUMN v1.gpu_timeline_average.labels IS 'Configuration: labels of the captures, without the rank.';
+COMMENT ON COLUMN v1.gpu_timeline_average.cycle IS 'Recording number, from 1 in time order, if the ranks recorded more than once; else NULL. [-]';
+COMMENT ON COLUMN v1.gpu_timeline_average.place IS 'Position of the part in the order of gpu_timeline, from 1. [-]';
+COMMENT ON COLUMN v1.gpu_timeline_average.part IS 'computation, exposed_collective, exposed_copy, busy (sum of these), idle, total (busy + idle).';
+COMMENT ON COLUMN v1.gpu_timeline_average.ranks IS 'Number of ranks (devices of captures) in the average. [count]';
+COMMENT ON COLUMN v1.gpu_timeline_average.zero_ranks IS 'Number of these with no such time. [count]';
 COMMENT ON COLUMN v1.gpu_timeline_average.mean_ns IS 'Arithmetic mean. [ns]';
-COMMENT ON COLUMN v1.gpu_timeline_average.geometric_mean_ns IS 'Geometric mean; 0 where a rank has none. [ns]';
-COMMENT ON COLUMN v1.gpu_timeline_average.min_ns IS 'Smallest of the ranks. [ns]';
-COMMENT ON COLUMN v1.gpu_timeline_average.max_ns IS 'Largest of the ranks. [ns]';
-COMMENT ON COLUMN v1.gpu_timeline_average.mean_percent IS 'Share of the mean in the mean total. [percent]';
+COMMENT ON COLUMN v1.gpu_timeline_average.geometric_mean_ns IS 'Geometric mean; 0 if a rank has no such time. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline_average.min_ns IS 'Minimum over ranks. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline_average.max_ns IS 'Maximum over ranks. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline_average.mean_percent IS 'Mean as a share of the mean total. [percent]';

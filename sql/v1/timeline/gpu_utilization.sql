@@ -122,20 +122,20 @@ SELECT
 FROM parts AS p
 LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id;
 
-COMMENT ON VIEW v1.gpu_utilization IS 'How busy each GPU is over time, in up to 120 windows: computation, exposed collectives and copies. Grain: capture × device × window.';
+COMMENT ON VIEW v1.gpu_utilization IS 'GPU utilization over time, in up to 120 windows: computation, exposed collectives and exposed copies. Grain: capture × device × window.';
 COMMENT ON COLUMN v1.gpu_utilization.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.gpu_utilization.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.gpu_utilization.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gpu_utilization.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN v1.gpu_utilization.window_index IS 'Place of the window on its device, from 1. [-]';
+COMMENT ON COLUMN v1.gpu_utilization.window_index IS 'Index of the window on its device, from 1. [-]';
 COMMENT ON COLUMN v1.gpu_utilization.start_ns IS 'Start of the window, on the capture''s clock. [ns]';
-COMMENT ON COLUMN v1.gpu_utilization.since_ns IS 'Start of the window less the start of the device''s first event. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.since_ns IS 'Start of the window minus the start of the device''s first event. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.window_ns IS 'Length of the window. [ns]';
-COMMENT ON COLUMN v1.gpu_utilization.computation_ns IS 'Time in which a kernel that is no collective, or a graph replay, runs. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.computation_ns IS 'Time during which a kernel other than a collective, or a graph replay, runs. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.computation_percent IS 'Share of the window. [percent]';
-COMMENT ON COLUMN v1.gpu_utilization.exposed_collective_ns IS 'Time in which a collective runs and no computation. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_collective_ns IS 'Time during which a collective runs and no computation does. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.exposed_collective_percent IS 'Share of the window. [percent]';
-COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_ns IS 'Time in which a copy or memset runs and neither computation nor a collective. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_ns IS 'Time during which a copy or memset runs, and neither computation nor a collective does. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_percent IS 'Share of the window. [percent]';
-COMMENT ON COLUMN v1.gpu_utilization.busy_ns IS 'Time in which anything runs. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.busy_ns IS 'Time during which anything runs. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.busy_percent IS 'Share of the window. [percent]';

@@ -80,17 +80,17 @@ FROM gaps
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.idle_breakdown IS 'Idle time of each GPU: nothing launched, or launched and not begun; and exposed collectives beside. Grain: capture × device.';
+COMMENT ON VIEW v1.idle_breakdown IS 'Idle time of each GPU by cause: nothing launched (host-bound), or launched but not started (device-bound); exposed collectives for comparison. Grain: capture × device.';
 COMMENT ON COLUMN v1.idle_breakdown.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.idle_breakdown.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.idle_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps. [count]';
-COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time in which nothing runs, from the first start to the last end. [ns]';
-COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of it in which nothing is launched and waiting to begin; NULL where no launch was recorded. [ns]';
-COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of that in the idle time. [percent]';
-COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of it in which something is launched that has not begun; NULL where no launch was recorded. [ns]';
-COMMENT ON COLUMN v1.idle_breakdown.device_bound_percent IS 'Share of that in the idle time. [percent]';
-COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of it of which this is not known, since no later launch was recorded. [ns]';
-COMMENT ON COLUMN v1.idle_breakdown.unknown_percent IS 'Share of that in the idle time. [percent]';
-COMMENT ON COLUMN v1.idle_breakdown.collective_wait_ns IS 'Time in which collectives run and no computation, which is not idle. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time during which nothing runs, from the first start to the last end. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of the idle time in which no launched work is pending; NULL if no launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of the idle time. [percent]';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of the idle time in which launched work is pending; NULL if no launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_percent IS 'Share of the idle time. [percent]';
+COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of the idle time for which this is unknown because no later launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.unknown_percent IS 'Share of the idle time. [percent]';
+COMMENT ON COLUMN v1.idle_breakdown.collective_wait_ns IS 'Time during which collectives run and no computation does; not part of the idle time. [ns]';
