@@ -170,7 +170,7 @@ class TestFormat:
         ("name", "form"),
         [
             ("a.CSV", "csv"),
-            ("a.jsonl", "ndjson"),
+            ("a.jsonl", "jsonl"),
             ("a.md", "markdown"),
             ("a.htm", "html"),
             ("a.txt", "table"),

@@ -75,6 +75,24 @@ class TestForms:
         first, second = (run("report", "unique-kernels", "--db", db, "--format", form).output for _ in range(2))
         assert first == second
 
+    def test_unique_kernels_as_jsonl_have_the_keys_of_extract_unique_kernels(self, db: Path) -> None:
+        done = run("report", "unique-kernels", "--db", db, "--format", "jsonl", "--top", "2", "--rank", "0")
+        first, second = map(json.loads, done.stdout.splitlines())
+        assert list(first)[:5] == ["name", "device", "signature", "args", "count"]
+        assert first["device"] == 0 and first["count"] == calls(db, "--rank", "0")[first["name"]]
+        assert json.loads(first["signature"])["name"] == first["name"]
+        assert {"grid", "block", "shared memory", "stream"} <= set(first["args"])
+        assert first["total_ns"] >= second["total_ns"]
+        assert "2 of " in done.stderr and "tier 2 GEMM: " in done.stderr
+        by = run("-q", "report", "unique-kernels", "--db", db, "--format", "jsonl", "--by", "rank,device", "--top", "1")
+        assert [(row["rank"], row["device"]) for row in map(json.loads, by.stdout.splitlines())] == [(0, 0), (1, 0)]
+
+    def test_jsonl_is_ndjson_elsewhere(self, db: Path) -> None:
+        texts = [
+            run("-q", "report", "top-kernels", "--db", db, "--format", form).stdout for form in ("jsonl", "ndjson")
+        ]
+        assert texts[0] == texts[1] != ""
+
     def test_the_ending_of_the_file_says_the_form(self, db: Path, tmp_path: Path) -> None:
         out = tmp_path / "a.parquet"
         assert run("-q", "report", "top-kernels", "--db", db, "-o", out).stdout == ""

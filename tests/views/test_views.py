@@ -27,7 +27,7 @@ INTEGER_NAMES = re.compile(
     r".*_ns$|.*_calls$|calls$|.*instances$|gpu_ops$|.*bytes$|.*_id$|(grid|block)_[xyz]$|rank$|step$"
 )
 DOUBLE_NAMES = re.compile(r".*(percent|_mean_ns|_avg_ns|_median_ns|_stddev_ns|gbps|_per_step)$|slowdown$|p_value$")
-DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p25|p50|p75|p95|p99|target)_ns$")
+DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p05|p25|p50|p75|p95|p99|target)_ns$")
 
 
 def test_sql_files_keep_the_rules() -> None:

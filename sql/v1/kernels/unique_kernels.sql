@@ -1,74 +1,43 @@
 -- Which different kernels and memory operations does a run consist of, how often do they come per step, how long do
 -- they take?
--- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. Tier: 1
--- memory operations (class copy), 2 matmul, 3 the rest. Calls per step count what lies inside marked steps. Names are
--- numbered first, since grouping millions of long texts with other columns costs more than all the rest. Sums are
--- whole numbers, exact for every row order (see top_kernels). Steps are counted from the events anew: of what is
--- asked for twice DuckDB would keep every row.
+-- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. The sums are
+-- those of v1._unique_kernel, shares are of all signatures in the answer.
 CREATE VIEW v1.unique_kernels AS
-WITH names AS (
-    SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no
-    FROM main.kernel_event AS e
-    GROUP BY e.name
-),
-events AS (
-    SELECT
-        /* by e */
-        e.capture_id AS clock_id,
-        s.step AS step_number,
-        n.name_no,
-        e.class,
-        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
-        e.dtype, e.bytes, e.op_id, e.duration_ns
-    FROM v1._gpu_event AS e /* join e */
-    INNER JOIN names AS n ON n.name = e.name
-    LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
-    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
-),
-marked AS (
-    SELECT /* by e */ count(DISTINCT (e.capture_id, s.step)) AS steps
-    FROM v1._gpu_event AS e /* join e */
-    INNER JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
-    WHERE e.kind IN ('kernel', 'memcpy', 'memset') AND s.step IS NOT NULL /* filter e */
-    GROUP BY ALL
-),
-sums AS (
-    SELECT
-        /* by */
-        e.name_no, e.class,
-        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
-        e.dtype, e.bytes, o.name AS op_name, o.input_dims,
-        count(*) AS calls,
-        count(e.step_number) AS calls_in_steps,
-        sum(e.duration_ns) AS total_ns,
-        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
-        median(e.duration_ns) AS median_ns
-    FROM events AS e
-    LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
-    GROUP BY ALL
-)
 SELECT
-    /* by */
-    n.name, s.class,
-    CASE s.class WHEN 'copy' THEN 1 WHEN 'matmul' THEN 2 ELSE 3 END AS tier,
-    s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z,
-    s.static_shared_bytes, s.dynamic_shared_bytes, s.shared_bytes,
-    s.dtype, s.bytes, s.op_name, s.input_dims,
-    s.calls,
-    s.calls_in_steps / (SELECT nullif(m.steps, 0) FROM marked AS m WHERE true /* using s m */) AS calls_per_step,
-    s.total_ns::BIGINT AS total_ns,
-    s.total_ns / s.calls AS mean_ns,
-    s.median_ns,
-    v1._sample_stddev(s.calls, s.total_ns, s.squares) AS stddev_ns
-FROM sums AS s
-INNER JOIN names AS n ON n.name_no = s.name_no;
+    /* by u */
+    u.name, u.class, u.tier,
+    u.grid_x, u.grid_y, u.grid_z, u.block_x, u.block_y, u.block_z,
+    u.static_shared_bytes, u.dynamic_shared_bytes, u.shared_bytes,
+    u.dtype, u.bytes, u.op_name, u.input_dims,
+    u.size.batch AS batch, u.size.m AS m, u.size.n AS n, u.size.k AS k,
+    u.calls,
+    100.0 * u.calls / nullif(sum(u.calls) OVER (/* partition */), 0) AS calls_percent,
+    u.calls_per_step, u.steps, u.steps_from,
+    u.total_ns::BIGINT AS total_ns,
+    100.0 * u.total_ns / nullif(sum(u.total_ns) OVER (/* partition */), 0) AS share_percent,
+    u.total_ns / u.calls AS mean_ns,
+    u.quantiles[3] AS median_ns,
+    v1._sample_stddev(u.calls, u.total_ns, u.squares) AS stddev_ns,
+    u.min_ns,
+    u.quantiles[1] AS p05_ns,
+    u.quantiles[2] AS p25_ns,
+    u.quantiles[4] AS p75_ns,
+    u.quantiles[5] AS p95_ns,
+    u.max_ns,
+    u.gpu_id AS device_id,
+    u.first_capture_id,
+    u.first_event_id,
+    v1._kernel_signature(
+        u.name, u.grid_x, u.grid_y, u.grid_z, u.block_x, u.block_y, u.block_z,
+        u.static_shared_bytes, u.dynamic_shared_bytes, u.shared_bytes, u.dtype, u.bytes, u.op_name, u.input_dims
+    ) AS signature,
+    left(md5(signature), 12) AS signature_key
+FROM v1._unique_kernel AS u /* inline */;
 
-COMMENT ON VIEW v1.unique_kernels IS 'Distinct kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
+COMMENT ON VIEW v1.unique_kernels IS 'The different kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
 COMMENT ON COLUMN v1.unique_kernels.name IS 'Name as recorded.';
 COMMENT ON COLUMN v1.unique_kernels.class IS 'Class of the kernel; copy for copies and memsets.';
-COMMENT ON COLUMN v1.unique_kernels.tier IS '1: memory operation (class copy); 2: matmul; 3: everything else. [-]';
+COMMENT ON COLUMN v1.unique_kernels.tier IS '1 memory operation (memcpy, memset), 2 matrix product (GEMM, GEMV, split-K reduction), 3 the rest. [-]';
 COMMENT ON COLUMN v1.unique_kernels.grid_x IS 'Grid size, x. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_y IS 'Grid size, y. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_z IS 'Grid size, z. [blocks]';
@@ -82,9 +51,28 @@ COMMENT ON COLUMN v1.unique_kernels.dtype IS 'Element type of the collective as 
 COMMENT ON COLUMN v1.unique_kernels.bytes IS 'Bytes copied or set by one call. [bytes]';
 COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched the kernel; NULL if none or not recorded.';
 COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Input shapes of that operator, as JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.unique_kernels.batch IS 'Matrix products in one call of the operator; NULL unless it is one and its shapes were recorded. [count]';
+COMMENT ON COLUMN v1.unique_kernels.m IS 'Rows of the operator''s product. [-]';
+COMMENT ON COLUMN v1.unique_kernels.n IS 'Columns of the operator''s product. [-]';
+COMMENT ON COLUMN v1.unique_kernels.k IS 'Length of the sums in the operator''s product. [-]';
 COMMENT ON COLUMN v1.unique_kernels.calls IS 'Number of calls. [count]';
-COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps, per capture and step (steps with GPU events only); NULL without steps. [count]';
+COMMENT ON COLUMN v1.unique_kernels.calls_percent IS 'Share of all calls in the answer (in the --by group). [percent]';
+COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps per capture and step (of those that hold any GPU event), or per detected pass; NULL where there are neither. [count]';
+COMMENT ON COLUMN v1.unique_kernels.steps IS 'Steps or passes that calls_per_step divides by, over all captures; 0 where there are none. [count]';
+COMMENT ON COLUMN v1.unique_kernels.steps_from IS 'Where the steps come from: ProfilerStep; range (--step-range); detected, that is no steps are marked and the sequence of kernels repeats; NULL if none.';
 COMMENT ON COLUMN v1.unique_kernels.total_ns IS 'Sum of durations. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.share_percent IS 'Share of the summed time of the answer (of the --by group). [percent]';
 COMMENT ON COLUMN v1.unique_kernels.mean_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.min_ns IS 'Shortest duration. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.p05_ns IS '5th percentile of durations. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.p25_ns IS '25th percentile of durations. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.p75_ns IS '75th percentile of durations. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.p95_ns IS '95th percentile of durations. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.max_ns IS 'Longest duration. [ns]';
+COMMENT ON COLUMN v1.unique_kernels.device_id IS 'Device number if all calls ran on the same one; NULL if not. [-]';
+COMMENT ON COLUMN v1.unique_kernels.first_capture_id IS 'Capture of the first call. [-]';
+COMMENT ON COLUMN v1.unique_kernels.first_event_id IS 'First call (kernel_event.event_id). [-]';
+COMMENT ON COLUMN v1.unique_kernels.signature IS 'The signature as canonical JSON text.';
+COMMENT ON COLUMN v1.unique_kernels.signature_key IS 'First 12 digits of the MD5 of the signature; unique_kernel_calls has the single calls under it.';

@@ -14,7 +14,7 @@ import click
 
 from tracedb.storage.lock_wait import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
 
-FORMATS = ("table", "csv", "json", "ndjson", "markdown", "parquet", "xlsx", "html")
+FORMATS = ("table", "csv", "json", "ndjson", "jsonl", "markdown", "parquet", "xlsx", "html")
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"

@@ -85,6 +85,8 @@ def _run(
             return
         detail("runs:\n" + query.text(top))
         found = engine.run(connection, db, query, top, is_wide)
+        if form == "jsonl" and report.jsonl:
+            found.answer = engine.renamed(connection, query, top, found.answer)
         for text in found.answer.warnings:
             warn(text)
         for text in found.notes:

@@ -20,7 +20,7 @@ _ENDINGS = {
     ".csv": "csv",
     ".json": "json",
     ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
+    ".jsonl": "jsonl",
     ".md": "markdown",
     ".markdown": "markdown",
     ".parquet": "parquet",
@@ -33,6 +33,7 @@ _TEXT: dict[str, Callable[[Answer, TextIO], None]] = {
     "csv": write_csv,
     "json": write_json,
     "ndjson": write_ndjson,
+    "jsonl": write_ndjson,
 }
 
 

@@ -56,6 +56,12 @@ class Report:
     configuration: the --by columns, else the varying labels.
     """
 
+    jsonl: str | None = None
+    """The SELECT that ``--format jsonl`` writes, if its keys are those of another tool's file; without it, all columns.
+
+    ``{answer}`` in it is replaced by the rows with their place in ``answer_place``, ``{by}`` by the --by columns of
+    ``a``, each followed by a comma.
+    """
     summary_needs: tuple[str, ...] = ()
     """Columns the summary requires: --by may have replaced them."""
 

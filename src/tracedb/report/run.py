@@ -180,6 +180,20 @@ def _labels_that_vary(keys: Sequence[str]) -> str:
     return f"concat_ws(' ', {items})" if items else "'source ' || source"
 
 
+def renamed(connection: duckdb.DuckDBPyConnection, query: Query, top: int, answer: Answer) -> Answer:
+    """Return an answer that was just worked out under the keys of its report's ``jsonl``."""
+    ordered = ", ".join(query.order)
+    placed = f"SELECT *, row_number() OVER (ORDER BY {ordered}) AS answer_place\nFROM temp.answer"
+    within = f"PARTITION BY {', '.join(map(identifier, query.by))} " if query.by else ""
+    cut = f"\nQUALIFY row_number() OVER ({within}ORDER BY {ordered}) <= {top}" if top else ""
+    text = (query.report.jsonl or "").replace("{answer}", f"({placed}{cut})")
+    groups = [identifier(name) for name in query.by if f" AS {name}," not in text]  # device may be a key already
+    text = text.replace("{by}", "".join(f"a.{name}, " for name in groups))
+    described = {column.name: column.description or "" for column in answer.columns}
+    made = from_sql(connection, text, described)
+    return replace(answer, columns=made.columns, rows=made.rows, arrow=made.arrow, keys=made.keys, shows=None)
+
+
 def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) -> list[str]:
     """Return the kernels of a report's first rows, per capture if it has captures, each kernel once.
 

@@ -1,0 +1,109 @@
+-- The different kernels and memory operations of a run, with what their calls have in common summed up.
+-- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. Steps are the
+-- marked or chosen ones (v1._step); a capture without any counts by the passes that v1._detected_pass finds. Names are
+-- numbered first, since grouping millions of long texts with other columns costs more than all the rest. Sums are
+-- whole numbers, exact for every row order (see top_kernels). Steps are counted from the events anew: of what is
+-- asked for twice DuckDB would keep every row. The first call is the one of the lowest capture and event number, packed
+-- into one number, since DuckDB compares structs slowly.
+CREATE VIEW v1._unique_kernel AS
+WITH names AS (
+    SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no
+    FROM main.kernel_event AS e
+    GROUP BY e.name
+),
+events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.event_id,
+        e.device_id AS gpu_id,
+        s.step IS NOT NULL OR d.capture_id IS NOT NULL AS is_in_step,
+        n.name_no,
+        e.kind,
+        e.class,
+        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
+        e.dtype, e.bytes, e.op_id, e.duration_ns
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN names AS n ON n.name = e.name
+    LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
+    LEFT JOIN v1._detected_pass AS d ON d.capture_id = e.capture_id
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
+),
+marked AS (
+    SELECT /* by e */ count(DISTINCT (e.capture_id, s.step)) AS steps
+    FROM v1._gpu_event AS e /* join e */
+    INNER JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') AND s.step IS NOT NULL /* filter e */
+    GROUP BY ALL
+),
+repeating AS (
+    SELECT DISTINCT /* by e */ e.capture_id AS clock_id
+    FROM v1._gpu_event AS e /* join e */
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
+),
+detected AS (
+    SELECT /* by g */ sum(d.passes) AS steps
+    FROM repeating AS g
+    INNER JOIN v1._detected_pass AS d ON d.capture_id = g.clock_id
+    GROUP BY ALL
+),
+sums AS (
+    SELECT
+        /* by */
+        e.name_no, e.kind, e.class,
+        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
+        e.dtype, e.bytes, o.name AS op_name, o.input_dims,
+        count(*) AS calls,
+        count(*) FILTER (e.is_in_step) AS calls_in_steps,
+        sum(e.duration_ns) AS total_ns,
+        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
+        min(e.duration_ns) AS min_ns,
+        max(e.duration_ns) AS max_ns,
+        quantile_cont(e.duration_ns, [0.05, 0.25, 0.5, 0.75, 0.95]) AS quantiles,
+        min(e.gpu_id) AS lowest_gpu,
+        max(e.gpu_id) AS highest_gpu,
+        min(e.clock_id * 4611686018427387904::HUGEINT + e.event_id) AS first_call
+    FROM events AS e
+    LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
+    GROUP BY ALL
+),
+shaped AS (
+    SELECT
+        /* by s */
+        n.name,
+        s.kind, s.class,
+        v1._kernel_tier(s.kind, n.name, s.class) AS tier,
+        s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z,
+        s.static_shared_bytes, s.dynamic_shared_bytes, s.shared_bytes,
+        s.dtype, s.bytes, s.op_name, s.input_dims,
+        CASE WHEN tier = 2 THEN v1._operator_matmul(s.op_name, s.input_dims) END AS size,
+        s.calls, s.calls_in_steps, s.total_ns, s.squares, s.min_ns, s.max_ns, s.quantiles,
+        CASE WHEN s.lowest_gpu = s.highest_gpu THEN s.lowest_gpu END AS gpu_id,
+        (s.first_call // 4611686018427387904::HUGEINT)::INTEGER AS first_capture_id,
+        (s.first_call % 4611686018427387904::HUGEINT)::BIGINT AS first_event_id,
+        (SELECT m.steps FROM marked AS m WHERE true /* using s m */) AS marked_steps,
+        (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps
+    FROM sums AS s
+    INNER JOIN names AS n ON n.name_no = s.name_no
+)
+SELECT
+    /* by */
+    h.name, h.kind, h.class, h.tier,
+    h.grid_x, h.grid_y, h.grid_z, h.block_x, h.block_y, h.block_z,
+    h.static_shared_bytes, h.dynamic_shared_bytes, h.shared_bytes,
+    h.dtype, h.bytes, h.op_name, h.input_dims,
+    h.size,
+    h.calls,
+    h.calls_in_steps / nullif(coalesce(h.marked_steps, 0) + coalesce(h.detected_steps, 0), 0) AS calls_per_step,
+    (coalesce(h.marked_steps, 0) + coalesce(h.detected_steps, 0))::BIGINT AS steps,
+    CASE
+        WHEN h.marked_steps > 0 AND h.detected_steps > 0 THEN 'ProfilerStep, detected'
+        WHEN h.marked_steps > 0 AND getvariable('step_range') IS NOT NULL THEN 'range'
+        WHEN h.marked_steps > 0 THEN 'ProfilerStep'
+        WHEN h.detected_steps > 0 THEN 'detected'
+    END AS steps_from,
+    h.total_ns, h.squares, h.min_ns, h.max_ns, h.quantiles,
+    h.gpu_id, h.first_capture_id, h.first_event_id
+FROM shaped AS h;

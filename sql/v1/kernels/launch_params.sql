@@ -1,0 +1,59 @@
+-- With which launch size, registers, shared memory and message was each kernel launched, and on what kind of stream?
+-- Grain: GPU event.
+CREATE VIEW v1.launch_params AS
+SELECT
+    e.capture_id, e.event_id, e.source, e.rank, e.labels, e.device_id, e.context_id, e.stream_id,
+    coalesce(c.category, 'compute') AS category,
+    e.name, e.class,
+    e.start_ns,
+    e.start_ns - min(e.start_ns) OVER (PARTITION BY e.capture_id, e.device_id) AS since_first_ns,
+    e.duration_ns,
+    e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+    e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
+    e.bytes, e.copy_kind, e.correlation_id, e.launch_id, e.op_id,
+    e.collective, e.dtype, e.message_in_elements, e.message_out_elements, e.group_name, e.group_size, e.group_ranks
+FROM v1._gpu_event AS e /* join e */
+LEFT JOIN v1._stream_category AS c ON c.capture_id = e.capture_id
+    AND c.device_id IS NOT DISTINCT FROM e.device_id
+    AND c.context_id IS NOT DISTINCT FROM e.context_id
+    AND c.stream_id IS NOT DISTINCT FROM e.stream_id
+WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */;
+
+COMMENT ON VIEW v1.launch_params IS 'Every kernel and memory operation with its launch parameters. Grain: GPU event.';
+COMMENT ON COLUMN v1.launch_params.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN v1.launch_params.event_id IS 'Number of the event within the capture (kernel_event.event_id). [-]';
+COMMENT ON COLUMN v1.launch_params.source IS 'Which ingester read the capture.';
+COMMENT ON COLUMN v1.launch_params.rank IS 'Rank of the capture; NULL if unknown. [-]';
+COMMENT ON COLUMN v1.launch_params.labels IS 'Labels of the capture.';
+COMMENT ON COLUMN v1.launch_params.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN v1.launch_params.context_id IS 'CUDA context. [-]';
+COMMENT ON COLUMN v1.launch_params.stream_id IS 'Stream number; unique only per device and context. [-]';
+COMMENT ON COLUMN v1.launch_params.category IS 'communication if collectives take at least half of the time on its stream, else compute.';
+COMMENT ON COLUMN v1.launch_params.name IS 'Name as recorded.';
+COMMENT ON COLUMN v1.launch_params.class IS 'Class of the kernel; copy for copies and memsets.';
+COMMENT ON COLUMN v1.launch_params.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.launch_params.since_first_ns IS 'Start since that of the device''s first event in the answer. [ns]';
+COMMENT ON COLUMN v1.launch_params.duration_ns IS 'Duration. [ns]';
+COMMENT ON COLUMN v1.launch_params.grid_x IS 'Grid size, x. [blocks]';
+COMMENT ON COLUMN v1.launch_params.grid_y IS 'Grid size, y. [blocks]';
+COMMENT ON COLUMN v1.launch_params.grid_z IS 'Grid size, z. [blocks]';
+COMMENT ON COLUMN v1.launch_params.block_x IS 'Block size, x. [threads]';
+COMMENT ON COLUMN v1.launch_params.block_y IS 'Block size, y. [threads]';
+COMMENT ON COLUMN v1.launch_params.block_z IS 'Block size, z. [threads]';
+COMMENT ON COLUMN v1.launch_params.registers_per_thread IS 'Registers per thread. [count]';
+COMMENT ON COLUMN v1.launch_params.static_shared_bytes IS 'Static shared memory per block. [bytes]';
+COMMENT ON COLUMN v1.launch_params.dynamic_shared_bytes IS 'Dynamic shared memory per block. [bytes]';
+COMMENT ON COLUMN v1.launch_params.shared_bytes IS 'Shared memory per block, static and dynamic together. [bytes]';
+COMMENT ON COLUMN v1.launch_params.occupancy_percent IS 'Estimated achieved occupancy. [percent]';
+COMMENT ON COLUMN v1.launch_params.bytes IS 'Bytes copied or set. [bytes]';
+COMMENT ON COLUMN v1.launch_params.copy_kind IS 'Direction of a copy.';
+COMMENT ON COLUMN v1.launch_params.correlation_id IS 'Tool''s number that joins launch and activity. [-]';
+COMMENT ON COLUMN v1.launch_params.launch_id IS 'Launch (launch.launch_id); NULL if not recorded. [-]';
+COMMENT ON COLUMN v1.launch_params.op_id IS 'Operator (op.op_id); NULL if none or not recorded. [-]';
+COMMENT ON COLUMN v1.launch_params.collective IS 'Collective as recorded with the event; NULL if not recorded.';
+COMMENT ON COLUMN v1.launch_params.dtype IS 'Element type of the collective as recorded.';
+COMMENT ON COLUMN v1.launch_params.message_in_elements IS 'Elements that go into the collective on this rank. [count]';
+COMMENT ON COLUMN v1.launch_params.message_out_elements IS 'Elements that come out of the collective on this rank. [count]';
+COMMENT ON COLUMN v1.launch_params.group_name IS 'Process group of the collective.';
+COMMENT ON COLUMN v1.launch_params.group_size IS 'Ranks in the process group. [count]';
+COMMENT ON COLUMN v1.launch_params.group_ranks IS 'Ranks of the process group, JSON text as recorded.';

@@ -1,0 +1,36 @@
+-- When and how long did each call of a unique kernel run?
+-- Grain: GPU event of v1.unique_kernels, with the signature_key that groups it there.
+CREATE VIEW v1.unique_kernel_calls AS
+SELECT
+    e.capture_id, e.event_id, e.source, e.rank, e.labels, e.device_id, e.stream_id,
+    left(md5(v1._kernel_signature(
+        e.name, e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
+        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.dtype, e.bytes, o.name, o.input_dims
+    )), 12) AS signature_key,
+    e.name, e.class,
+    o.name AS op_name,
+    o.input_dims,
+    s.step,
+    e.start_ns,
+    e.duration_ns
+FROM v1._gpu_event AS e /* join e */
+LEFT JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id
+LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
+WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */;
+
+COMMENT ON VIEW v1.unique_kernel_calls IS 'Every call of the unique kernels with its duration. Grain: GPU event.';
+COMMENT ON COLUMN v1.unique_kernel_calls.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.event_id IS 'Number of the event within the capture (kernel_event.event_id). [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.source IS 'Which ingester read the capture.';
+COMMENT ON COLUMN v1.unique_kernel_calls.rank IS 'Rank of the capture; NULL if unknown. [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.labels IS 'Labels of the capture.';
+COMMENT ON COLUMN v1.unique_kernel_calls.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.stream_id IS 'Stream number; unique only per device and context. [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.signature_key IS 'Signature (unique_kernels.signature_key).';
+COMMENT ON COLUMN v1.unique_kernel_calls.name IS 'Name as recorded.';
+COMMENT ON COLUMN v1.unique_kernel_calls.class IS 'Class of the kernel; copy for copies and memsets.';
+COMMENT ON COLUMN v1.unique_kernel_calls.op_name IS 'Innermost framework operator that launched the kernel; NULL if none or not recorded.';
+COMMENT ON COLUMN v1.unique_kernel_calls.input_dims IS 'Input shapes of that operator, as JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.unique_kernel_calls.step IS 'Marked or chosen step that holds it; NULL outside steps. [-]';
+COMMENT ON COLUMN v1.unique_kernel_calls.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.unique_kernel_calls.duration_ns IS 'Duration. [ns]';
