@@ -70,7 +70,7 @@ def test_calls_per_step_are_of_captures_and_marked_steps(insert: Insert, ask: As
 
 def _generation(insert: Insert, passes: int) -> None:
     """Insert a generation without marked steps: a prefill of other GEMMs, then decode passes, two layers each."""
-    rows = []
+    rows: list[tuple[int, str, int, int]] = []
     for number in range(passes):
         gemm, grid = ("prefill_gemm", 5) if number == 0 else ("decode_gemm", 1)
         layer = [("layer_norm", grid), (gemm, 8), ("attention", grid), ("layer_norm", grid), (gemm, 16)]
