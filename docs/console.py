@@ -1,7 +1,7 @@
-"""The ``console`` blocks of README: commands after ``$ ``, and what they print. Run, compared and refreshed.
+"""The ``console`` blocks of README: commands after ``$ ``, and their output.
 
-``python docs/console.py`` puts in what they print now, as ``make docs`` does; a test runs them and compares. Sizes of
-database files differ from run to run and are not compared.
+``python docs/console.py`` replaces the output by the current one, as ``make docs`` does; a test runs the commands and
+compares. Sizes of database files differ from run to run and are not compared.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SIZE = re.compile(r"\b[\d.,]+ MB\b")
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a block, and the lines that README shows under it."""
+    """A command of a block, and the output that README shows."""
 
     line: str
     shown: str
 
 
 def fenced(text: str, language: str) -> list[str]:
-    """Return what stands in the fenced blocks of a language."""
+    """Return the contents of the fenced blocks of a language."""
     return [body for found, body in FENCE.findall(text) if found == language]
 
 
@@ -75,7 +75,7 @@ def comparable(text: str) -> str:
 
 
 def refreshed(text: str) -> str:
-    """Return README's text with what its commands print now."""
+    """Return README's text with the current output of its commands."""
     with tempfile.TemporaryDirectory() as name:
         folder = prepared(Path(name))
 

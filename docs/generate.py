@@ -1,4 +1,4 @@
-"""Write what the documentation repeats of the code: ``docs/tables.md``, ``docs/views.md`` and lists in other pages.
+"""Generate what the documentation repeats of the code: ``docs/tables.md``, ``docs/views.md`` and lists in other pages.
 
 ``python docs/generate.py`` writes; ``--check`` says whether all of it is up to date (exit code 1 if not). What README's
 commands print is written by ``docs/console.py``.
@@ -25,7 +25,7 @@ README = HERE.parent / "README.md"
 FROM_NSYS = HERE / "from-nsys-stats.md"
 NSYS_TOPIC = "nsys_stats"
 LIST = re.compile(r"(<!-- reports: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
-"""Stands around a list of reports in a page that is written by hand otherwise."""
+"""Markers around a generated list of reports in a hand-written page."""
 MADE = "<!-- Made by docs/generate.py from the comments in {}. Do not edit. -->"
 HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
 
@@ -33,7 +33,7 @@ HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
 def tables(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield the lines of the page about tables."""
     yield from ("# Tables", "", MADE.format("schemas/v1.sql"), "")
-    yield "The facts, as the profiler recorded them (schema `main`, version 1). `tracedb schema TABLE` prints the same."
+    yield "The recorded facts (schema `main`, version 1). `tracedb schema TABLE` prints the same descriptions."
     yield "What a source does not record is NULL, never 0."
     for name, comment in schema.tables(connection):
         yield from ("", f"## {name}", "", comment, "", *HEAD)
@@ -43,10 +43,10 @@ def tables(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
 def views_page(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield the lines of the page about views."""
     yield from ("# Views", "", MADE.format("sql/v1"), "")
-    yield "The answers, as SQL over the tables. `v1.NAME` is the versioned name, for code that is kept; `NAME` alone is"
-    yield "the newest version's, for people at a prompt. `tracedb views show NAME` prints the same with the SQL."
-    yield "Only `kernels` lists events with a `time_fault`; all other views leave them out, and calls and ranges too"
-    yield "([times that cannot be true](ingest.md#times-that-cannot-be-true))."
+    yield "The answers, as SQL over the tables. Use the versioned name `v1.NAME` in code; at a prompt, `NAME` alone is"
+    yield "the newest version. `tracedb views show NAME` prints the same descriptions with the SQL."
+    yield "Only `kernels` lists events with a `time_fault`; all other views exclude them, and such calls and ranges too"
+    yield "([impossible times](ingest.md#impossible-times))."
     reports = {report.view: report.name for report in registry.every()}
     for version in views.VERSIONS:
         public = [view for view in views.shipped(version) if not view.is_private]
@@ -76,7 +76,7 @@ def reports() -> Iterator[str]:
 
 
 def reports_of_nsys() -> Iterator[str]:
-    """Yield the table of the reports that stand for one of ``nsys stats``."""
+    """Yield the table of the reports that correspond to one of ``nsys stats``."""
     yield from ("| `nsys stats --report` | the same in tracedb | more |", "|---|---|---|")
     names = {report.name for report in registry.every()}
     for report in registry.every():
@@ -95,7 +95,7 @@ def with_list(page: Path, lines: Iterator[str]) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of each page that holds something generated."""
+    """Return the text of each page with generated parts."""
     with describe.shipped() as connection:
         made = {"tables.md": tables(connection), "views.md": views_page(connection)}
         whole = {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
@@ -103,7 +103,7 @@ def pages() -> dict[Path, str]:
 
 
 def stale() -> list[Path]:
-    """Return the pages that are not as they would be made now."""
+    """Return the pages that differ from what would be generated now."""
     return [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 

@@ -33,7 +33,7 @@ from tracedb.storage.views import CURRENT, View
 OF_NSYS = [report for report in registry.every() if View(CURRENT, report.view).topic == "nsys_stats"]
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-INGEST = (ROOT / "docs" / "ingest.md").read_text(encoding="utf-8")
+INGEST = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("ingest.md", "issue-codes.md"))
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/*.md", "examples/**/*.md", "sql/*.md", "benchmarks/*.md")

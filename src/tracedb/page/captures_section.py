@@ -29,7 +29,7 @@ _CAPTURE = {
 }
 _ISSUE = {
     "severity": "note: left aside by design; warning: the file was at fault.",
-    "code": "What happened: docs/ingest.md describes each code.",
+    "code": "What happened; docs/issue-codes.md describes each code.",
     "events": "How many events it concerns. [count]",
     "skipped": "How many of them gave no row. [count]",
     "captures": "Number of captures that it concerns. [count]",
