@@ -1,10 +1,10 @@
 """Cut one profiler step out of a folder of torch-profiler traces: ``python cut_sample.py SOURCE TARGET``.
 
-Every ``*.json.gz`` below SOURCE that marks the step is written to the same place below TARGET. Of the events
-that begin within the step are kept, text for text: GPU rows, the API calls that launched them, the operators
-around those calls, annotations and their projections. Left out, to keep the files small, are operators and
-API calls that launched nothing, and flow arrows; and, for privacy, the path of the recording machine in
-``traceName``. The same input gives the same bytes.
+Every ``*.json.gz`` below SOURCE that marks the step is written to the same place below TARGET. Events that start
+within the step are kept unchanged: GPU rows, the API calls that launched them, the operators that contain those
+calls, annotations and their projections. Operators and API calls that launched nothing, and flow arrows, are
+omitted to keep the files small; the path of the recording machine in ``traceName`` is omitted for privacy. The
+output is deterministic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def events(text: str, place: int) -> Iterator[tuple[str, Event, int]]:
 
 
 class Step:
-    """What belongs to one step of a trace."""
+    """Decides which events of a trace belong to one step."""
 
     def __init__(self, found: list[Event], mark: Event) -> None:
         self.first, self.last = mark["ts"], mark["ts"] + mark["dur"]

@@ -1,6 +1,6 @@
-"""kernel-csv: kernels as comma-separated lines. A complete outside ingester for tracedb.
+"""kernel-csv: kernels as comma-separated lines. A complete third-party ingester for tracedb.
 
-A file begins with the line ``# kernel-csv 1``, then a header, then a line for each kernel: name, device,
+A file starts with the line ``# kernel-csv 1``, then a header, then one line per kernel: name, device,
 stream, start_ns, duration_ns.
 """
 
@@ -63,7 +63,7 @@ class KernelCsv:
     name = "kernel-csv"
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim files by their first line. A rank in the path is tracedb's business."""
+        """Claim files by their first line. tracedb takes the rank from the path."""
         for path in files:
             try:
                 with path.open("rb") as file:
@@ -73,7 +73,7 @@ class KernelCsv:
                 continue  # tracedb lists it as not recognised
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the rows of one file, its account last."""
+        """Yield the rows of one file; the capture row with the event counts comes last."""
         (path,) = capture.files
         with path.open(encoding="utf-8", errors="replace") as file:
             file.readline()
