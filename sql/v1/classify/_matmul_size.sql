@@ -4,14 +4,15 @@
 CREATE MACRO v1._matmul_size(op_name, a, b) AS
 CASE
     WHEN op_name = 'aten::linear' AND len(a) >= 1 AND len(b) = 2 AND a[-1] = b[2]
-        THEN {'batch': 1, 'm': coalesce(list_product(a[:-2])::BIGINT, 1), 'n': b[1], 'k': a[-1]}
+        THEN {'batch': 1, 'm': coalesce(TRY_CAST(list_product(a[:-2]) AS BIGINT), 1), 'n': b[1], 'k': a[-1]}
     WHEN len(a) >= 1 AND len(b) = 1 AND a[-1] = b[1]
-        THEN {'batch': 1, 'm': coalesce(list_product(a[:-2])::BIGINT, 1), 'n': 1, 'k': a[-1]}
+        THEN {'batch': 1, 'm': coalesce(TRY_CAST(list_product(a[:-2]) AS BIGINT), 1), 'n': 1, 'k': a[-1]}
     WHEN len(a) >= 1 AND len(b) = 2 AND a[-1] = b[1]
-        THEN {'batch': 1, 'm': coalesce(list_product(a[:-2])::BIGINT, 1), 'n': b[2], 'k': a[-1]}
+        THEN {'batch': 1, 'm': coalesce(TRY_CAST(list_product(a[:-2]) AS BIGINT), 1), 'n': b[2], 'k': a[-1]}
     WHEN len(a) >= 2 AND len(b) >= 3 AND a[-1] = b[-2]
         THEN {
-            'batch': greatest(coalesce(list_product(a[:-3])::BIGINT, 1), list_product(b[:-3])::BIGINT),
+            'batch': greatest(
+                coalesce(TRY_CAST(list_product(a[:-3]) AS BIGINT), 1), TRY_CAST(list_product(b[:-3]) AS BIGINT)),
             'm': a[-2], 'n': b[-1], 'k': a[-1]
         }
 END;

@@ -29,6 +29,7 @@ calls AS (
         g.gpu_id,
         g.name,
         o.input_dims,
+        o.name AS op_name,
         g.start_ns,
         g.duration_ns,
         c.capture_id IS NOT NULL AS has_collectives,
@@ -45,6 +46,7 @@ sums AS (
         /* grain */ clock_id, gpu_id, /* end grain */
         name,
         input_dims,
+        v1._operator_matmul(max(op_name), input_dims) AS product,
         count(*) AS calls,
         sum(duration_ns) AS total_ns,
         sum(duration_ns::HUGEINT * duration_ns) AS squares,
@@ -62,10 +64,11 @@ sums AS (
     GROUP BY /* by */ /* grain */ clock_id, gpu_id, /* end grain */ name, input_dims
 )
 SELECT
-    /* by */
+    /* by s */
     /* grain */ c.capture_id, c.rank, c.labels, gpu_id AS device_id, /* end grain */
-    name,
-    input_dims,
+    s.name,
+    s.input_dims,
+    s.product.batch::BIGINT AS batch, s.product.m::BIGINT AS m, s.product.n::BIGINT AS n, s.product.k::BIGINT AS k,
     calls,
     total_ns::BIGINT AS total_ns,
     total_ns / calls AS mean_ns,
@@ -96,7 +99,7 @@ SELECT
         WHEN slowdown <= 1 / 1.05 AND spread_explained_percent >= 25 THEN 'faster beside collectives'
         ELSE 'spread has other causes'
     END AS verdict
-FROM sums
+FROM sums AS s
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */;
 
 COMMENT ON VIEW v1.gemm_variance IS 'How much the time of each GEMM varies, and whether overlapping collectives explain it. Grain: capture × device × kernel name × input shapes.';
@@ -106,6 +109,10 @@ COMMENT ON COLUMN v1.gemm_variance.device_id IS 'Device number within the captur
 COMMENT ON COLUMN v1.gemm_variance.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.gemm_variance.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.gemm_variance.input_dims IS 'Input shapes of the launching operator, as JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.gemm_variance.batch IS 'Number of products in one call, by the shapes; NULL if unknown. [count]';
+COMMENT ON COLUMN v1.gemm_variance.m IS 'Rows of the result. [-]';
+COMMENT ON COLUMN v1.gemm_variance.n IS 'Columns of the result. [-]';
+COMMENT ON COLUMN v1.gemm_variance.k IS 'Length of the sums. [-]';
 COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.gemm_variance.total_ns IS 'Sum of durations. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.mean_ns IS 'Mean duration. [ns]';

@@ -18,16 +18,6 @@ WITH spans AS (
     WHERE k.step IS NOT NULL /* filter e */
     GROUP BY ALL
 ),
-marks AS (
-    SELECT
-        t.capture_id,
-        t.step,
-        CASE WHEN count(a.duration_ns) = count(*) THEN max(a.start_ns + a.duration_ns) - min(a.start_ns) END AS range_ns
-    FROM v1._step AS t
-    INNER JOIN main.annotation AS a ON a.capture_id = t.capture_id AND a.annotation_id = t.annotation_id
-    WHERE t.step IS NOT NULL
-    GROUP BY t.capture_id, t.step
-),
 parts AS (
     SELECT
         /* by p */
@@ -42,7 +32,7 @@ parts AS (
     FROM spans AS p
     INNER JOIN v1._capture_set AS y ON y.capture_id = p.clock_id
     INNER JOIN main.capture AS c ON c.capture_id = p.clock_id
-    LEFT JOIN marks AS m ON m.capture_id = p.clock_id AND m.step = p.step_number
+    LEFT JOIN v1._step_mark AS m ON m.capture_id = p.clock_id AND m.step = p.step_number
 ),
 steps AS (
     SELECT

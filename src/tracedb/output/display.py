@@ -12,6 +12,7 @@ from tracedb.output.shorten import TIMES, dims, middle, shorten, tell_apart, vis
 
 MISSING = "\N{EN DASH}"
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from which maximum, divisor, name
+_FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
 Values = Sequence[object]
 Shorten = Callable[[Sequence[str], int], list[str]]
 
@@ -83,6 +84,10 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
     if kind == "ns":
         cells, unit = _times(values, largest)
         return Strip(f"{header} {unit}".strip(), cells, True, show.drop)
+    if kind == "FLOP":
+        divisor, unit = next((divisor, unit) for least, divisor, unit in _FLOP_UNITS if largest >= least)
+        cells = [_cell(value, lambda item: f"{item / divisor:,.3f}") for value in values]
+        return Strip(unit if header == "flops" else f"{header} {unit}", cells, True, show.drop)
     if kind in _NUMBERS:
         suffix = " %" if kind == "percent" else ""
         return Strip(header + suffix, [_cell(value, _NUMBERS[kind]) for value in values], True, show.drop)
@@ -104,7 +109,7 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
 
 
 def _kind(column: Column) -> str:
-    if column.unit in ("ns", "percent", "ratio", "count"):
+    if column.unit in ("ns", "percent", "ratio", "count", "FLOP"):
         return column.unit
     if column.is_number:
         return "number"

@@ -203,6 +203,11 @@ def _no_overlap(search: _Search) -> str:
     return f"none of the {calls} ran beside a collective{search.filters}"
 
 
+def _no_marked_steps(search: _Search) -> str:
+    steps = f"(SELECT t.capture_id FROM {search.scope.version}._step AS t WHERE t.step IS NOT NULL)"
+    return "" if count(search.connection, steps) else _no_steps(search)
+
+
 def _no_steps(search: _Search) -> str:
     if count(
         search.connection, f"(SELECT t.capture_id FROM {search.scope.version}._step AS t WHERE t.step IS NOT NULL)"
@@ -212,6 +217,21 @@ def _no_steps(search: _Search) -> str:
         "no steps are marked: record with the schedule of torch.profiler and prof.step() (ProfilerStep#N), or put "
         "a range (NVTX, roctx, record_function) around each step and name it with --step-range GLOB"
     )
+
+
+def _no_flops(search: _Search) -> str:
+    launching, shaped = row(
+        search.connection,
+        f"""SELECT count(*), count(o.input_dims)
+            FROM (SELECT DISTINCT e.capture_id, e.op_id FROM {search.scope.version}._gpu_event AS e {SELECTED}) AS e
+            INNER JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id""",
+    )
+    if not launching:
+        return "no operator is known to have launched GPU work; FLOPs follow from operators that torch.profiler records"
+    operators = number(launching, "operator call")
+    if not shaped:
+        return f"no shapes were recorded with the {operators}: record with torch.profiler.profile(record_shapes=True)"
+    return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
 
 
 def _no_attention(search: _Search) -> str:
@@ -250,6 +270,8 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.MATCHES}), _no_matches),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.STEPS}), _no_steps),
+    (frozenset({Needs.STEP_FLOPS}), _no_marked_steps),
+    (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), _no_flops),
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),
 )

@@ -1,0 +1,15 @@
+-- How long did the GPU work take that each operator launched itself? Grain: operator instance × device. Work that an
+-- operator inside it launched is that one's: aten::mm has it, not the aten::matmul around it, so nothing counts twice.
+CREATE VIEW v1._launched_op AS
+SELECT
+    /* by e */
+    e.capture_id AS clock_id,
+    e.device_id AS gpu_id,
+    e.op_id,
+    count(*) AS gpu_events,
+    sum(e.duration_ns)::BIGINT AS gpu_ns,
+    bool_or(t.name IS NOT NULL) AS has_tf32
+FROM v1._unclassed_event AS e /* join e */
+LEFT JOIN v1._tf32_kernel AS t ON t.name = e.name
+WHERE e.op_id IS NOT NULL /* filter e */
+GROUP BY /* by e */ e.capture_id, e.device_id, e.op_id;

@@ -1,0 +1,89 @@
+-- Which part of its device's peak does a step use for the model's FLOPs?
+-- Grain: capture × device × step. MFU is Σ model FLOPs / peak over the time of the step, HFU the same with all FLOPs (also
+-- those that backward attention computes a second time); FLOPs of each element type count against its own peak. The time
+-- is that of v1.configurations: the range, or the GPU work from first start to last end where that is longer. Both are
+-- lower bounds where products ran whose FLOPs are unknown (unknown_ns): in graph replays, compiled or custom kernels.
+CREATE VIEW v1.mfu AS
+WITH spans AS (
+    SELECT
+        e.capture_id AS clock_id,
+        e.device_id AS gpu_id,
+        k.step AS step_number,
+        e.op_id,
+        bool_or(t.name IS NOT NULL) AS has_tf32,
+        min(e.start_ns) AS first_ns,
+        max(e.end_ns) AS last_ns,
+        sum(e.duration_ns) AS gpu_ns,
+        sum(e.duration_ns) FILTER (e.class IN ('matmul', 'attention', 'convolution')) AS product_ns
+    FROM v1._gpu_event AS e
+    INNER JOIN v1._step_kernel AS k ON k.capture_id = e.capture_id AND k.event_id = e.event_id
+    LEFT JOIN v1._tf32_kernel AS t ON t.name = e.name
+    WHERE k.step IS NOT NULL /* filter e */
+    GROUP BY e.capture_id, e.device_id, k.step, e.op_id
+),
+costs AS (
+    SELECT
+        s.clock_id, s.gpu_id, s.step_number, s.first_ns, s.last_ns, s.gpu_ns, s.product_ns,
+        c.flops,
+        c.model_flops,
+        CASE WHEN c.dtype = 'fp32' AND s.has_tf32 THEN 'tf32' ELSE c.dtype END AS math_dtype,
+        d.name AS gpu_name
+    FROM spans AS s
+    LEFT JOIN v1._op_cost AS c ON c.capture_id = s.clock_id AND c.op_id = s.op_id
+    LEFT JOIN main.device AS d ON d.capture_id = s.clock_id AND d.device_id = s.gpu_id
+),
+sums AS (
+    SELECT
+        c.clock_id,
+        c.gpu_id,
+        c.step_number,
+        max(c.last_ns) - min(c.first_ns) AS span_ns,
+        sum(c.flops) AS flops,
+        sum(c.model_flops) AS model_flops,
+        coalesce(sum(c.gpu_ns) FILTER (c.flops IS NOT NULL), 0) AS covered_ns,
+        coalesce(sum(c.gpu_ns) FILTER (c.flops IS NULL), 0) AS uncovered_ns,
+        coalesce(sum(c.product_ns) FILTER (c.flops IS NULL), 0) AS unknown_ns,
+        bool_and(p.peak_tflops IS NOT NULL) FILTER (c.flops > 0) AS has_peaks,
+        -- FLOP / (TFLOP/s) is ps
+        sum(c.flops / p.peak_tflops) / 1e3 AS peak_ns,
+        sum(c.model_flops / p.peak_tflops) / 1e3 AS model_peak_ns
+    FROM costs AS c
+    LEFT JOIN (
+        SELECT k.name, k.dtype, nullif(coalesce(k.sheet_tflops, k.measured_tflops), 0) AS peak_tflops
+        FROM v1._device_peak AS k
+    ) AS p ON p.name = c.gpu_name AND p.dtype = c.math_dtype
+    GROUP BY c.clock_id, c.gpu_id, c.step_number
+)
+SELECT
+    t.clock_id AS capture_id, y.rank, y.labels, t.gpu_id AS device_id,
+    t.step_number AS step,
+    greatest(t.span_ns, m.range_ns) AS wall_ns,
+    t.flops::BIGINT AS flops,
+    t.model_flops::BIGINT AS model_flops,
+    t.covered_ns::BIGINT AS covered_ns,
+    t.uncovered_ns::BIGINT AS uncovered_ns,
+    t.unknown_ns::BIGINT AS unknown_ns,
+    t.flops / nullif(wall_ns, 0) / 1e3 AS tflops,
+    CASE WHEN t.has_peaks THEN t.flops / nullif(t.peak_ns, 0) / 1e3 END AS peak_tflops,
+    CASE WHEN t.has_peaks THEN 100 * t.model_peak_ns / nullif(wall_ns, 0) END AS mfu_percent,
+    CASE WHEN t.has_peaks THEN 100 * t.peak_ns / nullif(wall_ns, 0) END AS hfu_percent
+FROM sums AS t
+LEFT JOIN v1._step_mark AS m ON m.capture_id = t.clock_id AND m.step = t.step_number
+LEFT JOIN main.capture AS y ON y.capture_id = t.clock_id;
+
+COMMENT ON VIEW v1.mfu IS 'Model and hardware FLOPs utilisation of each step. Grain: capture × device × step.';
+COMMENT ON COLUMN v1.mfu.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN v1.mfu.rank IS 'Rank of the capture; NULL if unknown. [-]';
+COMMENT ON COLUMN v1.mfu.labels IS 'Labels of the capture: sweep, threads, channels and others.';
+COMMENT ON COLUMN v1.mfu.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN v1.mfu.step IS 'Number of the step. [-]';
+COMMENT ON COLUMN v1.mfu.wall_ns IS 'Time of the step: its range, or GPU work from first start to last end where that is longer. [ns]';
+COMMENT ON COLUMN v1.mfu.flops IS 'Floating-point operations of its operators by their shapes, those that are known. [FLOP]';
+COMMENT ON COLUMN v1.mfu.model_flops IS 'Those less what backward attention computes a second time. [FLOP]';
+COMMENT ON COLUMN v1.mfu.covered_ns IS 'GPU time of operators whose FLOPs are known. [ns]';
+COMMENT ON COLUMN v1.mfu.uncovered_ns IS 'All other GPU time, pointwise operators, collectives and copies among it. [ns]';
+COMMENT ON COLUMN v1.mfu.unknown_ns IS 'That part of it in kernels of class matmul, attention or convolution: work that counts, but whose FLOPs are unknown. [ns]';
+COMMENT ON COLUMN v1.mfu.tflops IS 'FLOPs over the time of the step. [TFLOP/s]';
+COMMENT ON COLUMN v1.mfu.peak_tflops IS 'Peak of the device for this mix of element types (device_peak); NULL where unknown. [TFLOP/s]';
+COMMENT ON COLUMN v1.mfu.mfu_percent IS 'Model FLOPs utilisation: time of the model''s FLOPs at the peak over the time of the step. [percent]';
+COMMENT ON COLUMN v1.mfu.hfu_percent IS 'Hardware FLOPs utilisation: the same of all FLOPs. [percent]';
