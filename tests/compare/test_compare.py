@@ -1,4 +1,4 @@
-"""``tracedb compare``: runs beside a baseline, what is due to calls and what to time, gates."""
+"""``tracedb compare``: runs against a baseline, the shares of calls and of time, gates."""
 
 from __future__ import annotations
 

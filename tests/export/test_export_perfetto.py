@@ -393,8 +393,8 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     ("options", "code", "said"),
     [
         ((), 2, "name a file with -o"),
-        (("-o", "{folder}/t.txt"), 2, "the ending says no format"),
-        (("-o", "{folder}/t.json", "--by", "rank"), 2, "neither grouped nor classed"),
+        (("-o", "{folder}/t.txt"), 2, "the extension gives no format"),
+        (("-o", "{folder}/t.json", "--by", "rank"), 2, "no groups or classes"),
         (("-o", "{folder}/t.duckdb", "--format", "json"), 1, "which an answer would replace"),
         (("-o", "{folder}/none/t.json"), 1, "there is no folder"),
         (("-o", "{folder}/t.json", "--rank", "9"), 3, "no capture has rank 9; there are: 0"),

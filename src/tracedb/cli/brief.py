@@ -14,12 +14,12 @@ from tracedb.cli.options import database_option, output_option
 @click.command()
 @database_option
 @filter_options
-@output_option("Write there, not to stdout.")
+@output_option("Write to this file instead of stdout.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 def brief(db: Path, out: Path | None, version: str, **chosen: Any) -> None:
     """Print one page of Markdown for a chat or a ticket.
 
-    It holds what was recorded, what the reports conclude and warn of, and the first rows of the main ones.
+    It has what was recorded, the conclusions and warnings of the reports, and the first rows of the main ones.
     """
     from tracedb import brief as made
     from tracedb.output import write_text

@@ -1,4 +1,4 @@
-"""``tracedb compare``: runs beside a baseline, and gates for CI."""
+"""``tracedb compare``: compare runs with a baseline; gates for CI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("sides", nargs=-1, metavar="A B [C…]")
 @database_option
 @capture_option
-@click.option("--baseline", metavar="A", help="Which of the sides the others are compared with. [default: the first]")
+@click.option("--baseline", metavar="A", help="The side that the others are compared with. [default: the first]")
 @click.option(
     "--kind",
     "kinds",
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     type=click.Choice(["total", "timeline", "class", "collective", "gemm", "kernel"]),
     help="Only this kind of entry. May be repeated.",
 )
-@click.option("--skip-warmup", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N steps.")
+@click.option(
+    "--skip-warmup", type=click.IntRange(min=0), default=0, metavar="N", help="Skip the first N steps of each capture."
+)
 @click.option("--step-range", metavar="GLOB", help="Use ranges with a matching name as steps, not ProfilerStep#N.")
 @click.option(
     "--fail-on",
@@ -46,10 +48,10 @@ if TYPE_CHECKING:
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."
 )
+@click.option("--github", is_flag=True, help="Print failed gates and warnings as GitHub Actions annotations on stderr.")
 @click.option(
-    "--github", is_flag=True, help="Say failed gates and warnings as annotations of GitHub Actions, on stderr."
+    "--top", type=click.IntRange(min=0), metavar="N", help="Show the N largest differences of each kind; 0 shows all."
 )
-@click.option("--top", type=click.IntRange(min=0), metavar="N", help="The N largest differences of each kind; 0: all.")
 @output_options
 def compare(
     sides: tuple[str, ...],
@@ -69,9 +71,9 @@ def compare(
 ) -> None:
     """Compare runs: kernels, classes, GEMMs, collectives, timeline.
 
-    A side is a database file, labels (channels=16 or threads=256,channels=16), or a part of a capture's path or its
-    number; all but files are looked up in --db, as is each --capture, which is one more side. Values are means over
-    units: steps of ranks where steps are marked, else captures.
+    A side is a database file, labels (channels=16 or threads=256,channels=16), or a capture's number or part of its
+    path. All but files are looked up in --db; each --capture adds a side. Values are means over units: the steps of
+    each rank if steps are marked, else captures.
     """
     from tracedb import compare as comparison
     from tracedb.compare.gates import gate

@@ -1,6 +1,6 @@
-"""What the shell offers when Tab is pressed: reports, and labels, classes, ranks of the database.
+"""Shell completion: reports, and the labels, classes and ranks of the database.
 
-A database that cannot be read, or is written just now, offers nothing: completion says no errors and never waits.
+A database that cannot be read or is being written gives no candidates: completion prints no errors and never waits.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _RELATIONS = """SELECT table_name FROM duckdb_tables() WHERE database_name = cur
 
 
 def reports(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the reports whose name begins so."""
+    """Return the reports whose name starts with ``incomplete``."""
     from tracedb.report import registry
 
     return [report.name for report in registry.every() if report.name.startswith(incomplete)]
 
 
 def groups(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return what ``--by`` takes: what is always there, and the label keys of the database."""
+    """Return the values of ``--by``: the built-in ones and the label keys of the database."""
     from tracedb.report.filters import BY_BUILT_IN
 
     always = [name for name in BY_BUILT_IN if name.startswith(incomplete)]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @database_option
 @output_options
 def doctor(db: Path, format_name: str | None, out: Path | None) -> None:
-    """Say what is installed, what the database is, and what its captures can and cannot answer.
+    """Show what is installed, what the database is, and what its captures can and cannot answer.
 
-    A table for eyes groups captures that hold the same things; the other forms have a row for each capture, with how
-    much it holds, and JSON has the rest beside them.
+    The table groups captures with the same contents; other formats have a row with counts for each capture, and JSON
+    also has everything else.
     """
     from tracedb.catalog import doctor as facts
     from tracedb.output import choose_format, write

@@ -1,4 +1,4 @@
-"""``tracedb export``: what the database knows, as files for other tools."""
+"""``tracedb export``: files for other tools."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ for _command in (perfetto, xlsx, variance_csv):
 @export.command("rocprof-yaml")
 @database_option
 @click.option(
-    "--report", "report_name", default="gemm-variance", metavar="NAME", help="Take its kernels, in its order."
+    "--report",
+    "report_name",
+    default="gemm-variance",
+    metavar="NAME",
+    help="The report whose kernels are counted, in its order.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     default=PER_CAPTURE,
     metavar="N",
-    help=f"The first N kernels, of each capture where the report has captures. [default: {PER_CAPTURE}]",
+    help=f"The first N kernels, of each capture if the report has captures. [default: {PER_CAPTURE}]",
 )
 @filter_options
 @sort_option
@@ -68,8 +72,8 @@ def rocprof_yaml(
 ) -> None:
     """Write an input file of rocprofv3 that counts the kernels of a report.
 
-    By default those GEMMs of each capture whose time varies most. Each kernel is matched by its whole name and no other
-    is, so that counting slows nothing else down. Run it with `rocprofv3 -i FILE -- PROGRAM`.
+    By default the GEMMs of each capture whose time varies most. Each kernel is matched by its full name, so that
+    counting slows down no other kernel. Run it with `rocprofv3 -i FILE -- PROGRAM`.
     """
     from tracedb.errors import NotCaptured
     from tracedb.export import rocprofv3

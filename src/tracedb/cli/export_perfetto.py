@@ -29,7 +29,7 @@ DEFAULT_NAME = "trace.perfetto-trace"
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads. [default: by the ending of -o]",
+    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads. [default: from the extension of -o]",
 )
 @click.option(
     "--clock",
@@ -38,16 +38,16 @@ DEFAULT_NAME = "trace.perfetto-trace"
     help="Correct the clocks of ranks by their collectives, or leave them. [default: aligned]",
 )
 @click.option("--gpu-only", is_flag=True, help="Leave out operators, calls and ranges.")
-@click.option("--open", "is_opened", is_flag=True, help="Hand the file to the Perfetto UI, from 127.0.0.1:9001.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the file in the Perfetto UI, served from 127.0.0.1:9001.")
 @output_option("The file: .pftrace, .perfetto-trace or .pb; .json or .json.gz. Required without --open.")
 def perfetto(
     db: Path, form: str | None, clock: str, gpu_only: bool, is_opened: bool, out: Path | None, **chosen: Any
 ) -> None:
     """Write captures as one timeline for the Perfetto UI.
 
-    Each capture is a process (a rank), on one clock, with a track for each thread and stream; what overlaps on a stream
-    has lanes of its own, so that nothing hides. Arrows lead from calls to what they launched. Filters on GPU events
-    (--range, --class, --device, --skip-warmup) choose these; of the CPU everything meanwhile is shown.
+    Each capture is a process (a rank), on one clock, with a track for each thread and stream. Events that overlap on a
+    stream get separate lanes, so that none is hidden. Arrows lead from calls to what they launched. Filters on GPU
+    events (--range, --class, --device, --skip-warmup) choose among those; all CPU activity of the same time is shown.
     """
     from tracedb.errors import UsageError
     from tracedb.report.filters import Filters
@@ -56,7 +56,7 @@ def perfetto(
         raise UsageError("name a file with -o, or see it in the browser with --open")
     filters = Filters(**chosen)
     if filters.by or filters.attention_as_matmul:
-        raise UsageError("a timeline is neither grouped nor classed: leave out --by and --attention-as-matmul")
+        raise UsageError("a timeline has no groups or classes: leave out --by and --attention-as-matmul")
     with _destination(out) as path:
         _write(db, filters, _form(form, path), path, clock == "aligned", gpu_only)
         if is_opened:
@@ -74,13 +74,13 @@ def _form(form: str | None, path: Path) -> str:
     if name.endswith(_PROTO):
         return "proto"
     raise UsageError(
-        f"{path}: the ending says no format; there are {', '.join((*_PROTO, *_JSON))}, or name one with --format"
+        f"{path}: the extension gives no format; known are {', '.join((*_PROTO, *_JSON))}, or name one with --format"
     )
 
 
 @contextmanager
 def _destination(out: Path | None) -> Iterator[Path]:
-    """Yield the file to write: that of ``-o``, else one in a private folder that goes at the end."""
+    """Yield the file to write: that of ``-o``, else one in a private folder that is removed at the end."""
     from tempfile import TemporaryDirectory
 
     if out is not None:
@@ -112,7 +112,7 @@ def _say(header: Header, path: Path) -> None:
     captures = "1 capture" if header.captures == 1 else f"{header.captures:,} captures"
     note(f"{path}: {header.slices:,} slices of {captures}, {header.gpu_slices:,} of them on GPUs")
     if header.aside:
-        note(f"{header.aside:,} slices overlap others of their stream or thread, and have lanes of their own")
+        note(f"{header.aside:,} slices overlap others of their stream or thread, and are in separate lanes")
     if header.stretched:
         note(
             f"{header.stretched} clocks drift: what is on their CPUs is stretched as the clock is, durations on GPUs "

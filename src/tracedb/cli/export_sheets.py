@@ -26,7 +26,7 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
 
     gpu_timeline_all_configs_mean.xlsx holds All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config;
     nccl_master_all_configs.xlsx, and .csv, hold NCCL_Data. Each workbook ends with notes: units, meanings, warnings.
-    Any other report becomes a sheet by `tracedb report NAME -o FILE.xlsx`.
+    `tracedb report NAME -o FILE.xlsx` writes any other report as a sheet.
     """
     from tracedb.errors import UsageError
     from tracedb.export import sweep_sheets
@@ -61,8 +61,8 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
 def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
     """Write the time variance of GEMMs as CSV: kernel_time_min_us, kernel_time_max_us, time_diff_us and more.
 
-    Into a folder: top5_gemm_kernels_time_variance.csv, with the times of the shortest and longest call
-    (…_with_timestamps.csv), and with the collectives beside them (…_with_collective_overlap.csv).
+    A folder gets top5_gemm_kernels_time_variance.csv, the same with the times of the shortest and longest call
+    (…_with_timestamps.csv), and with the collectives that overlap them (…_with_collective_overlap.csv).
     """
     from tracedb.export import variance
     from tracedb.output import write
@@ -99,13 +99,13 @@ def _filters(chosen: dict[str, Any]) -> Filters:
 
 
 def _folder(out: Path) -> Path:
-    """Return the folder, made where there is none. Raises ``TracedbError`` where there cannot be one."""
+    """Return the folder, creating it if needed. Raises ``TracedbError`` if that fails."""
     from tracedb.errors import TracedbError, UsageError
 
     if out.suffix and not out.is_dir():
-        raise UsageError(f"{out}: neither a folder nor a file of a kind that this command writes")
+        raise UsageError(f"{out}: neither a folder nor a file of a type that this command writes")
     try:
         out.mkdir(exist_ok=True)
     except OSError as error:
-        raise TracedbError(f"{out}: cannot be made: {error.strerror}") from error
+        raise TracedbError(f"{out}: cannot be created: {error.strerror}") from error
     return out

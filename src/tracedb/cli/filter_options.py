@@ -45,8 +45,8 @@ def capture_option(command: F) -> F:
         multiple=True,
         metavar="ID|PATHPART",
         callback=_captures,
-        help="Only this capture, by its number, a part of its path that no other has, or a pattern. May be repeated;"
-        " numbers also as 1,3.",
+        help="Only this capture: its number, a unique part of its path, or a pattern. May be repeated; numbers also as "
+        "1,3.",
     )(command)
 
 
@@ -75,13 +75,12 @@ def filter_options(command: F) -> F:
     command = click.option(
         "--attention-as-matmul",
         is_flag=True,
-        help="Count kernels of fused attention, which is made of matrix products, as class matmul (matmul-fraction).",
+        help="Count kernels of fused attention, which consists of matrix products, as class matmul (matmul-fraction).",
     )(command)
     command = click.option(
         "--counted",
         is_flag=True,
-        help="Take in dispatches measured while hardware counters were read, whose durations are not those of a plain"
-        " run.",
+        help="Include dispatches timed while hardware counters were read, whose durations differ from a plain run.",
     )(command)
     command = click.option(
         "--step-range",
@@ -93,20 +92,20 @@ def filter_options(command: F) -> F:
         type=click.IntRange(min=0),
         default=0,
         metavar="N",
-        help="Leave out the first N steps of each capture, and whatever is in no step.",
+        help="Skip the first N steps of each capture, and everything outside steps.",
     )(command)
     command = click.option(
         "--rule",
         type=click.Choice(["thread", "process", "time"]),
-        help="What is inside a range: launched there on its thread, on any thread of its process, or started meanwhile."
-        " [default: thread, else time where no launches were recorded]",
+        help="Which kernels are inside a range: launched in it on its thread, launched in it on any thread of its "
+        "process, or started during it. [default: thread; time if no launches were recorded]",
     )(command)
     command = click.option(
         "--range",
         multiple=True,
         callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
         metavar="GLOB",
-        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any.",
+        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any of them.",
     )(command)
     command = click.option(
         "--class",
@@ -115,7 +114,7 @@ def filter_options(command: F) -> F:
         callback=_classes,
         shell_complete=completion.classes,
         metavar="CLASS,…",
-        help="Only kernels of these classes (matmul,attention …), or with '!' before them all but these.",
+        help="Only kernels of these classes (matmul,attention …); with a leading '!', all others.",
     )(command)
     command = click.option(
         "--where",
@@ -123,14 +122,14 @@ def filter_options(command: F) -> F:
         callback=_pairs,
         shell_complete=completion.labels,
         metavar="K=V,…",
-        help="Only captures with this label; several values (channels=4,8) mean any of them.",
+        help="Only captures with this label; several values (channels=4,8) match any of them.",
     )(command)
     command = click.option(
         "--path",
         "paths",
         multiple=True,
         metavar="GLOB",
-        help="Only captures of such a path (*rank0*, before/*). May be repeated: any of them.",
+        help="Only captures whose path matches (*rank0*, before/*). May be repeated: any of them.",
     )(command)
     command = capture_option(command)
     command = click.option(

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="DIR",
-    help="Write the models there.",
+    help="Write the models to this folder.",
 )
 @click.option(
     "--learner",
     type=click.Choice(["blend", "gaussian", "torch", "trees"]),
     default="blend",
     show_default=True,
-    help="What learns the residual over the trend; torch and trees need the extras of those names.",
+    help="Learner of the residual over the trend; torch and trees need the extras of those names.",
 )
 @click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator. May be repeated.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Draws of the random splits.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Number of random splits.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Targets fitted at once. [default: number of cores]"
 )
@@ -50,8 +50,9 @@ def fit(
 ) -> None:
     """Fit a model for each GPU, operator, element type and pass of the view operator_samples.
 
-    The answer gives the error of each on held-out samples, split at random, by distinct work, and by
-    amount of work (trained on the smaller four fifths, tested on the rest). The models that are written have seen all.
+    The output has the error of each model on held-out samples, which are split at random, by distinct work, and by
+    amount of work (trained on the smaller four fifths, tested on the rest). The saved models are trained on all
+    samples.
     """
     # Small matrices: threads within one only wait for each other. Said before numpy is imported, and to the workers.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

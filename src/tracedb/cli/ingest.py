@@ -42,7 +42,7 @@ SHOWN_UNRECOGNISED = 10
 )
 @click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
 @click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
-@click.option("--dry-run", is_flag=True, help="List what would be loaded, and load nothing.")
+@click.option("--dry-run", is_flag=True, help="List what would be loaded, without loading it.")
 @output_options
 def ingest(
     paths: tuple[Path, ...],
@@ -62,9 +62,9 @@ def ingest(
 ) -> None:
     """Load traces into the database: files, or folders with everything below them.
 
-    Files are recognised by content; archives (zip, tar, tar.gz, tar.zst) are read in place. Each capture is one
-    transaction: a file that cannot be read is named and the others go on; the same bytes again change nothing. The
-    account on stdout says what every capture gave.
+    Files are recognised by content; archives (zip, tar, tar.gz, tar.zst) are read in place. Each capture is loaded in
+    one transaction. A file that cannot be read is reported and the others are still loaded; loading the same bytes
+    again changes nothing. stdout gets a row for each capture: what was read, written and skipped.
     """
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path | None) -> None:
     """Set labels of captures; KEY= without a value removes the label.
 
-    CAPTURE is its number, a part of its path that no other has, or a pattern, as --capture takes it. A word with an
-    equals sign is a label, unless a slash stands before the sign (runs/lr=3). A new label counts in every report from
-    then on; clocks are aligned anew, since labels say which captures belong together.
+    CAPTURE is a number, a unique part of a path, or a pattern, as for --capture. A word with an equals sign is a label,
+    unless a slash precedes the sign (runs/lr=3). All reports use the new labels; clocks are aligned again, since labels
+    say which captures belong together.
 
     \b
     tracedb label 3 threads=512

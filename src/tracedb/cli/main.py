@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plot": ("tracedb.cli.plot:plot", "Draw one view as a picture: PNG, SVG or HTML."),
     "page": ("tracedb.cli.page:page", "Write one HTML page: conclusions, pictures, tables, SQL."),
     "brief": ("tracedb.cli.brief:brief", "Print one page of Markdown for a chat or a ticket."),
-    "compare": ("tracedb.cli.compare:compare", "Put runs beside a baseline; gates for CI."),
+    "compare": ("tracedb.cli.compare:compare", "Compare runs with a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
     "shell": ("tracedb.cli.shell:shell", "Open a read-only SQL prompt on the database."),
@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "label": ("tracedb.cli.label:label", "Set or remove labels of captures."),
     "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
-    "doctor": ("tracedb.cli.doctor:doctor", "Say what is installed and what the captures can answer."),
+    "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""
 
@@ -194,7 +194,9 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 @click.option(
     "-q", "--quiet", callback=counted(-1), expose_value=False, count=True, help="No hints, notes or warnings."
 )
-@click.option("-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Say more on stderr.")
+@click.option(
+    "-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Print more messages on stderr."
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -207,8 +209,8 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 def cli(ctx: click.Context, db: Path | None) -> None:
     """One DuckDB file answers questions about GPU traces.
 
-    Data goes to stdout, everything said about it to stderr. Exit codes: 0 done; 1 an error, in one line; 2 usage;
-    3 the database cannot answer, because what the question needs was not captured.
+    Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 an error; 2 wrong usage; 3 the database cannot
+    answer, because the necessary data was not captured; 4 a gate of `compare --fail-on` failed.
     """
     ctx.ensure_object(Settings).db = db
 

@@ -15,8 +15,8 @@ from tracedb.errors import TracedbError
 def mcp(db: Path) -> None:
     """Serve the database to a language model (Model Context Protocol, stdio), read-only.
 
-    Tools: captures, doctor, reports, report, compare, sql. Every answer names its view version and its warnings, and
-    says why where there is none. Needs the extra mcp: pip install 'tracedb-gpu[mcp]'.
+    Tools: captures, doctor, reports, report, compare, sql. Every answer has its view version and warnings, or the
+    reason why there is none. Needs the extra mcp: pip install 'tracedb-gpu[mcp]'.
     """
     from tracedb.storage import connection as database
 

@@ -109,7 +109,7 @@ def output_options(command: F) -> F:
         "--format",
         "format_name",
         type=click.Choice(FORMATS),
-        help="Form of the answer. [default: by the ending of -o, else table]",
+        help="Output format. [default: from the extension of -o, else table]",
     )(command)
 
 

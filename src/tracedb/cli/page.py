@@ -33,7 +33,7 @@ ROWS = 100
     "sides",
     multiple=True,
     metavar="SIDE",
-    help="Put this side of `tracedb compare` beside the first one. Given once for each side.",
+    help="Compare this side with the first one, as `tracedb compare` does. Repeat it for each side.",
 )
 @output_option("The page: FILE.html, which needs no network and no other file.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
@@ -48,8 +48,8 @@ def page(
 ) -> None:
     """Write one HTML page: what was recorded, conclusions, pictures, tables, and the SQL of each.
 
-    REPORT…: only these reports; without any, all that have an answer. Filters are those of `tracedb report`. Pictures
-    need the extra `plot`. Example: tracedb page --db run.duckdb -o run.html
+    REPORT…: only these reports; by default all that have an answer. Filters work as in `tracedb report`. Pictures need
+    the extra `plot`. Example: tracedb page --db run.duckdb -o run.html
     """
     from tracedb.output.destination import refuse
     from tracedb.output.write import write_text
@@ -71,7 +71,7 @@ def page(
 
 def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int, sides: tuple[str, ...]) -> Page:
     from tracedb.compare import Steps
-    from tracedb.page import compared
+    from tracedb.page import comparison_section
     from tracedb.page.build import build, chosen_reports
     from tracedb.report import rank_checks
     from tracedb.report import run as engine
@@ -87,5 +87,5 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
     ):
         made = build(connection, db, reports, filters, version, top, detail)
     if sides:
-        made.comparison = compared.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)
+        made.comparison = comparison_section.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)
     return made

@@ -55,7 +55,7 @@ def _nanoseconds(whole: str, part: str | None, unit: str) -> int:
 )
 @output_option("The picture: FILE.png, FILE.svg or FILE.html, a page that needs no network.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
-@click.option("--show-sql", is_flag=True, help="Print the SELECT instead of drawing what it gives.")
+@click.option("--show-sql", is_flag=True, help="Print the SELECT instead of drawing.")
 def plot(
     name: str | None,
     is_list: bool,
@@ -70,8 +70,8 @@ def plot(
 ) -> None:
     """Draw one view as a picture.
 
-    NAME is a picture; without it, they are listed. Filters are those of `tracedb report`; every number in a picture is
-    given by SQL, which --show-sql prints. Example: tracedb plot gantt --rank 0 --step 3 -o gantt.png
+    Without NAME, list the pictures. Filters work as in `tracedb report`. SQL computes every number in a picture;
+    --show-sql prints it. Example: tracedb plot gantt --rank 0 --step 3 -o gantt.png
     """
     from tracedb.output import write
     from tracedb.plot import registry

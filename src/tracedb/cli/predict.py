@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     type=click.Choice(["step", "stage", "part"]),
     default="step",
     show_default=True,
-    help="With --step: what a row is.",
+    help="With --step: what each row describes.",
 )
 @click.option(
     "--link-gbps",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="With --step: for collectives without samples.",
+    help="With --step: link bandwidth for collectives without samples.",
 )
 @click.option(
     "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict a trace's operators (or a database's)."
@@ -70,12 +70,12 @@ def predict(
 ) -> None:
     """Predict operator times, or whole training steps.
 
-    With --operator and --shape, of that shape; with --trace, of a trace's operators beside what they took; with --step,
-    of training steps. Without, of every sample in --db beside its measured time. The interval from low to high is to
-    hold nine of ten measurements.
+    With --operator and --shape, predict that shape; with --trace, the operators of a trace beside their measured times;
+    with --step, training steps; with none of these, every sample in --db beside its measured time. The interval from
+    low to high is meant to contain 90 % of measurements.
 
-    Matrix products of a step in fp16 (--step with JSON) are priced for NaN operands, on which an H100 is faster:
-    weights in fp16 alone become NaN under AdamW. "operands": "finite" in the configuration says that they do not.
+    Matrix products of an fp16 step (--step with JSON) are priced for NaN operands, on which an H100 is faster: under
+    AdamW, weights kept in fp16 only become NaN. Set "operands": "finite" in the configuration if they do not.
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write

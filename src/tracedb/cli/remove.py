@@ -16,8 +16,8 @@ from tracedb.cli.options import database_option, note, output_options, some
 def remove(meant: tuple[str, ...], db: Path, format_name: str | None, out: Path | None) -> None:
     """Remove captures and every row that belongs to them, in one transaction.
 
-    CAPTURE is its number, a part of its path that no other has, or a pattern, as --capture takes it. Files that were
-    ingested are left alone, and can be ingested again. Clocks of the captures that stay are aligned anew.
+    CAPTURE is a number, a unique part of a path, or a pattern, as for --capture. The ingested files are not touched and
+    can be ingested again. Clocks of the remaining captures are aligned again.
 
     \b
     tracedb remove 3

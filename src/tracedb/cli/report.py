@@ -41,8 +41,8 @@ def report(
 ) -> None:
     """Print one view, filtered, grouped and ordered.
 
-    NAME is a report; without it, they are listed. Filters and --by go into the view's own SELECT, over its events,
-    never over an aggregated result; --show-sql prints what runs. With --by, --top counts rows within each group.
+    Without NAME, list the reports. Filters and --by apply to the events that the view aggregates, not to its result;
+    --show-sql prints the query. With --by, --top counts rows within each group.
 
     \b
     tracedb report top-kernels --class matmul,attention --by capture --top 5

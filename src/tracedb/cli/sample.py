@@ -60,8 +60,8 @@ def sample(
 ) -> None:
     """Sample operators over the shapes of each CONFIG (YAML) into the database.
 
-    Shapes that the database holds for this operator, element type and device are left out, so the same command goes
-    on where it was stopped. Table sample_status says what became of every shape.
+    Shapes that the database already has for this operator, element type and device are skipped, so repeating the
+    command resumes a stopped sweep. Table sample_status has the outcome of every shape.
     """
     from dataclasses import replace
 

@@ -37,10 +37,11 @@ def sample_collectives(
     format_name: str | None,
     out: Path | None,
 ) -> None:
-    """Sample the collective of each CONFIG (YAML) over its sizes, every rank profiled, into the database.
+    """Sample the collective of each CONFIG (YAML) over its sizes into the database, profiling every rank.
 
-    kernel_name is allreduce, allgather, reducescatter or p2p; the one shape parameter is the elements that a rank puts
-    in. All ranks meet in a barrier before each call: the shortest rank's time is the transfer, the rest is waiting.
+    kernel_name is allreduce, allgather, reducescatter or p2p; the only shape parameter is the number of elements that
+    each rank contributes. All ranks meet at a barrier before each call: the shortest time of any rank is the transfer,
+    the rest is waiting.
     """
     from tracedb.cli.sample import account_of
     from tracedb.output import choose_format, write

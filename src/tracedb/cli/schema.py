@@ -33,5 +33,5 @@ def schema(table: str | None, db: Path, format_name: str | None, out: Path | Non
     answer.report, answer.database = "schema", str(db) if is_file else None
     answer.filters = {"table": table} if table else None
     if not is_file:
-        note(f"{db} does not exist; this is what this tracedb ships")
+        note(f"{db} does not exist; this is the schema that tracedb ships")
     write(answer, form, out)

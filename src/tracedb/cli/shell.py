@@ -1,4 +1,4 @@
-"""``tracedb shell``: the DuckDB shell on the file, or a small prompt of our own."""
+"""``tracedb shell``: the DuckDB shell on the file, or a built-in prompt."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tracedb.cli.options import database_option, note
 
 
 @click.command()
-@click.option("--builtin", is_flag=True, help="Use the small prompt even where a DuckDB shell is installed.")
+@click.option("--builtin", is_flag=True, help="Use the built-in prompt even if a DuckDB shell is installed.")
 @click.option(
     "--as",
     "dialect",
     type=click.Choice(["nsys"]),
-    help="Have nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …), and whole division as SQLite does.",
+    help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and SQLite's integer division.",
 )
 @database_option
 def shell(db: Path, builtin: bool, dialect: str | None) -> None:
     """Open a read-only SQL prompt on the database.
 
-    That is the DuckDB shell where `duckdb` is on the PATH (pip install duckdb-cli), else a small prompt: statements end
-    with a semicolon, .tables lists what there is, .quit leaves.
+    This is the DuckDB shell if `duckdb` is on the PATH (pip install duckdb-cli), else a built-in prompt: statements end
+    with a semicolon, .tables lists tables and views, .quit exits.
     """
     from tracedb.catalog import nsys_tables
     from tracedb.cli import repl
@@ -36,7 +36,7 @@ def shell(db: Path, builtin: bool, dialect: str | None) -> None:
         if dialect:
             nsys_tables.install(connection)
         if program is None:
-            note("a small prompt: end a statement with ; and leave with .quit (pip install duckdb-cli has more)")
+            note("the built-in prompt: end a statement with ; and exit with .quit (pip install duckdb-cli: more)")
             repl.converse(connection)
             return
     made = ["-cmd", f"SET integer_division = true; {nsys_tables.statements()}"] if dialect else []

@@ -19,14 +19,14 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
     "--as",
     "dialect",
     type=click.Choice(["nsys"]),
-    help="Have nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …), and take SQL of SQLite.",
+    help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and accept SQLite's SQL.",
 )
 def sql(query: str, db: Path, dialect: str | None, format_name: str | None, out: Path | None, top: int | None) -> None:
     """Run one SELECT, read-only.
 
-    QUERY is the SQL, or - to read it from stdin. It sees the database and nothing else: no other file, no network,
-    no change of settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be
-    set before it: SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
+    QUERY is the SQL, or - to read it from stdin. It can read the database only: no other files, no network, no
+    settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be set first:
+    SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
     """
     from tracedb.catalog import nsys_tables, user_sql
     from tracedb.output import choose_format, write

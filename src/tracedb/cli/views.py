@@ -17,7 +17,7 @@ from tracedb.cli.options import database_option, note, output_options
 def views(ctx: click.Context, db: Path, format_name: str | None, out: Path | None) -> None:
     """List, show and verify the views.
 
-    Without a command, list version, name, grain and meaning. Where there is no database, what this tracedb ships.
+    Without a command, list version, name, grain and meaning of each view. Without a database, list the shipped views.
     """
     ctx.obj.db = db
     if ctx.invoked_subcommand is not None:
@@ -35,7 +35,7 @@ def views(ctx: click.Context, db: Path, format_name: str | None, out: Path | Non
 
 def _say_shipped(db: Path, is_file: bool) -> None:
     if not is_file:
-        note(f"{db} does not exist; this is what this tracedb ships")
+        note(f"{db} does not exist; these are the views that tracedb ships")
 
 
 @views.command()
@@ -70,7 +70,7 @@ def show(name: str, db: Path, format_name: str | None, out: Path | None) -> None
 @database_option
 @output_options
 def verify(db: Path, format_name: str | None, out: Path | None) -> None:
-    """Compare the views in the file with the shipped ones; exit code 1 where any differs."""
+    """Compare the views in the file with the shipped ones; exit code 1 if any differs."""
     from tracedb.catalog import describe
     from tracedb.errors import TracedbError
     from tracedb.output import choose_format, write

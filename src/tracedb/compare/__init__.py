@@ -1,4 +1,4 @@
-"""Comparing runs beside a baseline, and gates on what grew."""
+"""Compare runs with a baseline, and gates on what grew."""
 
 from tracedb.compare.comparison import (
     Side,

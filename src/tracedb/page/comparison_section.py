@@ -1,4 +1,4 @@
-"""The part of a page that puts runs beside a baseline, as ``tracedb compare`` does."""
+"""The section of a page that compares runs with a baseline, as ``tracedb compare`` does."""
 
 from __future__ import annotations
 
