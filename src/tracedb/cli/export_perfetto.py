@@ -29,7 +29,7 @@ DEFAULT_NAME = "trace.perfetto-trace"
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads. [default: from the extension of -o]",
+    help="proto: a Perfetto trace; json: Chrome JSON, which `tracedb ingest` reads. [default: by the extension of -o]",
 )
 @click.option(
     "--clock",
