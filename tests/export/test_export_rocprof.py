@@ -150,4 +150,4 @@ class TestCommand:
         tiny.capture(0)
         tiny.kernel(ADD, 0, 10)
         done = run("export", "rocprof-yaml", "--db", tiny.save())
-        assert (done.exit_code, "names no kernel" in done.stderr) == (3, True)
+        assert (done.exit_code, "has no kernels" in done.stderr) == (3, True)

@@ -306,9 +306,13 @@ def test_a_class_of_the_users_own_has_a_colour(tmp_path: Path) -> None:
         (
             ["kernel-pace", "--kernel", "nothing", "-o", "a.png"],
             3,
-            "no kernel is, contains or matches 'nothing'; those",
+            "no kernel name equals, contains or matches 'nothing'; those",
         ),
-        (["kernel-histogram", "--kernel", "nothing", "-o", "a.png"], 3, "no kernel is, contains or matches 'nothing'"),
+        (
+            ["kernel-histogram", "--kernel", "nothing", "-o", "a.png"],
+            3,
+            "no kernel name equals, contains or matches 'nothing'",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_said_in_one_line(

@@ -90,7 +90,7 @@ def test_the_samples_of_a_database(models: Path, db: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--operator", "flash"], "go together"),
+        (["--operator", "flash"], "given together"),
         (["--operator", "flash", "--shape", "b=1"], "no model for operator 'flash'; there are: linear1, res_add"),
         (["--operator", "linear1", "--shape", "b=1,l=8,dim=8,h=2"], "without a parameter 'h'; it has: b, l, dim"),
         (["--operator", "linear1", "--shape", "b=1,l=8"], "lacks dim"),

@@ -44,7 +44,7 @@ def test_what_is_asked_is_in_the_answer(db: Path) -> None:
 def test_a_glob_that_matches_nothing(db: Path, options: tuple[str, ...]) -> None:
     done = run("report", "gpu-timeline", "--db", db, "--step-range", "Forward", *options)
     assert done.exit_code == 3 and done.stdout == ""
-    assert done.stderr.startswith("tracedb: error: no range matches --step-range 'Forward'; some that there are: ")
+    assert done.stderr.startswith("tracedb: error: no range matches --step-range 'Forward'; existing ones include: ")
     assert "forward" in done.stderr and done.stderr.count("\n") == 1
     done = run("report", "gpu-timeline", "--db", db, "--step-range", "forward", "--skip-warmup", "1")
     assert done.exit_code == 3 and "no capture has more than 1 step" in done.stderr

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 @click.option(
     "--beyond-noise",
     is_flag=True,
-    help="In --fail-on, count only growth beyond the spread between units (rank test, p < 0.05); exit code 3 where "
-    "there are too few units to tell.",
+    help="In --fail-on, count only growth beyond the spread between units (rank test, p < 0.05); exit code 3 if there "
+    "are too few units to tell.",
 )
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."
@@ -87,7 +87,7 @@ def compare(
     if baseline is not None and baseline not in sides:
         raise UsageError(f"--baseline {baseline} is none of the sides: {', '.join(sides)}")
     if not limits and (beyond_noise or junit is not None):
-        raise UsageError("--beyond-noise and --junit go with gates: name one with --fail-on")
+        raise UsageError("--beyond-noise and --junit need a gate: name one with --fail-on")
     gates = [gate(text) for text in limits]
     form = choose_format(format_name, out)
     for path in (out, junit):
@@ -115,7 +115,7 @@ def compare(
 
 
 def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | None, is_github: bool) -> None:
-    """Say which gates failed or cannot be judged, where it is asked for also to machines, and end the command."""
+    """Report which gates failed or cannot be judged, also as JUnit or annotations if requested, and end the command."""
     from tracedb.errors import NotCaptured
     from tracedb.output import ci_reports, write_text
 

@@ -38,21 +38,21 @@ def groups(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 
 
 def pictures(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the pictures whose name begins so."""
+    """Return the pictures whose name starts with ``incomplete``."""
     from tracedb.plot import registry
 
     return [picture.name for picture in registry.PICTURES if picture.name.startswith(incomplete)]
 
 
 def _database(ctx: click.Context) -> Path:
-    """Return the database that the command line names so far, before the command's name or after it."""
+    """Return the database named on the command line so far, before or after the command's name."""
     before = ctx.parent.params.get("db") if ctx.parent else None
     is_said = ctx.get_parameter_source("db") is click.core.ParameterSource.COMMANDLINE
     return Path(ctx.params["db"] if is_said or not before else before)
 
 
 def _asked(query: str) -> Complete:
-    """Return a completion by the texts that a query over the database gives."""
+    """Return a completion from the texts that a query on the database returns."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         import duckdb

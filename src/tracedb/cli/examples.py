@@ -45,7 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def add(name: str, command: click.Command) -> None:
-    """Put a command's examples at the end of its help, unless it has its own."""
+    """Append a command's examples to its help, unless it has its own."""
     lines = EXAMPLES.get(name)
     if lines and not command.epilog:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -89,7 +89,7 @@ def rocprof_yaml(
         query = plan(connection, found, Filters(**chosen), "v1")
         names = engine.kernel_names(connection, query, top)
     if not names:
-        raise NotCaptured(f"report {found.name} names no kernel here")
+        raise NotCaptured(f"report {found.name} has no kernels here")
     job = rocprofv3.job(names, counters or rocprofv3.GUIDE_COUNTERS, formats or ("csv", "json"), families)
     text = rocprofv3.text(job, f"{len(names)} kernels of report {found.name}, the first {top}; by tracedb")
     if out is None:

@@ -98,7 +98,7 @@ def _write(db: Path, filters: Filters, form: str, path: Path, is_aligned: bool, 
     from tracedb.storage.interrupt import interruptible
 
     if form == "proto":
-        perfetto_proto.format_classes()  # what is missing is said before the work
+        perfetto_proto.format_classes()  # report missing packages before the work
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         found = timeline.prepare(connection, db, filters, is_aligned, is_gpu_only)
         for text in found.warnings:
@@ -115,8 +115,8 @@ def _say(header: Header, path: Path) -> None:
         note(f"{header.aside:,} slices overlap others of their stream or thread, and are in separate lanes")
     if header.stretched:
         note(
-            f"{header.stretched} clocks drift: what is on their CPUs is stretched as the clock is, durations on GPUs "
-            "are as recorded; --clock recorded leaves all as it was"
+            f"{header.stretched} clocks drift: CPU events are stretched with the clock, durations on GPUs "
+            "are as recorded; --clock recorded changes nothing"
         )
 
 
@@ -124,6 +124,4 @@ def _open(path: Path) -> None:
     from tracedb.export import perfetto_ui
 
     if not perfetto_ui.serve(path, note):
-        warn(
-            f"nobody read {path.name} within {perfetto_ui.PATIENCE:g} s; write it with -o and open it in the UI by hand"
-        )
+        warn(f"nobody read {path.name} within {perfetto_ui.PATIENCE:g} s; write it with -o and open it yourself")

@@ -15,15 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _whole_numbers(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[int, ...]:
-    """Return whole numbers, which stand between commas or in repeated options."""
+    """Return the whole numbers of a repeatable, comma-separated option."""
     for value in values:
         if not re.fullmatch(r"\s*-?\d{1,9}\s*(,\s*-?\d{1,9}\s*)*", value):
-            raise click.BadParameter(f"{value!r} is not a whole number, nor a list of them such as 0,1", ctx, parameter)
+            raise click.BadParameter(f"{value!r} is not a whole number or a list such as 0,1", ctx, parameter)
     return tuple(map(int, listed(ctx, parameter, values)))
 
 
 def _classes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return classes one by one; an exclamation mark before a list is meant for all of it."""
+    """Return the classes; an exclamation mark before a list applies to all of it."""
     found = []
     for value in values:
         mark = "!" if value.startswith("!") else ""
@@ -32,7 +32,7 @@ def _classes(ctx: click.Context, parameter: click.Parameter, values: Sequence[st
 
 
 def _captures(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return captures one by one; only lists of numbers are taken apart, since paths may hold commas."""
+    """Return the captures; only lists of numbers are split, since paths may contain commas."""
     found = [part for value in values for part in (value.split(",") if re.fullmatch(r"[\d,\s]+", value) else [value])]
     return tuple(dict.fromkeys(part.strip() for part in found))
 
@@ -51,7 +51,7 @@ def capture_option(command: F) -> F:
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return labels by key; the same key twice means either value."""
+    """Return the values by label key; a repeated key matches any of its values."""
     found: dict[str, tuple[str, ...]] = {}
     for text in values:
         key, equals, value = text.partition("=")
@@ -63,7 +63,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
 
 
 def filter_options(command: F) -> F:
-    """Add what chooses and groups the events of an answer; the command gets the fields of ``Filters``."""
+    """Add the options that select and group events; the command gets the fields of ``Filters``."""
     command = click.option(
         "--by",
         multiple=True,

@@ -54,7 +54,8 @@ def fit(
     amount of work (trained on the smaller four fifths, tested on the rest). The saved models are trained on all
     samples.
     """
-    # Small matrices: threads within one only wait for each other. Said before numpy is imported, and to the workers.
+    # The matrices are small: threads inside numpy would only wait for each other. Set before numpy is imported; workers
+    # inherit it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from tracedb.output import choose_format, refuse, write
@@ -77,7 +78,7 @@ def fit(
 
 
 def _chosen(tables: list[Table], operators: tuple[str, ...]) -> list[Table]:
-    """Return the tables of the operators asked for that can be learned from, and say what is left aside."""
+    """Return the tables of the requested operators that can be fitted, and print what is left out."""
     from tracedb.errors import NotCaptured, UsageError
     from tracedb.regress.fitting import FEWEST, FEWEST_ALONG_ONE, fewest, is_enough
 
@@ -90,7 +91,7 @@ def _chosen(tables: list[Table], operators: tuple[str, ...]) -> list[Table]:
         if operators and table.target.operator not in operators:
             continue
         if table.left_out:
-            warn(f"{table.target}: {table.left_out} samples left out, of other parameters than most or below 1")
+            warn(f"{table.target}: {table.left_out} samples left out: parameters unlike the others', or values below 1")
         if is_enough(table):
             chosen.append(table)
         else:

@@ -66,9 +66,7 @@ def ingest(
     one transaction. A file that cannot be read is reported and the others are still loaded; loading the same bytes
     again changes nothing. stdout gets a row for each capture: what was read, written and skipped.
     """
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # numpy's threads spin at its import, and nothing here needs them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts busy threads on import, which are not needed here
     from tracedb.cli.progress import bar
     from tracedb.output import choose_format, refuse
     from tracedb.pipeline import discovery, labels, run
@@ -86,7 +84,7 @@ def ingest(
         memory_events=memory_events,
     )
     if nsys is not None:
-        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # the processes that load inherit it
+        os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # inherited by the worker processes
     found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
     refuse(out, db, [*read, *found.archives])
@@ -131,7 +129,7 @@ def _plan(found: Found, request: Request) -> Answer:
     columns = [
         Column("path", "VARCHAR", description="First file of the capture."),
         Column("source", "VARCHAR", description="Ingester that would read it."),
-        Column("rank", "INTEGER", description="Rank, as far as names tell it; what the trace itself says goes before."),
+        Column("rank", "INTEGER", description="Rank from the path or file name; a rank in the trace takes precedence."),
         Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
         Column("bytes", "BIGINT", "bytes", "Size of its files."),
     ]
@@ -151,15 +149,13 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     from tracedb.pipeline import labels
 
     columns = [
-        Column(
-            "capture_id", "INTEGER", description="Number of the capture; none where nothing was loaded or labelled."
-        ),
+        Column("capture_id", "INTEGER", description="Number of the capture; none if nothing was loaded or labelled."),
         Column("path", "VARCHAR", description="First file of the capture."),
         Column("rank", "INTEGER", description="Rank."),
         Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
         Column("status", "VARCHAR", description="Status of the capture, or failed, or known (loaded before)."),
         Column("kernels", "BIGINT", "count", "Kernel rows."),
-        Column("events_read", "BIGINT", "count", "Events met: those that gave rows plus those skipped."),
+        Column("events_read", "BIGINT", "count", "Events in the files: those that gave rows plus those skipped."),
         Column("rows_written", "BIGINT", "count", "Rows that the events gave."),
         Column("events_skipped", "BIGINT", "count", "Events that gave no row; table ingest_issue says why."),
     ]
@@ -197,7 +193,7 @@ def _tell_failures(outcomes: Sequence[Outcome]) -> None:
 
 
 def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
-    """Say how captures that nothing tells apart get the numbers in their names for rank or label."""
+    """Suggest how to use the numbers in file names as rank or label, if nothing else distinguishes the captures."""
     from tracedb.pipeline import labels
 
     alike: dict[object, list[Path]] = {}
@@ -207,14 +203,14 @@ def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
     for paths in alike.values():
         for regex, found in labels.counting(paths):
             note(
-                f"{len(found)} captures without a rank, whose names count: {labels.readable(found[0])} … "
-                f"{labels.readable(found[-1].name)}; to take the number, ingest them into a new database with "
+                f"{len(found)} captures have no rank, but their names are numbered: {labels.readable(found[0])} … "
+                f"{labels.readable(found[-1].name)}; to use that number, ingest them into a new database with "
                 f"--labels-from {shlex.quote(regex)}"
             )
 
 
 def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
-    """Say in words what happened; raise where the exit code must not be 0."""
+    """Print what happened; raise if the exit code must not be 0."""
     for outcome in outcomes:
         _tell_failures([outcome])
         known = outcome.known_as

@@ -1,4 +1,4 @@
-"""``tracedb label``: labels of captures given, changed or removed after they were loaded."""
+"""``tracedb label``: set, change or remove labels of loaded captures."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path |
 
 
 def account(edited: list[Edited], command: str, db: Path, with_rows: bool = False) -> Answer:
-    """Return the captures that a command changed, a row each."""
+    """Return one row for each capture that a command changed."""
     from tracedb.output.answer import Column, from_rows
 
     columns = [
         Column("capture_id", "INTEGER", description="Number of the capture."),
         Column("path", "VARCHAR", description="First file of the capture."),
         Column("rank", "INTEGER", description="Rank."),
-        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels that it has, or had before it was removed."),
+        Column("labels", "MAP(VARCHAR, VARCHAR)", description="Its labels, or those it had before it was removed."),
     ]
     rows: list[tuple[object, ...]] = [(item.capture_id, item.path, item.rank, item.labels) for item in edited]
     if with_rows:

@@ -1,6 +1,6 @@
-"""The command line: which commands there are, and how it ends when one of them fails.
+"""The command line: the commands, and the handling of errors.
 
-Nothing but click is imported here: each command's module is imported when it is called, so that ``--help`` is quick.
+Only click is imported here: each command's module is imported when it is called, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name of a command → (where it is, its line in the help)."""
 
 GARBAGE_AFTER = 50_000
-"""New objects after which Python looks for cycles among them. With 700, as usual, imports take a tenth longer."""
+"""Allocations between runs of the cycle collector. With Python's default of 700, imports take a tenth longer."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only to run it, and ends every known error in one line."""
+    """A group that imports a command only when it runs, and reports every known error in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table, which is the order of work."""
+        """Return the names in the order of ``COMMANDS``: the usual order of work."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command, or return None where there is none of that name."""
+        """Import the command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         where, summary = COMMANDS[cmd_name]
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one was meant."""
+        """Find the command, or suggest a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
             meant = f"; did you mean {close[0]}?" if close else ""
@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer the commands without importing any; options as click does."""
+        """Complete command names without importing any command, and options as click does."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         return [
@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader that has gone away (``| head``) ends it quietly."""
+        """Run the command; it ends quietly if the reader of its output is gone (``| head``)."""
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
@@ -153,7 +153,7 @@ class LazyGroup(click.Group):
 
 
 def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
-    """Say in one line what no command foresaw; with ``-v`` the traceback comes before it."""
+    """Report an unexpected error in one line, after the traceback with ``-v``."""
     from tracedb.storage import error_lines
 
     if error_lines.is_interrupt(error):
@@ -168,7 +168,7 @@ def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
 
 
 def _is_of_file(error: Exception) -> bool:
-    """Whether it is a file that is damaged, unreadable or out of room, and no fault of a query."""
+    """Whether the error comes from a file that is damaged, unreadable or out of space, not from a query."""
     import duckdb
 
     kinds = (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)

@@ -26,6 +26,6 @@ def mcp(db: Path) -> None:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         raise TracedbError("mcp needs the package mcp: pip install 'tracedb-gpu[mcp]'") from error
-    with database.open_read_only(db):  # say at once what is wrong with the file
+    with database.open_read_only(db):  # report a faulty file at once
         pass
     mcp_server.server(db).run("stdio")

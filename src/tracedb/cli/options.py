@@ -1,4 +1,4 @@
-"""What the commands share: the options they all take, and how they speak on stderr."""
+"""Options and messages that the commands share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class Settings:
-    """What was said before the command's name (or again after it)."""
+    """Options given before the command's name, or after it."""
 
     db: Path | None = None
     verbosity: int = 0
@@ -56,7 +56,7 @@ def _wait(ctx: click.Context, parameter: click.Parameter, value: float | None) -
 
 
 def database_option(command: F) -> F:
-    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, said before or after its name."""
+    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its name."""
     command = click.option(
         "--wait",
         type=click.FloatRange(min=0),
@@ -78,7 +78,8 @@ def database_option(command: F) -> F:
 
 
 def output_option(help_text: str) -> Callable[[F], F]:
-    """Add ``-o``; the command gets ``out``, which is neither the database nor any other file that an option names."""
+    """Add ``-o``; the command gets ``out``, which is refused if it is the database or a file named by another
+    option."""
 
     def decorate(command: F) -> F:
         @wraps(command)
@@ -96,7 +97,7 @@ def output_option(help_text: str) -> Callable[[F], F]:
 
 
 def _paths(value: object) -> list[Path]:
-    """Return the paths that a command's argument holds."""
+    """Return the paths in the value of a command's parameter."""
     if isinstance(value, Path):
         return [value]
     return [item for item in value if isinstance(item, Path)] if isinstance(value, tuple) else []
@@ -114,7 +115,7 @@ def output_options(command: F) -> F:
 
 
 def listed(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Return what stands between commas and in repeated options, each once."""
+    """Return the items of a repeatable, comma-separated option, without duplicates."""
     found = (item.strip() for value in values for item in value.split(","))
     return tuple(dict.fromkeys(item for item in found if item))
 
@@ -131,7 +132,7 @@ def sort_option(command: F) -> F:
 
 
 def top_option(command: F) -> F:
-    """Add ``--top``; the command gets ``top``, None where it was not said."""
+    """Add ``--top``; the command gets ``top``, None if not given."""
     return click.option(
         "--top",
         type=click.IntRange(min=0),
@@ -155,35 +156,35 @@ def verbosity() -> int:
 
 
 def warn(text: str) -> None:
-    """Say on stderr that an answer needs care."""
+    """Print a warning about the answer on stderr."""
     if verbosity() >= 0:
         click.echo(f"tracedb: warning: {text}", err=True)
 
 
 def note(text: str) -> None:
-    """Say something useful on stderr."""
+    """Print a note on stderr."""
     if verbosity() >= 0:
         click.echo(f"tracedb: {text}", err=True)
 
 
 def detail(text: str) -> None:
-    """Say something on stderr that only ``-v`` asks for."""
+    """Print a message on stderr if ``-v`` is given."""
     if verbosity() > 0:
         click.echo(f"tracedb: {text}", err=True)
 
 
 def fault(text: str, code: int) -> int:
-    """Say in one line on stderr why the command ends, and return its exit code."""
+    """Print in one line on stderr why the command fails, and return its exit code."""
     click.echo(f"tracedb: error: {' '.join(text.split())}", err=True)
     return code
 
 
 def some(count: int, noun: str) -> str:
-    """Return a number of things in words: ``1 file``, ``2 files``."""
+    """Return a count with its noun: ``1 file``, ``2 files``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def silence_stdout() -> None:
-    """Let what is still buffered for a reader that has gone away be lost without a word."""
+    """Discard output that is still buffered for a reader that is gone."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``tracedb page``: what a database holds as one HTML page."""
+"""``tracedb page``: the contents of a database as one HTML page."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _TIME = re.compile(r"(\d+)(?:\.(\d+))?(ns|us|µs|ms|s)")
 
 
 def _window(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Return a window in ns; digits beyond the nanosecond are no part of it."""
+    """Return a window in ns; digits beyond the nanosecond are dropped."""
     if value is None:
         return None
     ends = [_TIME.fullmatch(part) for part in value.split(":")]
@@ -51,7 +51,7 @@ def _nanoseconds(whole: str, part: str | None, unit: str) -> int:
     "--window",
     callback=_window,
     metavar="FROM:TO",
-    help="Only this time since a run's first event (gantt), such as 10ms:12.5ms.",
+    help="Only this period after the first event of a run (gantt), such as 10ms:12.5ms.",
 )
 @output_option("The picture: FILE.png, FILE.svg or FILE.html, a page that needs no network.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")

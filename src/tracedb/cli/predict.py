@@ -87,7 +87,9 @@ def predict(
     refuse(out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])])
     loaded = load(models)
     if (operator is None) != (shape is None):
-        raise UsageError("--operator and --shape go together; without both, every sample of --db is predicted")
+        raise UsageError(
+            "--operator and --shape must be given together; without them, every sample of --db is predicted"
+        )
     if [operator, step, trace].count(None) < 2:
         raise UsageError("--operator, --step and --trace exclude each other; give only one")
     if step is not None:
@@ -107,11 +109,11 @@ def predict(
 def _say_outside(answer: Answer) -> None:
     outside = sorted({name for row in answer.rows for name in row[-1]})  # type: ignore[attr-defined]
     if outside:
-        warn(f"beyond the samples in {', '.join(outside)}: the trend is carried on")
+        warn(f"beyond the range of the samples in {', '.join(outside)}: extrapolated by the trend")
 
 
 def _beside(models: Models, db: Path) -> Answer:
-    """Return the samples of a database with their predictions; say how good these are."""
+    """Return the samples of a database with their predictions; print the errors of these."""
     import numpy as np
 
     from tracedb.errors import NotCaptured
@@ -132,7 +134,7 @@ def _beside(models: Models, db: Path) -> Answer:
 
 
 def _steps(models: Models, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
-    """Return predicted steps; say which parts no sample is behind, and how far measured steps are off."""
+    """Return predicted steps; print which parts lack samples, and the error on measured steps."""
     from tracedb.training_step import configuration, prediction, tables
 
     steps = configuration.read(path)
@@ -150,7 +152,7 @@ def _steps(models: Models, path: Path, by: str, link_gbps: float | None, db: Pat
 
 
 def _measured_parts(steps: Sequence[Step], db: Path) -> dict[str, dict[str, float]]:
-    """Return the parts of those steps whose traces the database holds."""
+    """Return the parts of the steps whose traces are in the database."""
     from tracedb.errors import NotCaptured
     from tracedb.storage.connection import open_read_only
     from tracedb.training_step import trace_parts
@@ -170,7 +172,7 @@ def _measured_parts(steps: Sequence[Step], db: Path) -> dict[str, dict[str, floa
 
 
 def _trace(models: Models, path: Path, gpu: str | None, dtype: str | None, most: int) -> Answer:
-    """Return a trace's operators beside the models; say their sums beside the GPU's busy time."""
+    """Return the operators of a trace beside their predictions; print their sums beside the GPU's busy time."""
     from tracedb.training_step.trace_comparison import compare
 
     found = compare(path, models, gpu, dtype, most)

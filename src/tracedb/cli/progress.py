@@ -1,4 +1,4 @@
-"""A progress bar in bytes on stderr; silent where nobody watches."""
+"""A progress bar in bytes on stderr, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def bar(total_bytes: int, wanted: bool = True) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of bytes newly read.
 
-    The bar shows amount, rate and remaining time. There is none unless stderr is a terminal and it is ``wanted``.
+    The bar shows amount, rate and remaining time. It is shown only if stderr is a terminal and ``wanted`` is true.
     """
     if not wanted or not sys.stderr.isatty():
         yield lambda done: None

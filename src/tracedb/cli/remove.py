@@ -1,4 +1,4 @@
-"""``tracedb remove``: captures taken out of a database."""
+"""``tracedb remove``: remove captures from a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small SQL prompt, for where the DuckDB shell is not installed."""
+"""A built-in SQL prompt, used if the DuckDB shell is not installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDER BY schema, kind, name
 
 
 def converse(connection: duckdb.DuckDBPyConnection) -> None:
-    """Read statements from stdin and answer them until ``.quit`` or the end. Faults are said, and it goes on."""
+    """Read statements from stdin and answer them until ``.quit`` or the end. Errors are printed and do not end it."""
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         importlib.import_module("readline")  # arrows and history in input()
@@ -53,7 +53,7 @@ def converse(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _command(connection: duckdb.DuckDBPyConnection, word: str) -> bool:
-    """Carry out a dot command; say whether the conversation goes on."""
+    """Run a dot command; return whether the prompt continues."""
     if word in (".quit", ".exit", ".q"):
         return False
     if word == ".tables":

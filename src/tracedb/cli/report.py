@@ -1,4 +1,4 @@
-"""``tracedb report``: one view, filtered, grouped, ordered, printed."""
+"""``tracedb report``: print one view, filtered, grouped and ordered."""
 
 from __future__ import annotations
 

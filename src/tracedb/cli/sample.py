@@ -28,9 +28,9 @@ SECONDS_BETWEEN_NOTES = 5.0
     "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."
 )
 @click.option("--device", metavar="NAME", help="cuda, cuda:N or cpu. [default: the current GPU]")
-@click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Share the sweep out in N parts …")
+@click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Split the sweep into N parts …")
 @click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
-@click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N shapes of the sweep, drawn at random.")
+@click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N randomly chosen shapes of the sweep.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of --random.")
 @click.option(
     "--run",
@@ -96,7 +96,7 @@ def sample(
 
 
 class _Notes:
-    """Says on stderr how far the sweep is, every few seconds and at its end."""
+    """Prints the progress of the sweep on stderr every few seconds and at its end."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
@@ -115,7 +115,7 @@ def _must_have_run(item: Configuration, outcome: Outcome) -> None:
 
 
 def account_of(accounts: Sequence[Account], database: Path) -> Answer:
-    """Return a row for each series: what became of its shapes."""
+    """Return a row for each series, with the outcomes of its shapes."""
     from tracedb.output.answer import Column, from_rows
 
     columns = [
@@ -126,7 +126,7 @@ def account_of(accounts: Sequence[Account], database: Path) -> Answer:
         Column("invalid", "BIGINT", "count", "Shapes of the sweep that do not exist."),
         Column("out_of_memory", "BIGINT", "count", "Shapes that ran out of memory."),
         Column("error", "BIGINT", "count", "Shapes that failed otherwise."),
-        Column("known", "BIGINT", "count", "Shapes left out, since the database holds them."),
+        Column("known", "BIGINT", "count", "Shapes skipped because the database has them."),
         Column("captures", "BIGINT", "count", "Captures loaded."),
     ]
     rows = []
@@ -141,7 +141,7 @@ def account_of(accounts: Sequence[Account], database: Path) -> Answer:
 
 
 def _close(accounts: list[Account]) -> None:
-    """Name the first failure of each series; the others are rows of the table."""
+    """Print the first failure of each series; the table has the others."""
     from tracedb.sampling.sweep import text
 
     for account in accounts:

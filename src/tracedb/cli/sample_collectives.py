@@ -12,13 +12,13 @@ from tracedb.cli.options import database_option, note, output_options
 @click.command("sample-collectives")
 @click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
 @database_option
-@click.option("--ranks", type=click.IntRange(min=2), metavar="N", help="Processes. [default: one a GPU; 2 with gloo]")
+@click.option("--ranks", type=click.IntRange(min=2), metavar="N", help="Processes. [default: one per GPU; 2 with gloo]")
 @click.option(
     "--backend",
     type=click.Choice(["auto", "nccl", "gloo"]),
     default="auto",
     show_default=True,
-    help="nccl on GPUs, gloo on the processor.",
+    help="nccl on GPUs, gloo on the CPU.",
 )
 @click.option(
     "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."

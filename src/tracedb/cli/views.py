@@ -1,4 +1,4 @@
-"""``tracedb views``: what is in the file, its version, its columns and units."""
+"""``tracedb views``: the views in the file, with version, columns and units."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _say_shipped(db: Path, is_file: bool) -> None:
 def show(name: str, db: Path, format_name: str | None, out: Path | None) -> None:
     """Show one view: meaning, columns with type and unit, and its SQL.
 
-    NAME is v1.top_kernels, top_kernels or top-kernels. Forms other than table hold the columns only.
+    NAME is v1.top_kernels, top_kernels or top-kernels. Formats other than table have the columns only.
     """
     from tracedb.catalog import describe
     from tracedb.output import choose_format, write

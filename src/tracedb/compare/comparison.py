@@ -201,7 +201,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
 def judged(
     connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate], baseline: int, beyond_noise: bool
 ) -> list[Verdict]:
-    """Return what each gate says. ``beyond_noise``: a growth counts only where the rank test over units agrees."""
+    """Return the verdict of each gate. ``beyond_noise``: growth counts only if the rank test over units agrees."""
     if beyond_noise and gates:
         _run(connection, "noise", {"baseline": str(baseline)})
     incomparable = next((text for is_incomparable, text in remarks(connection) if is_incomparable), "")

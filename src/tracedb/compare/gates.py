@@ -18,12 +18,12 @@ _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_u
             "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
 _GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
 FEWEST_UNITS = 4
-"""Units on a side from which the test says anything (``sql/compare/answer.sql``)."""
+"""Least number of units on a side for the test to decide (``sql/compare/answer.sql``)."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A limit on a growth: of all kernel time, of every entry of a kind, or of one that is named."""
+    """A limit on growth: of all kernel time, of every entry of a kind, or of a named entry."""
 
     text: str
     kind: str
@@ -31,11 +31,11 @@ class Gate:
     limit: float
     is_percent: bool
     name: str | None = None
-    """The entry's name, or a pattern of it (GLOB); every entry where None."""
+    """The entry's name or a GLOB pattern; None for every entry."""
 
     @property
     def entries(self) -> str:
-        """The condition on rows of the answer that it is about."""
+        """The condition that selects its rows of the answer."""
         named = "" if self.name is None else f" AND (name = {quoted(self.name)} OR name GLOB {quoted(self.name)})"
         return f"kind = {quoted(self.kind)}{named}"
 
@@ -51,13 +51,13 @@ class Gate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate says: it holds, it failed, or it cannot be judged."""
+    """The verdict of a gate: it passed, it failed, or it cannot be judged."""
 
     gate: Gate
     failed: str = ""
-    """In words, what exceeds the limit."""
+    """What exceeds the limit, in words."""
     undecided: str = ""
-    """In words, why it can neither hold nor fail."""
+    """Why it can neither pass nor fail, in words."""
 
 
 def gate(text: str) -> Gate:
@@ -84,10 +84,10 @@ def gate(text: str) -> Gate:
 def judge(
     connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate], incomparable: str, beyond_noise: bool
 ) -> list[Verdict]:
-    """Return what each gate says.
+    """Return the verdict of each gate.
 
-    ``incomparable``: why sides cannot be compared, which times per call always can. ``beyond_noise``: a growth counts
-    only where the values of the units differ by the rank test; ``temp.side_noise`` (noise.sql) has its p-values.
+    ``incomparable``: why sides cannot be compared; times per call always can be. ``beyond_noise``: growth counts only
+    if the rank test finds that the values of the units differ; ``temp.side_noise`` (noise.sql) has the p-values.
     """
     return [_judged(connection, item, incomparable, beyond_noise) for item in gates]
 
@@ -125,7 +125,8 @@ def _judged(connection: duckdb.DuckDBPyConnection, item: Gate, incomparable: str
 def _exceeding(
     connection: duckdb.DuckDBPyConnection, item: Gate, beyond_noise: bool
 ) -> list[tuple[str, str, str, float | None]]:
-    """Return side, name, growth in words and p-value of what exceeds the limit; 0 stands for it without the test."""
+    """Return side, name, growth in words and p-value of each entry that exceeds the limit; without the test the p-value
+    is 0."""
     base, other = _METRICS[item.metric]
     p_value, join = "0.0", ""
     if beyond_noise:
@@ -143,7 +144,7 @@ def _exceeding(
 
 
 def _on_one_line(column: str) -> str:
-    """Return the SQL of a name without control characters, which end lines and steer terminals."""
+    """Return SQL for a name without control characters, which could break lines and control terminals."""
     return f"regexp_replace({column}, '[[:cntrl:]]+', ' ', 'g')"
 
 
@@ -155,5 +156,7 @@ def _unnamed(connection: duckdb.DuckDBPyConnection, item: Gate) -> str:
     ).fetchall()
     there = ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for (name,) in rows)
     return (
-        f"no {item.kind} is named {item.name!r}; some that there are: {there}" if there else f"there is no {item.kind}"
+        f"no {item.kind} is named {item.name!r}; existing ones include: {there}"
+        if there
+        else f"there is no {item.kind}"
     )

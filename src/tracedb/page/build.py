@@ -1,4 +1,4 @@
-"""Gathering a page: every report that has an answer, in the order of the registry, with its pictures."""
+"""Collect the contents of a page: every report that has an answer, in the order of the registry, with its pictures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build(
 ) -> Page:
     """Run the reports and draw their pictures. ``top``: rows of a table; ``tell`` gets the name of each report.
 
-    Raises ``NotCaptured`` where the filters leave no capture, ``UsageError`` where they name what is not there.
+    Raises ``NotCaptured`` if the filters match no capture, ``UsageError`` if they name something that does not exist.
     """
     scope = selection.select(connection, filters, version, False, None)
     if not scope.captures:
@@ -90,7 +90,7 @@ def _illustrate(
     options: str,
     reasons: dict[str, list[str]],
 ) -> None:
-    """Draw the pictures of a report; those that have nothing to show go to the reasons."""
+    """Draw the pictures of a report; for those without data the reason is added to ``reasons``."""
     for picture in pictures.of_report(section.name):
         asked = filters if picture.by else replace(filters, by=())
         drawn = pictures.figure(connection, path, picture, ran, asked, options)
@@ -101,7 +101,7 @@ def _illustrate(
 
 
 def _options(filters: Filters, path: Path) -> str:
-    """Return the filters and the database as they are typed after a command."""
+    """Return the filters and the database as command-line options."""
     lists: list[tuple[str, Sequence[object]]] = [
         ("--rank", filters.ranks),
         ("--device", filters.devices),

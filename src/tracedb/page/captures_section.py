@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _CAPTURE = {
-    "capture_id": "Number of the capture in the database; the path's part that no other capture has.",
-    "source": "Which ingester read it.",
+    "capture_id": "Number of the capture in the database, and the unique part of its path.",
+    "source": "Ingester that read it.",
     "rank": "Rank: from the trace, else from path or file name.",
     "labels": "Labels from the path or given at ingest.",
     "devices": "Names of the GPUs that it used.",
@@ -23,17 +23,17 @@ _CAPTURE = {
     "kernels": "Number of kernels. [count]",
     "copies": "Number of copies and memsets. [count]",
     "span_ns": "From the start of the first GPU event to the end of the last. [ns]",
-    "events_read": "Events met in the files: those that gave a row plus those that were skipped. [count]",
+    "events_read": "Events in the files: those that gave a row plus those that were skipped. [count]",
     "events_skipped": "Events that gave no row. [count]",
     "warnings": "Events that a warning of ingest is about. [count]",
 }
 _ISSUE = {
-    "severity": "note: left aside by design; warning: the file was at fault.",
+    "severity": "note: skipped by design; warning: the file is faulty.",
     "code": "What happened; docs/issue-codes.md describes each code.",
     "events": "How many events it concerns. [count]",
     "skipped": "How many of them gave no row. [count]",
     "captures": "Number of captures that it concerns. [count]",
-    "example": "What was met in one of them, where, and what was done.",
+    "example": "What was found in one of them, where, and what was done.",
 }
 
 

@@ -25,7 +25,7 @@ _TITLES = {
 
 
 def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int) -> Section:
-    """Return the comparison of sides with the first of them; a table for each kind of entry, its largest differences.
+    """Return the comparison of sides with the first one: for each kind of entry a table of the largest differences.
 
     Raises ``UsageError`` for fewer than two sides, ``NotCaptured`` where a side has nothing to compare.
     """
@@ -50,5 +50,5 @@ def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int)
     made.sql = "\n\n".join(
         resources.text("sql", "compare", f"{name}.sql").rstrip() for name in ("side", "facts", "answer", "likeness")
     )
-    made.sql_said = "What runs for each side, then over all sides; the command fills the words in braces."
+    made.sql_said = "SQL that runs for each side, then over all sides; the command fills in the words in braces."
     return made

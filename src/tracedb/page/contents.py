@@ -1,4 +1,4 @@
-"""What a page holds: sections with conclusions, pictures and tables. All numbers in it are texts that SQL gave."""
+"""The contents of a page: sections with conclusions, pictures and tables. All numbers are texts made by SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of a column: its text, what the column means, and whether it holds numbers."""
+    """The header of a column: its text, the column's meaning, and whether its values are numbers."""
 
     text: str
     meaning: str
@@ -16,7 +16,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows for eyes. ``said``: how many rows there are, in words, where not all of them are here."""
+    """Rows for display. ``said``: the total number of rows in words, if not all of them are here."""
 
     caption: str
     headings: list[Heading]
@@ -44,7 +44,7 @@ class Section:
     command: str = ""
     sql: str = ""
     sql_said: str = ""
-    """What is to be known of the SQL."""
+    """A remark about the SQL."""
     gist: list[str] = field(default_factory=list)
     """Conclusions, a sentence each."""
     notes: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Missing:
-    """Reports or pictures that have no answer, and the reason that they share."""
+    """Reports or pictures without an answer, and their common reason."""
 
     names: list[str]
     reason: str
@@ -76,14 +76,14 @@ class Page:
     chosen: str = ""
     """The filters in words."""
     version: str = ""
-    """Of tracedb and the views."""
+    """Versions of tracedb and of the views."""
     pictures: str = ""
-    """Why there are no pictures, where there are none."""
+    """Why there are no pictures; empty if there are."""
     comparison: Section | None = None
 
     @property
     def warnings(self) -> list[tuple[str, list[Section]]]:
-        """Each warning once, with the sections that it is about."""
+        """Each distinct warning with its sections."""
         found: dict[str, list[Section]] = {}
         first = [] if self.comparison is None else [self.comparison]
         for section in first + self.sections:

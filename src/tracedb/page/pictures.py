@@ -34,7 +34,7 @@ class Ran:
 
 
 def absent() -> str:
-    """Return why no picture can be drawn; empty where they can."""
+    """Return why no picture can be drawn; empty if they can."""
     try:
         render.require()
     except TracedbError as error:
@@ -52,7 +52,7 @@ def figure(
 ) -> Figure | str:
     """Draw a picture of a report that has just been run, or return why it has nothing to show.
 
-    ``filters``: those that the picture takes; where they are not the report's, it is run again with them.
+    ``filters``: those of the picture; if they differ from the report's, the report is run again.
     """
     choice = Choice()
     try:
@@ -74,7 +74,8 @@ def figure(
 
 
 def _image(drawn: draw.Drawn) -> str:
-    """Return a picture as a data URI. Descriptions of single marks are left out: no reader sees into an image."""
+    """Return a picture as a data URI. Descriptions of single marks are omitted: screen readers do not look into an
+    image."""
     plain = {**drawn.specification, "config": {**drawn.specification.get("config", {}), "aria": False}}
     kind, content = "svg+xml", render.as_bytes(plain, "svg", drawn.title, "")
     content = _LONG_NUMBER.sub(rb"\1", content)

@@ -1,4 +1,4 @@
-"""A page as HTML text. Nothing in it is fetched, and no text from a trace can become markup or script."""
+"""A page as HTML. It loads nothing, and text from a trace cannot become markup or script."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _engine() -> Any:
 
 
 def html(page: Page) -> str:
-    """Return the page. Its policy allows the one script and the one style sheet that it holds, by their digests."""
+    """Return the page. Its content security policy allows only its own script and style sheet, by their digests."""
     jinja2 = _engine()
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True

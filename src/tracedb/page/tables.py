@@ -1,4 +1,4 @@
-"""Answers as tables of a page: the columns for eyes, each with its meaning."""
+"""Answers as tables of a page: the display columns, each with its meaning."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tracedb.output.shorten import visible
 from tracedb.page.contents import Heading, Table
 
 LONGEST = 2_000
-"""Characters of a text that a cell holds; the number of those that follow is said."""
+"""Characters of a text shown in a cell; the number of omitted ones follows."""
 
 
 def table(answer: Answer, caption: str, said: str = "") -> Table:
-    """Return the rows of an answer, which are read here, with the columns that a table for eyes has."""
+    """Read the rows of an answer and return them as the display columns of a table."""
     rows = list(answer.rows)
     made = strips(answer, rows)
     names = {column.name for column in answer.columns}
@@ -27,7 +27,7 @@ def table(answer: Answer, caption: str, said: str = "") -> Table:
 
 
 def _meaning(answer: Answer, show: Show) -> str:
-    """Return what the columns of the answer behind a column for eyes mean."""
+    """Return the meaning of the answer's columns behind a display column."""
     columns = {column.name: column for column in answer.columns}
     meanings = [columns[name].description or "" for name in show.columns]
     named = zip(show.columns, meanings, strict=True)

@@ -1,4 +1,4 @@
-"""Latency and bandwidth of collectives against the size of their messages."""
+"""Latency and bandwidth of collectives by message size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bandwidth(table: Table) -> Drawing:
         "bus_gbps",
         channel,
         "Bus bandwidth of collectives by message size",
-        "Points: all bytes over all latency, times nccl-tests' factor of the collective.",
+        "Points: total bytes over total latency, times the factor that nccl-tests uses for the collective.",
     )
 
 

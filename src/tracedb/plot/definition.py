@@ -1,4 +1,4 @@
-"""What a picture is, and what its rows are."""
+"""Declaration of a picture, and its rows."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: the SELECT ``sql/plot/SELECT.sql`` over the rows of a report, and the function that draws them."""
+    """A picture: a SELECT over the rows of a report, and the function that draws the result."""
 
     name: str
     title: str
-    """What it shows, in one line."""
+    """A one-line description."""
     report: str
-    """The report whose rows it draws, with its filters."""
+    """The report whose rows it draws."""
     select: str
-    """The file in ``sql/plot`` that chooses from these rows."""
+    """Name of the SELECT in ``sql/plot``."""
     draws: str
     """``module:function`` in this package, from a ``Table`` to a ``Drawing``."""
     by: str = ""
-    """What --by does: ``group`` groups the report, ``factors`` chooses the settings that are drawn; nothing takes it if
-    empty."""
+    """Effect of --by: ``group`` groups the report, ``factors`` chooses the settings to draw; empty if --by is not
+    accepted."""
     factors: tuple[str, ...] = ()
-    """Settings that are drawn unless --by says others; where they are given --by is not taken."""
+    """Fixed settings to draw; --by is not accepted then."""
     is_by_run: bool = False
-    """Whether its rows are told apart by their run alone, the ranks being an axis."""
+    """Whether rows are named by their run only, since rank is an axis."""
     most_by: int = 0
-    """How many --by columns it can show; 0 is any number."""
+    """Maximum number of --by columns; 0 for any number."""
     takes: tuple[str, ...] = ()
-    """Which of the options kernel, step and window it takes."""
+    """The options among kernel, step and window that it accepts."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What only pictures are asked: one kernel, one step, a window of time in ns from the first event of a run."""
+    """Options of pictures only: a kernel, a step, a time window in ns after the first event of a run."""
 
     kernel: str | None = None
     step: int | None = None
@@ -44,20 +44,20 @@ class Choice:
 
 @dataclass
 class Table:
-    """The rows of a picture, as SQL gave them. ``places`` says for each where it comes from, for eyes."""
+    """The rows of a picture, as SQL gave them. ``places``: the origin of each row, as text for display."""
 
     rows: list[dict[str, Any]]
     places: list[str]
     place_header: str
     common: str = ""
-    """Labels that the places leave out since all rows have the same."""
+    """Labels with one value for all rows, which the places omit."""
     by: Sequence[str] = ()
     factors: Sequence[str] = ()
     choice: Choice = field(default_factory=Choice)
 
     @property
     def first(self) -> Mapping[str, Any]:
-        """The first row, for what SQL says of all rows in each of them."""
+        """The first row, for values that SQL repeats in every row."""
         return self.rows[0]
 
     def column(self, name: str) -> list[Any]:
@@ -67,10 +67,10 @@ class Table:
 
 @dataclass
 class Drawing:
-    """An Altair chart without title, the title, and what is said of it below that: lines under the title."""
+    """An Altair chart without title, its title, and the lines under the title."""
 
     chart: Any
     title: str
     lines: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """What the picture does not show, a sentence each; stands in the picture and on stderr."""
+    """Sentences about what the picture does not show; printed in the picture and on stderr."""

@@ -1,4 +1,4 @@
-"""From the rows of a picture to what is drawn: its chart, with title, filters and warnings in words."""
+"""Turn the rows of a picture into its chart, with title, filters and warnings as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Drawn:
 
 
 def draw(picture: Picture, table: Table, answer: Answer, database: Path) -> Drawn:
-    """Draw the rows of a picture. ``answer``: that of its report, for what was filtered and warned of."""
+    """Draw the rows of a picture. ``answer``: that of its report, for the filters and warnings."""
     module, _, function = picture.draws.partition(":")
     drawing: Drawing = getattr(import_module(f"tracedb.plot.{module}"), function)(table)
     filters = dict(answer.filters or {})
@@ -37,7 +37,7 @@ def draw(picture: Picture, table: Table, answer: Answer, database: Path) -> Draw
 
 
 def _said(filters: dict[str, object], table: Table) -> list[str]:
-    """Return the filters as they were typed."""
+    """Return the filters as command-line options."""
     said = []
     for key, value in filters.items():
         option = f"--{key.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""What runs when on each stream."""
+"""GPU activity over time, by stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOCKS = {
 
 
 def bars(table: Table) -> Drawing:
-    """Draw a bar for each event on the line of its stream."""
+    """Draw a bar for each event in the row of its stream."""
     first = table.first
     lanes = [
         " · ".join(part for part in (gpu, row["lane"] or "stream not recorded") if part)
@@ -41,7 +41,7 @@ def bars(table: Table) -> Drawing:
         ]
     )
     known = [name for name in CLASSES if name in set(table.column("class"))]
-    others = sorted(set(table.column("class")) - set(known))  # classes of the user's own rules
+    others = sorted(set(table.column("class")) - set(known))  # classes from rules that the user added
     colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
     scale = alt.Scale(domain=[*known, *map(visible, others)], range=colours)
     legend = alt.Legend(orient="top", columns=10)

@@ -1,4 +1,4 @@
-"""How much the times of GEMMs spread at each setting of the runs: boxes, violins, and two settings at once."""
+"""Spread of GEMM times by setting of the runs: box plots, violins, and two settings at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracedb.plot.theme import BLUE, FAINT, INK, ORANGE, SERIES, SKY, time_axis,
 
 _HEIGHT = 320
 _LINEAR_NS = 1_000
-"""Below this a spread is drawn on a linear scale, above on a logarithmic one: spreads reach down to 0."""
+"""Spreads below this are drawn on a linear scale, larger ones on a logarithmic one, since spreads may be 0."""
 _SPREAD = "spread: longest less shortest call of a GEMM"
 _PANELS = 4
 
@@ -31,7 +31,7 @@ def _scale(most: float) -> dict[str, Any]:
 
 
 def _levels(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return what is written for each level, in order."""
+    """Return the label of each level, in order."""
     names = in_order([row["level"] for row in rows])
     return dict(zip(names, tell_apart([visible(name) for name in names]), strict=True))
 
@@ -60,7 +60,7 @@ def _tested(rows: Sequence[dict[str, Any]], factor: str) -> str:
     row = next(row for row in rows if row["factor"] == factor)
     name = visible(factor)
     if row["p_value"] is None:
-        return f"{name}: not tested, a level has {many(row['fewest_trials'], 'run')} and 3 are needed."
+        return f"{name}: not tested, since a level has {many(row['fewest_trials'], 'run')} and 3 are needed."
     verdict = "levels differ" if row["p_value"] < 0.01 else "no difference beyond chance"
     each = "one a run and rank" if factor == "rank" else "one a run"
     return f"{name}: {verdict}, {p_value_text(row['p_value'])} (Kruskal-Wallis over {row['trials']} medians, {each})."

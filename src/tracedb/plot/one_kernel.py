@@ -19,12 +19,12 @@ def _which(table: Table) -> list[str]:
     more = ""
     if others:
         which = "all kernels" if table.choice.kernel is None else "those that match"
-        more = f" It takes the most time of {which} ({many(others + 1, 'name')}); --kernel chooses."
+        more = f" It takes the most time among {which} ({many(others + 1, 'name')}); --kernel chooses."
     return [f"Kernel: {one_name(first['name'])}.{more}"]
 
 
 def histogram(table: Table) -> Drawing:
-    """Draw how many calls are of which duration."""
+    """Draw a histogram of the durations of calls."""
     first = table.first
     ends = [value for row in table.rows for value in (row["from_ns"], row["to_ns"])]
     is_far = min(ends) > 0 and max(ends) >= 3 * min(ends)
@@ -136,12 +136,12 @@ def pace(table: Table) -> Drawing:
         )
 
     size = first["group_size"]
-    point = "" if size == 1 else f" Points: medians of {size} calls that follow each other."
+    point = "" if size == 1 else f" Points: medians of {size} consecutive calls."
     return Drawing(
         alt.vconcat(
             panel("interval_ns", "from the start of the call before", 220), panel("duration_ns", "duration", 160)
         ),
         "Pace of one kernel",
-        [*_which(table), f"n = {many(first['all_calls'], 'call')}, counted on each GPU in the order of starts.{point}"],
+        [*_which(table), f"n = {many(first['all_calls'], 'call')}, numbered on each GPU in order of start.{point}"],
         left_out(first["left_out"], "GPU", "12 are drawn; --rank and --where choose"),
     )

@@ -1,4 +1,4 @@
-"""The pictures that there are."""
+"""The registry of pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drawing as a file: PNG, SVG, or a page that holds everything it needs."""
+"""Render a drawing as a file: PNG, SVG, or a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tracedb.plot.theme import CONFIG
 
 FORMS = ("png", "svg", "html")
 SCALE = 2
-"""Pixels of a PNG for each of the picture's own: sharp on today's screens and in print."""
+"""Pixels of a PNG per pixel of the picture, for sharp display on high-density screens and in print."""
 _WIDE = 120
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def form_of(out: Path) -> str:
-    """Return the form that the ending of a file says. Raises ``UsageError``."""
+    """Return the format given by a file's extension. Raises ``UsageError``."""
     form = {".htm": "html"}.get(out.suffix.lower(), out.suffix.lower().removeprefix("."))
     if form not in FORMS:
-        raise UsageError(f"{out}: the ending says no form of a picture; there are .png, .svg and .html")
+        raise UsageError(f"{out}: not the extension of a picture; known are .png, .svg and .html")
     return form
 
 
@@ -43,16 +43,16 @@ def require() -> None:
 
 
 def specification(drawing: Drawing, said: Sequence[str]) -> dict[str, Any]:
-    """Return the Vega-Lite specification of a drawing with its title and what is said below it."""
+    """Return the Vega-Lite specification of a drawing with its title and the lines under it."""
     lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), _WIDE)]
     titled = drawing.chart.properties(title={"text": drawing.title, "subtitle": lines})
-    made: dict[str, Any] = titled.configure(**CONFIG).to_dict(validate=False)  # checks of 5,000 rows take seconds
+    made: dict[str, Any] = titled.configure(**CONFIG).to_dict(validate=False)  # validating 5,000 rows takes seconds
     clean: dict[str, Any] = _clean(made)
     return clean
 
 
 def _clean(held: Any) -> Any:
-    """Take characters that XML cannot hold out of texts."""
+    """Replace characters that XML cannot represent."""
     if isinstance(held, str):
         return _NO_XML.sub("\ufffd", held)
     if isinstance(held, dict):
@@ -61,7 +61,7 @@ def _clean(held: Any) -> Any:
 
 
 def as_bytes(specification: dict[str, Any], form: str, title: str, sql: str) -> bytes:
-    """Return a picture as the content of a file. Nothing is fetched: all data is in the specification."""
+    """Return the content of a picture's file. Nothing is loaded: all data is in the specification."""
     import vl_convert
 
     if form == "png":
@@ -111,5 +111,5 @@ def _page(specification: dict[str, Any], title: str, sql: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Return a text of several lines without characters that turn the writing direction."""
+    """Return a multi-line text without characters that change the writing direction."""
     return "\n".join(visible(line) for line in text.splitlines())

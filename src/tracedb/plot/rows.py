@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _ANY = "1 = 1"
-"""An order that puts nothing before anything else; a mere constant is refused."""
+"""A constant order; DuckDB rejects a plain constant."""
 
 
 def check(picture: Picture, filters: Filters, choice: Choice) -> None:
-    """Raise ``UsageError`` where a picture has no use for an option."""
+    """Raise ``UsageError`` if a picture does not accept an option."""
     given = {"kernel": choice.kernel, "step": choice.step, "window": choice.window}
     for option, value in given.items():
         if value is not None and option not in picture.takes:
@@ -87,7 +87,7 @@ def _check_factors(connection: duckdb.DuckDBPyConnection, factors: Sequence[str]
 
 
 def _place(query: queries.Query, others: Sequence[str]) -> str:
-    """Return the order of the rows' captures or configurations: --by columns, labels that vary, other columns."""
+    """Return the ORDER BY of captures or configurations: --by columns, labels that vary, other columns."""
     order = [item for name in _groups(query) for item in natural(identifier(name)).split(", ")]
     if "labels" in query.columns:
         order += [item for key in query.scope.varying for item in natural(f"labels[{quoted(key)}]").split(", ")]
@@ -95,7 +95,7 @@ def _place(query: queries.Query, others: Sequence[str]) -> str:
 
 
 def _groups(query: queries.Query) -> list[str]:
-    """Return the --by columns; not the step of rows that are chosen by step."""
+    """Return the --by columns; none for row reports, where --by only adds the step to choose by."""
     return [] if query.report.is_by_row else query.by
 
 
@@ -104,7 +104,7 @@ def _grain(query: queries.Query) -> str:
 
 
 def statement(query: queries.Query, select: str) -> str:
-    """Return the whole statement, runnable on the file, in which the rows of the report are called ``answer``."""
+    """Return the full statement, runnable on the file; the report's rows are its CTE ``answer``."""
     where = f" WHERE {query.where}" if query.where else ""
     steps = query.text(0).removesuffix(query.select(query.source, query.where, 0))
     rows = f"WITH answer AS (SELECT * FROM {query.source}{where})"
@@ -120,7 +120,7 @@ def read(
     choice: Choice,
     filters: Filters,
 ) -> tuple[Table, engine.Found]:
-    """Run the report and the SELECT over its rows. Raises ``NotCaptured``, with the reason, where nothing is drawn."""
+    """Run the report and the SELECT over its rows. Raises ``NotCaptured`` if there is nothing to draw."""
     found = engine.run(connection, path, query, 0)
     return chosen(connection, picture, query, select, choice, filters), found
 
@@ -148,7 +148,8 @@ def chosen(
 
 
 def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequence[Sequence[object]]) -> list[Show]:
-    """Return what says where a row comes from: --by columns, or labels that vary and rank, recording and capture."""
+    """Return the display columns for the origin of a row: --by columns, or varying labels with rank, profiler and
+    capture."""
     groups = _groups(query)
     if groups:
         return [Show((name,), name, "text") for name in groups]
@@ -169,9 +170,9 @@ def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequenc
 
 
 def _places(answer: Answer, rows: Sequence[Sequence[object]], kept: Sequence[Show]) -> tuple[str, list[str], str]:
-    """Return where each row comes from, as a table for eyes says it, below one header, and what all rows share.
+    """Return a header, the origin of each row as tables display it, and the labels that all rows share.
 
-    That is labels that vary, rank, capture and --by columns; a label with one value in all rows is said once.
+    The origin consists of varying labels, rank, capture and --by columns.
     """
     common: dict[str, str] = {}
     names = [column.name for column in answer.columns]
@@ -194,7 +195,7 @@ def _places(answer: Answer, rows: Sequence[Sequence[object]], kept: Sequence[Sho
 def _nothing(
     connection: duckdb.DuckDBPyConnection, picture: Picture, query: queries.Query, choice: Choice, filters: Filters
 ) -> str:
-    """Return in words why a picture has no rows though its report has."""
+    """Return why a picture has no rows although its report has."""
     if choice.kernel is not None:
         where = f" WHERE {query.where}" if query.where else ""
         rows = "temp.answer" if not query.report.is_by_row else f"(SELECT * FROM {query.source}{where})"
@@ -203,11 +204,11 @@ def _nothing(
             f"SELECT name FROM {rows} GROUP BY name ORDER BY sum({length}) DESC, name LIMIT 3"
         ).fetchall()
         names = ", ".join(shorten([str(name) for (name,) in there], 60))
-        return f"no kernel is, contains or matches {choice.kernel!r}; those with most time: {names}"
+        return f"no kernel name equals, contains or matches {choice.kernel!r}; those with most time: {names}"
     if choice.step is not None:
         return f"no GPU activity in step {choice.step}{' in that window' if choice.window else ''}"
     if choice.window is not None:
-        return "no GPU activity in that window, which counts from the first event of each run"
+        return "no GPU activity in that window, which starts at the first event of each run"
     if picture.select == "collectives":
         return (
             "no collective has both a known message size and a latency: sizes are recorded by torch.profiler with "

@@ -1,4 +1,4 @@
-"""How pictures look: colours that the colour-blind tell apart, fonts, axes for times and sizes."""
+"""Style of pictures: colours for the colour-blind, fonts, axes for times and sizes."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ CONFIG: dict[str, Any] = {
 
 
 def time_axis(values: Sequence[object]) -> tuple[str, str]:
-    """Return the unit for times in ns by the rule of tables, and the expression that writes a tick in it."""
+    """Return the unit for times in ns, chosen as in tables, and the expression that formats a tick in it."""
     divisor, unit = time_unit(values)
     return unit, f"format(datum.value / {divisor:.0f}, ',~f')"
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return round values (1, 2 and 5 times powers of ten) for a logarithmic axis; fewer of them over many decades."""
+    """Return round values (1, 2 and 5 times powers of ten) for a logarithmic axis; only powers over many decades."""
     first, last = floor(log10(low)), ceil(log10(high))
     steps = (1, 2, 5) if last - first <= 4 else (1,)
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
@@ -100,7 +100,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 def time_channel(values: Sequence[Any], title: str, kind: str = "linear") -> dict[str, Any]:
     """Return scale and axis for times in ns: ``linear``, ``zero`` (linear from 0), ``log``, or ``wide``.
 
-    ``wide`` is logarithmic where the largest is 30 times the smallest, and linear elsewhere.
+    ``wide`` is logarithmic if the largest is 30 times the smallest or more, else linear.
     """
     known = [value for value in values if value is not None] or [1]
     unit, expression = time_axis(known)
@@ -113,7 +113,7 @@ def time_channel(values: Sequence[Any], title: str, kind: str = "linear") -> dic
 
 
 def size_expression() -> str:
-    """Return the expression that writes a tick of bytes in KiB, MiB or GiB."""
+    """Return the expression that formats a tick of bytes in KiB, MiB or GiB."""
     return (
         "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',~r') + ' GiB' : "
         "datum.value >= 1048576 ? format(datum.value / 1048576, ',~r') + ' MiB' : "

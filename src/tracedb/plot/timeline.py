@@ -1,4 +1,4 @@
-"""How the GPU's time divides in each configuration."""
+"""The parts of GPU time in each configuration."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def stacks(table: Table) -> Drawing:
     return Drawing(
         alt.layer(blocks, shares).properties(width=760, height=alt.Step(26)),
         "GPU time by configuration",
-        [f"{header}n: GPUs that a bar is the mean of. Percent of the whole bar; parts under 5 % are not labelled."],
+        [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; parts under 5 % are not labelled."],
         left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
     )

@@ -13,7 +13,7 @@ _WINDOW = "Windows: a 120th of the time from the GPU's first event to its last o
 
 
 def areas(table: Table) -> Drawing:
-    """Draw a panel for each GPU: shares of each window of time, on top of each other."""
+    """Draw a panel for each GPU: stacked shares of each time window."""
     places = gpus(table)
     unit, expression = time_axis(table.column("until_ns"))
     order = in_order(places)

@@ -101,7 +101,7 @@ def cells(table: Table) -> Drawing:
         f"Waiting of a rank: its time in collectives beyond that of the fastest rank. n = "
         f"{many(sum(row['calls'] for row in table.rows), 'part')} of ranks in calls."
     ]
-    lines += ["Red frames: the rank that stands out as straggler, for which the others wait."] if named else []
+    lines += ["Red frames: the straggler, for which the other ranks wait."] if named else []
     return Drawing(
         chart,
         "Waiting for other ranks in collectives",

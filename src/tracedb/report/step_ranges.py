@@ -42,4 +42,4 @@ def absent(asked: str, there: Sequence[str]) -> str:
     """Say that no range matches, and which there are."""
     if not there:
         return f"no range matches {asked}: no ranges (NVTX, roctx, record_function) were captured"
-    return f"no range matches {asked}; some that there are: {', '.join(there)}"
+    return f"no range matches {asked}; existing ones include: {', '.join(there)}"
