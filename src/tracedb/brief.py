@@ -1,4 +1,4 @@
-"""``tracedb brief``: one page of Markdown about a database, made of the answers of its reports."""
+"""``tracedb brief``: one page of Markdown about a database, made from the answers of its reports."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from tracedb.report.run import Found
 
 TABLES = {"configurations": 4, "gpu-timeline-average": 6, "top-kernels": 4}
-"""Reports whose first rows stand on the page → how many of them."""
+"""Reports whose first rows are on the page → number of rows."""
 SAID = ("gemm-variance", "stragglers", "collective-overlap", "launch-latency")
-"""Further reports, of which only what they say beside their rows is on the page."""
+"""Further reports, of which only the conclusions and warnings are on the page."""
 MOST_NOTES = 7
 MOST_SAID = 12
-"""Lines that the reports say, of which so many are notes; the rest is counted: the page stays below 60 lines."""
+"""Most lines from the reports, and most notes among them; omitted lines are counted. This keeps the page below 60
+lines."""
 MOST_LABELS = 5
 
 
 def page(connection: duckdb.DuckDBPyConnection, path: Path, filters: Filters, version: str) -> str:
-    """Return the page: what was recorded, what the reports conclude and warn of, and their first rows.
+    """Return the page: what was recorded, the conclusions and warnings of the reports, and their first rows.
 
-    Raises ``UsageError`` or ``NotCaptured`` where the filters do not fit the database. A report that has no answer is
-    named with the reason.
+    Raises ``UsageError`` or ``NotCaptured`` if the filters do not apply to the database. A report without an answer is
+    listed with the reason.
     """
     found, absent = {}, {}
     recorded: list[str] = []
@@ -59,12 +60,12 @@ def page(connection: duckdb.DuckDBPyConnection, path: Path, filters: Filters, ve
 
 
 def _safe(text: str) -> str:
-    """Return a text of the traces as one line that Markdown takes for text."""
+    """Return text from the traces as one line of Markdown without syntax."""
     return markdown_text(" ".join(visible(text).split()))
 
 
 def _recorded(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return a line for each fact of the captures, of which a few labels are named."""
+    """Return a line for each fact about the captures, with a few of the labels."""
     lines, labels = [], 0
     for fact, value in captures.facts(connection):
         labels += fact.startswith("label ")
@@ -77,7 +78,7 @@ def _recorded(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:
-    """Return a line for each note, for each warning once, and for each report without an answer, as far as they fit."""
+    """Return a line for each note, each distinct warning, and each report without an answer, as far as they fit."""
     notes = [f"- {name}: {_safe(text)}" for name, answer in found.items() for text in answer.answer.notes]
     warnings = dict.fromkeys(text for answer in found.values() for text in answer.answer.warnings)
     others = [f"- **warning**: {_safe(text)}" for text in warnings]
@@ -91,7 +92,7 @@ def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:
 def _table(name: str, found: Found) -> list[str]:
     title = registry.find(name).title
     text = io.StringIO()
-    write_markdown(replace(found.answer, warnings=[], notes=[], left_out=""), text)  # they stand above all tables
+    write_markdown(replace(found.answer, warnings=[], notes=[], left_out=""), text)  # printed above all tables
     left = found.answer.left_out.partition(";")[0]
     more = f" ({left})" if left else ""
     return [f"### {name}: {title.rstrip('.')}{more}", "", *text.getvalue().splitlines()]

@@ -133,7 +133,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "code", "words"),
         [
-            (["--counters", "no counter"], 2, "no name of a counter"),
+            (["--counters", "no counter"], 2, "not the name of a counter"),
             (["--output-format", "xml"], 2, "rocprofv3 writes no 'xml'"),
             (["--report", "nothing"], 2, "there is no report"),
             (["--report", "gpu-timeline"], 2, "report gpu-timeline names no kernels"),

@@ -1,4 +1,4 @@
-"""Answers of reports that exports are made from: kept in a temporary table, described by the export's own views."""
+"""The answers behind an export: stored in a temporary table and described by the export's own views."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def take(connection: duckdb.DuckDBPyConnection, path: Path, report: str, filters: Filters) -> Answer:
-    """Run a report into ``temp.export_answer``; the answer tells its version, filters and warnings.
+    """Run a report into ``temp.export_answer``; the result has its version, filters and warnings.
 
-    Raises ``UsageError`` or ``NotCaptured`` where it does not fit or has no answer.
+    Raises ``UsageError`` if the filters do not apply, ``NotCaptured`` if there is no answer.
     """
     found = run(connection, path, plan(connection, registry.find(report), filters, CURRENT), 0)
     connection.execute("CREATE OR REPLACE TEMP TABLE export_answer AS FROM temp.answer")
@@ -30,7 +30,8 @@ def take(connection: duckdb.DuckDBPyConnection, path: Path, report: str, filters
 
 
 def of_view(connection: duckdb.DuckDBPyConnection, name: str, ground: Answer) -> Answer:
-    """Return the rows of a temporary view, with the comments on its columns, and what is to be said of the ground."""
+    """Return the rows of a temporary view with the comments on its columns, and the version, filters and warnings of
+    the report."""
     comments = connection.execute(
         f"""SELECT column_name, comment FROM duckdb_columns()
             WHERE database_name = 'temp' AND table_name = {quoted(name)} AND comment IS NOT NULL"""

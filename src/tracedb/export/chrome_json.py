@@ -15,17 +15,17 @@ from msgspec import Raw
 from tracedb.export.timeline import Header, Sample, Slice, Timeline
 
 JSON_TEXTS = frozenset(("Input Dims", "Input type", "Input Strides", "Concrete Inputs"))
-"""Arguments that are JSON already."""
+"""Arguments that are already JSON."""
 OF_JOB = ("backend", "pg_count", "pg_config", "nccl_version")
-"""Fields of the metadata that stand in distributedInfo."""
+"""Metadata fields written into distributedInfo."""
 CALLS = "ac2g"
 CATEGORIES = {"gpu_user_annotation": "Trace"}
-"""Ranges that the profiler projected onto streams are its own spans here: in their category, readers would take the
-numbers of process and thread for a device and a stream."""
+"""Ranges that the profiler projected onto streams get the category of its own spans: in the category of ranges, readers
+would take process and thread numbers for a device and a stream."""
 
 
 def write(timeline: Timeline, path: Path) -> None:
-    """Write a timeline; gzip where the name ends in ``.gz``. Holds one event at a time."""
+    """Write a timeline, one event at a time; compressed with gzip if the name ends in ``.gz``."""
     encoder = msgspec.json.Encoder()
     with _opened(path) as file:
         head = json.dumps(_head(timeline.header), ensure_ascii=False)
@@ -39,7 +39,7 @@ def write(timeline: Timeline, path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("ab") as file:  # what stdout leads to is added to, never cut
+    with path.open("ab") as file:  # append: the target of stdout must not be truncated
         if path.suffix != ".gz":
             yield file
             return
@@ -88,7 +88,7 @@ def _named(what: str, pid: int, tid: int, **said: str | int) -> dict[str, Any]:
 
 def _slice(item: Slice, arguments: dict[str, Any]) -> dict[str, Any]:
     event: dict[str, Any] = {"ph": "i" if item.is_mark else "B" if item.is_open else "X"}
-    if not item.is_mark:  # torch.profiler writes none of these in the category of ranges
+    if not item.is_mark:  # torch.profiler does not write these for ranges
         event["cat"] = CATEGORIES.get(item.category, item.category)
     event |= {"name": item.name, "pid": item.pid, "tid": item.tid, "ts": Raw(item.ts.encode())}
     if item.is_mark:

@@ -1,4 +1,4 @@
-"""A timeline as a Perfetto trace: protobuf packets of track events, by the classes of the package ``perfetto``."""
+"""A timeline as a Perfetto trace: protobuf packets of track events, made with the package ``perfetto``."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tracedb.errors import TracedbError
 from tracedb.export.timeline import Header, Lane, Process, Sample, Slice, Timeline
 
 SEQUENCE = 1
-REALTIME, BOOTTIME = 1, 6  # clocks by their numbers in the format
+REALTIME, BOOTTIME = 1, 6  # clock ids of the format
 NAMES_HELD = 16 << 20
-"""Bytes of texts that are remembered before the numbering of texts starts anew."""
+"""Bytes of text remembered before text numbering restarts."""
 
 
 def write(timeline: Timeline, path: Path) -> None:
-    """Write a timeline; what is held is one packet, the open slices of a lane, and the names met so far.
+    """Write a timeline.
 
-    Times are ns since 1970 where the clocks are placed in the world, else since the first capture's zero. Raises
-    ``TracedbError`` where the package is missing.
+    Memory holds one packet, the open slices of a lane, and the names so far. Times are ns since 1970 if the clocks are
+    absolute, else since the zero of the first capture. Raises ``TracedbError`` if the package is missing.
     """
-    with path.open("ab") as file:  # what stdout leads to is added to, never cut
+    with path.open("ab") as file:  # append: the target of stdout must not be truncated
         writer = _Writer(file, timeline.header)
         for process in timeline.processes:
             writer.process(process)
@@ -34,25 +34,25 @@ def write(timeline: Timeline, path: Path) -> None:
 
 
 def format_classes() -> Any:
-    """Return the module of the format's classes. Raises ``TracedbError`` where it is not installed."""
+    """Return the module with the classes of the format. Raises ``TracedbError`` if it is not installed."""
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
     except ModuleNotFoundError as error:
         raise TracedbError(
             "a Perfetto trace needs the package perfetto, which is not installed: pip install 'tracedb-gpu[perfetto]'; "
-            "or write Chrome JSON, which needs none: -o FILE.json"
+            "or write Chrome JSON, which does not need it: -o FILE.json"
         ) from error
     return perfetto_trace_pb2
 
 
 class _Writer:
-    """Writes packets one by one; each is a valid trace of its own, so that a file is their concatenation."""
+    """Writes packets one by one; each is a valid trace, and a file is their concatenation."""
 
     def __init__(self, file: IO[bytes], header: Header) -> None:
         self._file = file
         self._format = format_classes()
         self._base = header.base_ns or 0
-        self._open: list[int] = []  # ends of the slices that are open on the lane
+        self._open: list[int] = []  # end times of the open slices of the lane
         self._lane = 0
         self._counters: dict[tuple[int, str], int] = {}
         self._texts: dict[tuple[str, str], int] = {}
@@ -72,7 +72,7 @@ class _Writer:
         self._write(packet)
 
     def lane(self, lane: Lane) -> None:
-        """Describe a lane. Lanes of one thread or stream have one name, so that the viewer draws them together."""
+        """Describe a lane. Lanes of one thread or stream share a name, so that the viewer draws them together."""
         packet = self._packet()
         track = packet.track_descriptor
         track.uuid = _of_lane(lane.number)
@@ -82,7 +82,7 @@ class _Writer:
         self._write(packet)
 
     def slice(self, item: Slice, arguments: dict[str, Any]) -> None:
-        """Write the beginning of a slice, and before it the ends of those on its lane that are over by then."""
+        """Write the start of a slice, after the ends of earlier slices on its lane."""
         if item.track_number != self._lane:
             self.close_lane()
             self._lane = item.track_number
@@ -106,11 +106,11 @@ class _Writer:
             self._open.append(item.end_ns)
 
     def close_lane(self) -> None:
-        """Write the ends of all slices that are open on the lane; that of one still open in its capture has none."""
+        """Write the ends of all open slices of the lane, except of ranges that never ended in the capture."""
         self._end(None)
 
     def sample(self, sample: Sample) -> None:
-        """Write a value of a counter, and at its first one what it counts."""
+        """Write a value of a counter, preceded by its description if it is the first."""
         key = (sample.pid, sample.name)
         if key not in self._counters:
             self._counters[key] = _of_counter(len(self._counters))
@@ -156,7 +156,7 @@ class _Writer:
             self._held = 0
 
     def _number(self, packet: Any, kind: str, text: str) -> int:
-        """Return the number of a text, which the packet brings along where it is new."""
+        """Return the number of a text; a new text is added to the packet."""
         number = self._texts.get((kind, text))
         if number is None:
             number = len(self._texts) + 1

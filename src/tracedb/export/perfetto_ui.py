@@ -1,4 +1,4 @@
-"""Hands one file to the Perfetto UI in the user's browser, from 127.0.0.1 and for a short while."""
+"""Serve one file to the Perfetto UI in the user's browser, from 127.0.0.1 and for a short time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tracedb.errors import TracedbError
 
 HOST = "127.0.0.1"
 PORT = 9001
-"""The one port of this machine that the UI's page may read from."""
+"""The only local port that the UI's page may read from."""
 UI = "https://ui.perfetto.dev"
 PATIENCE = 120.0
-"""Seconds for which the file is offered."""
+"""Seconds for which the file is served."""
 
 
 def serve(path: Path, say: Callable[[str], None], port: int = PORT, patience: float = PATIENCE) -> bool:
-    """Offer a file until it was read once, or ``patience`` is over; return whether it was read.
+    """Serve a file until it has been read once or ``patience`` is over; return whether it was read.
 
-    The browser is asked to open the UI, which reads the file; nothing is fetched here. Raises ``TracedbError`` where
-    the port is taken.
+    This opens the UI in the browser, which reads the file; nothing is downloaded here. Raises ``TracedbError`` if the
+    port is taken.
     """
     served = _Served(path)
     try:
@@ -46,7 +46,7 @@ def serve(path: Path, say: Callable[[str], None], port: int = PORT, patience: fl
 
 
 class _Served:
-    """The file, and whether it was read."""
+    """The file, and whether it has been read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,13 +62,13 @@ class _Server(HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers for that file alone, and to the UI's page alone where a page asks."""
+    """Serves only that file, and among web pages only to the UI's."""
 
-    timeout = 10.0  # of a connection that says nothing
+    timeout = 10.0  # for a silent connection
     server: _Server
 
     def do_OPTIONS(self) -> None:
-        """Answer a browser that asks whether the page may read from this machine."""
+        """Answer the browser's preflight request: whether the page may read from this machine."""
         if not self._is_allowed():
             return
         self.send_response(204)
@@ -91,10 +91,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.served.is_read = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of requests."""
+        """Do not log requests."""
 
     def _is_allowed(self) -> bool:
-        """Refuse other paths, other pages, and names of other hosts that lead here."""
+        """Refuse other paths, other pages, and other host names that resolve to this machine."""
         host = self.headers.get("Host", "")
         origin = self.headers.get("Origin")
         if host != f"{HOST}:{self.server.server_port}" or origin not in (None, UI):

@@ -1,7 +1,7 @@
-"""Input files of rocprofv3 (``-i``): which kernels to count, by expressions that match them and no others.
+"""Input files of rocprofv3 (``-i``): the kernels to count, as regular expressions that match only them.
 
-The tool searches its expressions (ECMAScript) in the demangled name, so they are anchored, and only characters that
-mean something are escaped: that grammar knows no other escapes.
+The tool searches for its expressions (ECMAScript) in the demangled name, so they are anchored, and only special
+characters are escaped: that grammar allows no other escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GUIDE_COUNTERS = ("SQ_BUSY_CU_CYCLES", "SQ_WAVES", "SQ_WAVE_CYCLES", "SQ_INSTS_M
 FORMATS = ("csv", "json", "pftrace", "otf2", "rocpd")
 SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 DESCRIPTOR = re.compile(r"(?: \[clone \.kd\]|\.kd)$")
-"""What traces of other tools put behind a kernel's name; rocprofv3 does not."""
+"""Suffix that other tools append to a kernel's name, and rocprofv3 does not."""
 ANONYMOUS = "(anonymous namespace)"
 BRACKETS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
@@ -34,7 +34,7 @@ JOB: Mapping[str, type] = {
     **dict.fromkeys(_FLAGS.split(), bool),
     **dict.fromkeys(_LISTS.split(), list),
 }
-"""What a job may hold, with the type of each value."""
+"""The allowed keys of a job, with the types of their values."""
 
 Job = Mapping[str, str | bool | list[str]]
 
@@ -45,7 +45,7 @@ def job(
     formats: Sequence[str] = ("csv", "json"),
     families: bool = False,
 ) -> Job:
-    """Return the job that counts these kernels. Raises ``UsageError`` for what rocprofv3 would not take."""
+    """Return the job that counts these kernels. Raises ``UsageError`` for values that rocprofv3 would reject."""
     made: Job = {
         "kernel_include_regex": expression(names, families),
         "kernel_trace": True,
@@ -65,27 +65,27 @@ def check(made: Job) -> None:
             raise UsageError(f"{key} of a job is {JOB[key].__name__}, not {value!r}")
     for counter in made.get("pmc", []) if isinstance(made.get("pmc"), list) else []:  # type: ignore[union-attr]
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(?:\[\d+\])?(?::device=\d+)?", counter):
-            raise UsageError(f"{counter!r} is no name of a counter, such as SQ_WAVES")
+            raise UsageError(f"{counter!r} is not the name of a counter, such as SQ_WAVES")
     unknown = [name for name in made.get("output_format", []) if name not in FORMATS]  # type: ignore[union-attr]
     if unknown:
         raise UsageError(f"rocprofv3 writes no {unknown[0]!r}; it writes: {', '.join(FORMATS)}")
 
 
 def expression(names: Sequence[str], families: bool = False) -> str:
-    """Return the expression that matches the names and nothing else; with ``families`` every template of them."""
+    """Return the expression that matches only these names; with ``families`` also their other template instances."""
     parts = [family(name) if families else escaped(DESCRIPTOR.sub("", name)) for name in names]
     return f"^({'|'.join(dict.fromkeys(parts))})$"
 
 
 def escaped(text: str) -> str:
-    """Return text as an expression for itself."""
+    """Return the expression that matches a text literally."""
     return SPECIAL.sub(r"\\\g<0>", text)
 
 
 def family(name: str) -> str:
     """Return the expression for every kernel that differs from this one in template arguments and parameters only.
 
-    A name without either, as those of Tensile, stays whole.
+    A name without either, such as those of Tensile, matches only itself.
     """
     bare = base(name)
     whole = DESCRIPTOR.sub("", name)
@@ -113,7 +113,7 @@ def base(name: str) -> str:
 
 
 def text(made: Job, about: str) -> str:
-    """Return the job as a YAML file; texts and lists are written as in JSON, which YAML holds."""
+    """Return the job as YAML; texts and lists are written as JSON, which is valid YAML."""
     lines = [f"# {about}", "jobs:"]
     for number, (key, value) in enumerate(made.items()):
         lines.append(f"  {'  ' if number else '- '}{key}: {json.dumps(value, ensure_ascii=False)}")

@@ -1,4 +1,4 @@
-"""Runs the statements of ``sql/export``: every number that an export writes is worked out there."""
+"""Run the statements of ``sql/export``, which compute every number that an export writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Scope
 
 BLOCK = 10_000
-"""Rows that are held at a time."""
+"""Rows held at a time."""
 
 
 def text(name: str) -> str:
@@ -25,7 +25,7 @@ def text(name: str) -> str:
 def run(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope | None = None) -> int:
     """Run the statements of a file and return how many rows the last one wrote.
 
-    With a ``scope`` its filters go into the hooks. Raises ``UsageError`` where they do not fit.
+    The filters of ``scope`` go into the hooks. Raises ``UsageError`` if they do not apply.
     """
     sql = text(name)
     if scope is not None:
@@ -38,17 +38,17 @@ def run(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope | None = 
 
 
 def set_variables(connection: duckdb.DuckDBPyConnection, **values: bool | int) -> None:
-    """Set variables that the statements read by ``getvariable``."""
+    """Set the variables that the statements read with ``getvariable``."""
     for name, value in values.items():
         connection.execute(f"SET VARIABLE {name} = {str(value).lower()}")
 
 
 def names(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the columns of the answer that is about to be read."""
+    """Return the columns of the current result."""
     return [str(column[0]) for column in connection.description or ()]
 
 
 def rows(connection: duckdb.DuckDBPyConnection) -> Iterator[Sequence[Any]]:
-    """Yield the rows of the answer that was executed last, a block at a time."""
+    """Yield the rows of the last result, a block at a time."""
     while block := connection.fetchmany(BLOCK):
         yield from block

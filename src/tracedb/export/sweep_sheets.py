@@ -1,4 +1,4 @@
-"""The workbooks that the sweep scripts of ROCm/aorta write, out of the database (``sql/export/sweep_*.sql``)."""
+"""The workbooks of ROCm/aorta's sweep scripts, made from the database (``sql/export/sweep_*.sql``)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ COLLECTIVES = "nccl_master_all_configs"
 
 
 class Written(NamedTuple):
-    """What was written, and what is to be said of it."""
+    """The written files, and remarks about them."""
 
     files: list[Path]
     warnings: list[str]
     missing: str | None
-    """Why there is nothing on collectives; None where there is."""
+    """Why there are no collectives; None if there are."""
 
 
 def write_set(
     connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, out: Path, is_geometric: bool
 ) -> Written:
-    """Write all sheets into one workbook where ``out`` ends in ``.xlsx``, else the files of the set into that folder.
+    """Write all sheets into one workbook if ``out`` ends in ``.xlsx``, else the set of files into that folder.
 
-    Raises ``NotCaptured`` where there is no GPU activity.
+    Raises ``NotCaptured`` if there is no GPU activity.
     """
     statements.set_variables(connection, geo_mean=is_geometric)
     ground = answers.take(connection, db, "tracelens-gpu-timeline", filters)

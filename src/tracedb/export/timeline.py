@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Filters
 
 APART = (
-    "the clocks of these captures cannot be compared: some are placed in the world and others not. Those that are not "
-    "begin with the first of the others; choose some with --capture or --source"
+    "the clocks of these captures cannot be compared: some are absolute and others not. The latter are placed at the "
+    "start of the former; select captures with --capture or --source"
 )
 
 
@@ -46,7 +46,8 @@ class Lane(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """What every slice has; its arguments are by name beside it. ``ts`` and ``dur`` are µs as decimal text."""
+    """The fixed fields of a slice; its arguments are kept by name beside it. ``ts`` and ``dur`` are µs as decimal
+    text."""
 
     category: str
     name: str
@@ -75,7 +76,7 @@ class Sample(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What stands at the head; ``base_ns`` is the Unix time of the file's zero, None if unknown."""
+    """The header; ``base_ns`` is the Unix time of the file's zero, None if unknown."""
 
     base_ns: int | None
     is_comparable: bool
@@ -95,7 +96,7 @@ _FIRST = len(Slice._fields)
 
 @dataclass
 class Timeline:
-    """A timeline whose slices lie in temporary tables of the connection."""
+    """A timeline whose slices are in temporary tables of the connection."""
 
     connection: duckdb.DuckDBPyConnection
     header: Header
@@ -104,7 +105,7 @@ class Timeline:
     warnings: list[str]
 
     def slices(self) -> Iterator[tuple[Slice, dict[str, Any]]]:
-        """Yield every slice with its arguments, lane by lane, each in the order of time, outer slices first."""
+        """Yield every slice with its arguments, lane by lane, in time order, outer slices first."""
         for process in self.processes:
             statements.set_variables(self.connection, trace_capture=process.capture_id)
             for name in ("trace_cpu", "trace_gpu"):
@@ -115,7 +116,7 @@ class Timeline:
                     yield Slice(*row[:_FIRST]), {key: value for key, value in values if value is not None}
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the values of counters, each counter of a process in the order of time."""
+        """Yield the values of counters, in time order for each counter of a process."""
         for process in self.processes:
             statements.set_variables(self.connection, trace_capture=process.capture_id)
             self.connection.execute(statements.text("trace_counter"))
@@ -130,10 +131,9 @@ def prepare(
     is_aligned: bool = True,
     is_gpu_only: bool = False,
 ) -> Timeline:
-    """Choose the slices that the filters leave, and lay them out.
+    """Select the slices that match the filters, and lay them out.
 
-    Raises ``UsageError`` or ``NotCaptured`` where the filters do not fit, ``NotCaptured`` where there is nothing of a
-    GPU.
+    Raises ``UsageError`` or ``NotCaptured`` if the filters do not apply, ``NotCaptured`` if there is no GPU activity.
     """
     scope = selection.select(connection, filters, CURRENT, False, None)
     statements.set_variables(

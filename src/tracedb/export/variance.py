@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Filters
 
 FILES = ("time_variance", "time_variance_with_timestamps", "time_variance_with_collective_overlap")
-"""Views, each with the columns of the one before and more; the ends of the files' names are the same."""
+"""Views, each with the columns of the previous one and more; the file names end in the same words."""
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, top: int) -> Answer:
-    """Choose the ``top`` GEMMs of each capture, 0 for all; return the widest answer.
+    """Select the ``top`` GEMMs of each capture, 0 for all; return the widest answer.
 
-    Raises ``NotCaptured`` where there are no GEMMs.
+    Raises ``NotCaptured`` if there are no GEMMs.
     """
     ground = answers.take(connection, db, "gemm-variance", filters)
     statements.set_variables(connection, variance_top=top)

@@ -49,25 +49,25 @@ class Answer:
     database: str | None = None
     filters: Mapping[str, object] | None = None
     warnings: list[str] = field(default_factory=list)
-    """What one must know to read it rightly."""
+    """Caveats that a reader must know."""
     notes: list[str] = field(default_factory=list)
-    """Its gist in words, and other things worth saying."""
+    """Conclusions in words, and other remarks."""
     left_out: str = ""
-    """How many of the rows are here, in words, where ``--top`` left some out."""
+    """Which rows are shown, in words, if ``--top`` omitted some."""
     most: int = 0
-    """How many rows to write, if not all."""
+    """Maximum number of rows to write; None for all."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Additional keys in JSON."""
     keys: Callable[[str], list[str]] | None = None
     """Returns the keys of a map column with text keys, in order of appearance."""
     shows: list[Show] | None = None
-    """Columns of a table for terminals; None for every column as is."""
+    """Display columns of a table; None shows every column as is."""
     is_wide: bool = False
-    """Whether a table stays as wide as its columns are, on whatever terminal."""
+    """Whether a table may be wider than the terminal."""
 
     @property
     def remarks(self) -> list[tuple[str, str]]:
-        """What is said beside the rows, each with its kind: ``warning`` or ``note``."""
+        """The remarks about the rows, each with its kind: ``warning`` or ``note``."""
         notes = [*self.notes, *([self.left_out] if self.left_out else [])]
         return [("warning", text) for text in self.warnings] + [("note", text) for text in notes]
 

@@ -9,7 +9,7 @@ from tracedb.output.answer import Answer
 
 
 def write_parquet(answer: Answer, path: Path) -> None:
-    """Write the rows as Parquet; descriptions and units go along as field metadata, remarks as the file's."""
+    """Write the rows as Parquet, with descriptions and units as field metadata and remarks as file metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""What continuous integration reads: JUnit XML and the annotations of GitHub Actions."""
+"""Output for continuous integration: JUnit XML and GitHub Actions annotations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True)
 class Case:
-    """A check: its name, and why it failed or could not be made; it passed where both are empty."""
+    """A check: its name, and why it failed or could not be made; if both are empty it passed."""
 
     name: str
     failed: str = ""
@@ -20,7 +20,7 @@ class Case:
 
 
 def junit(suite: str, cases: Sequence[Case], said: Sequence[str]) -> str:
-    """Return the checks as JUnit XML, with what is said beside them as the suite's output."""
+    """Return the checks as JUnit XML, with remarks as the output of the suite."""
     failures, errors = sum(bool(case.failed) for case in cases), sum(bool(case.undecided) for case in cases)
     counts = {"name": suite, "tests": str(len(cases)), "failures": str(failures), "errors": str(errors)}
     root = ElementTree.Element("testsuites", counts)
@@ -37,7 +37,8 @@ def junit(suite: str, cases: Sequence[Case], said: Sequence[str]) -> str:
 
 
 def annotation(level: str, title: str, text: str) -> str:
-    """Return a workflow command of GitHub Actions, ``::LEVEL title=…::…``; no text can end it or begin another."""
+    """Return a workflow command of GitHub Actions, ``::LEVEL title=…::…``; text is escaped, so that it cannot end the
+    command or start another."""
     title = _command(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={title}::{_command(text)}"
 

@@ -1,4 +1,4 @@
-"""The file an answer is written to: never one that the command reads, and replaced as a whole or not at all."""
+"""The output file: never one that the command reads, and replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _room(folder: Path, target: Path) -> Iterator[str]:
 
 
 def _state(out: Path | None) -> os.stat_result | None:
-    """Return the file status of ``out``, or of stdout for None; None if nothing is there."""
+    """Return the file status of ``out``, or of stdout for None; None if it does not exist."""
     try:
         return os.fstat(1) if out is None else out.stat()
     except OSError:

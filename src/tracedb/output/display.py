@@ -1,4 +1,4 @@
-"""Which columns eyes see, and how: units per column, short headers, text that may be cut."""
+"""The display columns of a table: their units, short headers, and text that may be shortened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracedb.output.answer import Answer, Column, plain
 from tracedb.output.shorten import TIMES, dims, middle, shorten, tell_apart, visible
 
 MISSING = "\N{EN DASH}"
-_UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from which maximum, divisor, name
+_UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
 _FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
 Values = Sequence[object]
 Shorten = Callable[[Sequence[str], int], list[str]]
@@ -37,7 +37,7 @@ class Show:
 
 @dataclass
 class Strip:
-    """A column ready to be printed: its header and one text a row."""
+    """A column ready to be printed: its header and one text per row."""
 
     header: str
     cells: list[str]
@@ -46,15 +46,15 @@ class Strip:
     floor: int = 0
     shorten: Shorten | None = None
     folds: bool = False
-    """Whether a text too long for its column goes on in further lines; then ``shorten`` puts the breaks in."""
+    """Whether long text is wrapped over several lines; ``shorten`` then inserts the breaks."""
     largest: float = 0
-    """The largest of times, which chooses their unit."""
+    """The largest time, which determines the unit."""
 
 
 def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[Strip] | None = None) -> list[Strip]:
-    """Return the columns for eyes of some rows of an answer.
+    """Return the display columns for some rows of an answer.
 
-    ``before``: the columns of the first rows, whose units these are given, too.
+    ``before``: the columns of the first rows, whose units are used again.
     """
     places = {column.name: at for at, column in enumerate(answer.columns)}
     shows = answer.shows
@@ -123,7 +123,7 @@ def _header(name: str) -> str:
 
 
 def _times(values: Values, largest: float) -> tuple[list[str], str]:
-    """Return nanoseconds in the unit that suits the largest of the column, and the unit."""
+    """Return nanoseconds as text in the unit that suits the largest value, and the unit."""
     divisor, unit = time_unit([largest])
     digits = 1 if unit == "µs" and largest >= 1e5 else 3
     return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
@@ -134,7 +134,7 @@ def _largest(values: Iterable[object]) -> float:
 
 
 def time_unit(values: Values) -> tuple[float, str]:
-    """Return by how many ns to divide times for eyes, and the unit that gives: that of the largest."""
+    """Return the divisor for times in ns, and the resulting unit, which suits the largest value."""
     largest = _largest(values)
     return next((divisor, unit) for least, divisor, unit in _UNITS if largest >= least)
 
@@ -186,7 +186,7 @@ def _text(value: object, kind: str, show: Show) -> str:
 
 
 def _place(show: Show, parts: Sequence[Values]) -> Strip:
-    """Return where a row comes from in one narrow column: values of the varying labels, then the rank."""
+    """Return the origin of a row in one narrow column: the values of the varying labels, then the rank."""
     labels = [item if isinstance(item, dict) else {} for item in parts[0]]
     columns = [tell_apart([visible(str(said.get(key, MISSING))) for said in labels]) for key in show.keys]
     if len(parts) > 1:

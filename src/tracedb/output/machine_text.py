@@ -77,7 +77,8 @@ def _csv_cell(value: object) -> object:
 
 
 def _harmless(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula: a leading ``=``, ``+``, ``-`` or ``@`` gets a quote."""
+    """Return text that spreadsheets do not interpret as a formula: a quote is put before a leading ``=``, ``+``, ``-``
+    or ``@``."""
     if not text.startswith(_FORMULA):
         return text
     try:

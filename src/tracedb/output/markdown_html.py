@@ -74,12 +74,12 @@ def write_markdown(answer: Answer, target: TextIO) -> None:
 
 
 def _prose(text: str) -> str:
-    """Return text on one line with nothing in it that Markdown would read as its own."""
+    """Return text on one line with Markdown syntax escaped."""
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def markdown_text(text: str) -> str:
-    """Return a text for Markdown; one that Markdown would read as its own stands in a code span."""
+    """Return text for Markdown; text with Markdown syntax becomes a code span."""
     if not _SPECIAL.search(text):
         return text
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)

@@ -91,7 +91,7 @@ def _numbered(told: dict[str, str], width: int) -> dict[str, str]:
 
 
 def tell_apart(values: Sequence[str]) -> list[str]:
-    """Return long label values without the words that all of them begin with."""
+    """Return long label values without their common leading words."""
     distinct = sorted(set(values))
     if len(distinct) < 2 or max(map(len, distinct)) <= _SHORT:
         return list(values)

@@ -1,4 +1,4 @@
-"""A table for terminals, fitted to their width."""
+"""A table fitted to the width of the terminal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from tracedb.output.shorten import visible
 DEFAULT_WIDTH = 100
 _HARD_FLOOR = 6
 PAGE = 1000
-"""Rows that are laid out and written at once."""
+"""Rows formatted and written at once."""
 
 
 def write_table(answer: Answer, target: TextIO) -> int:
     """Write the table; return how many columns did not fit.
 
-    Rows are written a page at a time. The first page chooses columns, widths and units; what is wider later stands out.
+    Rows are written a page at a time. The first page determines columns, widths and units; wider text on later pages
+    exceeds its column.
     """
     rows = iter(answer.rows)
     first = list(islice(rows, PAGE))
@@ -53,7 +54,7 @@ def write_table(answer: Answer, target: TextIO) -> int:
 
 
 class _Short:
-    """The texts of a column as cut for its width, page after page: one text is always cut to the same."""
+    """Shortens the texts of a column page by page; equal texts are always shortened alike."""
 
     def __init__(self, strip: Strip, whole: Sequence[str], width: int) -> None:
         self._width = width
@@ -62,7 +63,7 @@ class _Short:
         self._taken = set(self._told.values())
 
     def cells(self, strip: Strip) -> list[str]:
-        """Return the texts of a later page; different ones stay different."""
+        """Return the shortened texts of a later page; different texts stay different."""
         new = [text for text in dict.fromkeys(strip.cells) if text not in self._told]
         if strip.shorten is None or not (self._is_cut or any(_width(text) > self._width for text in new)):
             return strip.cells
@@ -138,7 +139,7 @@ def _width(text: str) -> int:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Widths of the columns, their headers in lines, and the gap between them."""
+    """Widths of the columns, the lines of their headers, and the gap between columns."""
 
     widths: list[int]
     headers: list[list[str]]
@@ -166,7 +167,7 @@ def _head(layout: _Layout, colour: bool) -> str:
 
 
 def _body(kept: Sequence[Strip], layout: _Layout) -> str:
-    """Return rows; a long answer has tens of thousands of these, so each is one join."""
+    """Return the lines of rows; each is a single join, since there may be tens of thousands."""
     between = " " * layout.gap
     if any(strip.folds for strip in kept):
         kept = _unfolded(kept)
@@ -183,7 +184,7 @@ def _lines(strip: Strip, cell: str) -> list[str]:
 
 
 def _unfolded(kept: Sequence[Strip]) -> list[Strip]:
-    """Return columns with a cell a line: rows with folded texts take several lines."""
+    """Return columns with one cell per line: rows with wrapped text take several lines."""
     cells: list[list[str]] = [[] for _ in kept]
     for row in zip(*(strip.cells for strip in kept), strict=True):
         lines = [_lines(strip, cell) for strip, cell in zip(kept, row, strict=True)]

@@ -8,7 +8,7 @@ UNITS = (
     *("ns", "µs", "ms", "bytes", "MB", "percent", "ppm", "ratio", "probability", "count", "cycles"),
     *("blocks", "threads", "MHz", "GB/s", "FLOP", "TFLOP/s"),
 )
-"""The units that a comment can declare."""
+"""The units that a comment may declare."""
 NO_UNIT = "-"
 """Declared for numbers without a unit: identifiers, positions, values with their unit in another column."""
 _DECLARED = re.compile(r"\s*\[([^\[\]\s]+)\]$")

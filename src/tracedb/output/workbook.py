@@ -1,4 +1,4 @@
-"""Answers as an xlsx workbook: one sheet each, and one with notes about them.
+"""Answers as an xlsx workbook: a sheet for each, and one with notes.
 
 Rows are streamed. Cells have the answer's values; a time is shown in ms only by its number format.
 """
@@ -18,7 +18,7 @@ from tracedb.errors import TracedbError
 from tracedb.output.answer import BATCH, Answer, Column, plain
 from tracedb.output.display import time_unit
 
-_EXACT = 10**15 - 1  # a spreadsheet shows 15 digits
+_EXACT = 10**15 - 1  # spreadsheets keep 15 digits
 MOST_ROWS = 1_048_575
 MOST_COLUMNS = 16_384
 MOST_KEYS = 500
@@ -118,7 +118,7 @@ class _Writer:
         name = sheet_name(sheet.name, self._names)
         self._names.append(name)
         page = self._book.add_worksheet(name)
-        keys = _keys(answer)  # before rows are read: the connection has only one open result
+        keys = _keys(answer)  # before the rows are read: a connection has only one open result
         source = iter(answer.rows)
         first = list(islice(source, BATCH))
         cells = _cells(answer, keys, first)
@@ -237,7 +237,7 @@ def _width(cell: _Cell, first: Sequence[Sequence[object]]) -> float:
 
 
 def _colour(page: Any, cells: Sequence[_Cell], rows: int) -> None:
-    """Shade percentages and ratios by size, but not the column of a plain verdict."""
+    """Shade percentages and ratios by size, except a column with a verdict."""
     for place, cell in enumerate(cells):
         if cell.column.unit in ("percent", "ratio"):
             scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5B041"}

@@ -38,12 +38,14 @@ _TEXT: dict[str, Callable[[Answer, TextIO], None]] = {
 
 
 def choose_format(format_name: str | None, out: Path | None) -> str:
-    """Return the named format, or that of ``out``'s ending; by default a table on stdout."""
+    """Return the named format, or that of ``out``'s extension; by default a table on stdout."""
     chosen = format_name
     if chosen is None:
         chosen = "table" if out is None else _ENDINGS.get(out.suffix.lower())
         if chosen is None:
-            raise UsageError(f"{out}: unknown ending; there are {', '.join(_ENDINGS)}, or name a format with --format")
+            raise UsageError(
+                f"{out}: unknown extension; known are {', '.join(_ENDINGS)}, or name a format with --format"
+            )
     if chosen in _BINARY and out is None:
         raise UsageError(f"{chosen} is not a text format: name a file with -o")
     return chosen
