@@ -62,77 +62,25 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     return found
 
 
-def filter_options(command: F) -> F:
-    """Add the options that select and group events; the command gets the fields of ``Filters``."""
-    command = click.option(
-        "--by",
+_OPTIONS = (
+    click.option(
+        "--rank",
+        "ranks",
         multiple=True,
-        callback=listed,
-        shell_complete=completion.groups,
-        metavar="COL,…",
-        help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
-    )(command)
-    command = click.option(
-        "--attention-as-matmul",
-        is_flag=True,
-        help="Count kernels of fused attention, which consists of matrix products, as class matmul (matmul-fraction).",
-    )(command)
-    command = click.option(
-        "--counted",
-        is_flag=True,
-        help="Include dispatches timed while hardware counters were read, whose durations differ from a plain run.",
-    )(command)
-    command = click.option(
-        "--step-range",
-        metavar="GLOB",
-        help="Use each range with a matching name as a step. [default: ProfilerStep#N]",
-    )(command)
-    command = click.option(
-        "--skip-warmup",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="N",
-        help="Skip the first N steps of each capture, and everything outside steps.",
-    )(command)
-    command = click.option(
-        "--rule",
-        type=click.Choice(["thread", "process", "time"]),
-        help="Which kernels are inside a range: launched in it on its thread, launched in it on any thread of its "
-        "process, or started during it. [default: thread; time if no launches were recorded]",
-    )(command)
-    command = click.option(
-        "--range",
+        callback=_whole_numbers,
+        shell_complete=completion.ranks,
+        metavar="N,…",
+        help="Only these ranks. May be repeated.",
+    ),
+    click.option(
+        "--device",
+        "devices",
         multiple=True,
-        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
-        metavar="GLOB",
-        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any of them.",
-    )(command)
-    command = click.option(
-        "--class",
-        "classes",
-        multiple=True,
-        callback=_classes,
-        shell_complete=completion.classes,
-        metavar="CLASS,…",
-        help="Only kernels of these classes (matmul,attention …); with a leading '!', all others.",
-    )(command)
-    command = click.option(
-        "--where",
-        multiple=True,
-        callback=_pairs,
-        shell_complete=completion.labels,
-        metavar="K=V,…",
-        help="Only captures with this label; several values (channels=4,8) match any of them.",
-    )(command)
-    command = click.option(
-        "--path",
-        "paths",
-        multiple=True,
-        metavar="GLOB",
-        help="Only captures whose path matches (*rank0*, before/*). May be repeated: any of them.",
-    )(command)
-    command = capture_option(command)
-    command = click.option(
+        callback=_whole_numbers,
+        metavar="N,…",
+        help="Only these devices. May be repeated.",
+    ),
+    click.option(
         "--source",
         "sources",
         multiple=True,
@@ -140,15 +88,81 @@ def filter_options(command: F) -> F:
         shell_complete=completion.sources,
         metavar="NAME,…",
         help="Only captures of these profilers.",
-    )(command)
-    for name in ("device", "rank"):
-        command = click.option(
-            f"--{name}",
-            f"{name}s",
-            multiple=True,
-            callback=_whole_numbers,
-            shell_complete=completion.ranks if name == "rank" else None,
-            metavar="N,…",
-            help=f"Only these {name}s. May be repeated.",
-        )(command)
+    ),
+    capture_option,
+    click.option(
+        "--path",
+        "paths",
+        multiple=True,
+        metavar="GLOB",
+        help="Only captures whose path matches (*rank0*, before/*). May be repeated: any of them.",
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        callback=_pairs,
+        shell_complete=completion.labels,
+        metavar="K=V,…",
+        help="Only captures with this label; several values (channels=4,8) match any of them.",
+    ),
+    click.option(
+        "--class",
+        "classes",
+        multiple=True,
+        callback=_classes,
+        shell_complete=completion.classes,
+        metavar="CLASS,…",
+        help="Only kernels of these classes (matmul,attention …); with a leading '!', all others.",
+    ),
+    click.option(
+        "--range",
+        multiple=True,
+        callback=lambda ctx, parameter, values: tuple(dict.fromkeys(values)),
+        metavar="GLOB",
+        help="Only kernels launched inside matching ranges (forward*, NCCL:*). May be repeated: inside any of them.",
+    ),
+    click.option(
+        "--rule",
+        type=click.Choice(["thread", "process", "time"]),
+        help="Which kernels are inside a range: launched in it on its thread, launched in it on any thread of its "
+        "process, or started during it. [default: thread; time if no launches were recorded]",
+    ),
+    click.option(
+        "--skip-warmup",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Skip the first N steps of each capture, and everything outside steps.",
+    ),
+    click.option(
+        "--step-range",
+        metavar="GLOB",
+        help="Use each range with a matching name as a step. [default: ProfilerStep#N]",
+    ),
+    click.option(
+        "--counted",
+        is_flag=True,
+        help="Include dispatches timed while hardware counters were read, whose durations differ from a plain run.",
+    ),
+    click.option(
+        "--attention-as-matmul",
+        is_flag=True,
+        help="Count kernels of fused attention, which consists of matrix products, as class matmul (matmul-fraction).",
+    ),
+    click.option(
+        "--by",
+        multiple=True,
+        callback=listed,
+        shell_complete=completion.groups,
+        metavar="COL,…",
+        help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
+    ),
+)
+"""In the order in which ``--help`` lists them."""
+
+
+def filter_options(command: F) -> F:
+    """Add the options that select and group events; the command gets the fields of ``Filters``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
     return command
