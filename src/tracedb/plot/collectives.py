@@ -44,22 +44,6 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
     rows = [(place, row) for place, row in zip(table.places, table.rows, strict=True) if row[field] is not None]
     places = in_order([place for place, _ in rows])
     kinds = in_order([visible(str(row["collective"])) for _, row in rows])
-    by_place = len(places) > 1
-    data = alt.Data(
-        values=[
-            {
-                "place": place,
-                "collective": visible(str(row["collective"])),
-                "message_bytes": row["message_bytes"],
-                "value": row[field],
-                "low": row["latency_min_ns"],
-                "high": row["latency_max_ns"],
-                "calls": row["calls"],
-                "series": f"{place} {row['collective']} {row['dtype']} {row['group_size']}",
-            }
-            for place, row in rows
-        ]
-    )
     x = alt.X(
         "message_bytes",
         type="quantitative",
@@ -67,16 +51,7 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
         axis=alt.Axis(labelExpr=size_expression(), title="message size", labelOverlap=True, tickCount=10),
     )
     y = alt.Y("value", type="quantitative", **channel)
-    domain = places if by_place else kinds
-    colours = [SERIES[at % len(SERIES)] for at in range(len(domain))]
-    colour = alt.Color(
-        "place" if by_place else "collective",
-        type="nominal",
-        sort=domain,
-        title=table.place_header if by_place else "collective",
-        scale=alt.Scale(domain=domain, range=colours),
-        legend=alt.Legend(symbolLimit=60, symbolOpacity=1),
-    )
+    colour = _colour("place", table.place_header, places) if len(places) > 1 else _colour("collective", "", kinds)
     shape = alt.Shape(
         "collective",
         type="nominal",
@@ -84,7 +59,7 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
         title="collective",
         scale=alt.Scale(domain=kinds, range=[_SHAPES[at % len(_SHAPES)] for at in range(len(kinds))]),
     )
-    base = alt.Chart(data)
+    base = alt.Chart(_data(rows, field))
     layers = [
         base.mark_line(strokeWidth=1, opacity=0.5).encode(
             x=x, y=y, color=colour, detail=alt.Detail("series", type="nominal")
@@ -112,6 +87,45 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
             ],
         )
     )
+    return Drawing(
+        alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1]),
+        title,
+        [f"{said} n = {many(int(table.first['all_calls']), 'call')}."],
+        _missing(table),
+    )
+
+
+def _data(rows: list[tuple[str, dict[str, Any]]], field: str) -> alt.Data:
+    return alt.Data(
+        values=[
+            {
+                "place": place,
+                "collective": visible(str(row["collective"])),
+                "message_bytes": row["message_bytes"],
+                "value": row[field],
+                "low": row["latency_min_ns"],
+                "high": row["latency_max_ns"],
+                "calls": row["calls"],
+                "series": f"{place} {row['collective']} {row['dtype']} {row['group_size']}",
+            }
+            for place, row in rows
+        ]
+    )
+
+
+def _colour(field: str, title: str, domain: list[str]) -> alt.Color:
+    return alt.Color(
+        field,
+        type="nominal",
+        sort=domain,
+        title=title or field,
+        scale=alt.Scale(domain=domain, range=[SERIES[at % len(SERIES)] for at in range(len(domain))]),
+        legend=alt.Legend(symbolLimit=60, symbolOpacity=1),
+    )
+
+
+def _missing(table: Table) -> list[str]:
+    """Return sentences about sizes and calls that are not drawn."""
     first = table.first
     missing = left_out(int(first["left_out"]), "size", "2,000 points are drawn; --where chooses")
     if first["unsized_calls"]:
@@ -121,9 +135,4 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
             f"{many(int(first['unmatched']), 'call')} of one rank alone not drawn: waiting and transfer cannot "
             "be told apart."
         )
-    return Drawing(
-        alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1]),
-        title,
-        [f"{said} n = {many(int(first['all_calls']), 'call')}."],
-        missing,
-    )
+    return missing

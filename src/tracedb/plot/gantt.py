@@ -19,35 +19,16 @@ _CLOCKS = {
 
 def bars(table: Table) -> Drawing:
     """Draw a bar for each event in the row of its stream."""
-    first = table.first
     lanes = [
         " · ".join(part for part in (gpu, row["lane"] or "stream not recorded") if part)
         for gpu, row in zip(gpus(table), table.rows, strict=True)
     ]
-    names = dict(zip(table.column("name"), shorten([visible(name) for name in table.column("name")], 120), strict=True))
     start, end = table.choice.window or (0, max(table.column("until_ns")))
     unit, expression = time_axis([end])
-    data = alt.Data(
-        values=[
-            {
-                "lane": lane,
-                "since_ns": row["since_ns"],
-                "until_ns": row["until_ns"],
-                "duration_ns": row["duration_ns"],
-                "class": row["class"],
-                "name": names[row["name"]],
-            }
-            for lane, row in zip(lanes, table.rows, strict=True)
-        ]
-    )
-    known = [name for name in CLASSES if name in set(table.column("class"))]
-    others = sorted(set(table.column("class")) - set(known))  # classes from rules that the user added
-    colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
-    scale = alt.Scale(domain=[*known, *map(visible, others)], range=colours)
+    scale = _colours(set(table.column("class")))
     legend = alt.Legend(orient="top", columns=10)
-    order = in_order(lanes)
     chart = (
-        alt.Chart(data)
+        alt.Chart(_data(table, lanes))
         .mark_rect(clip=True, strokeWidth=0.4, height=_LANE - 4)
         .encode(
             x=alt.X(
@@ -60,7 +41,7 @@ def bars(table: Table) -> Drawing:
             y=alt.Y(
                 "lane",
                 type="nominal",
-                sort=order,
+                sort=in_order(lanes),
                 title=None,
                 axis=alt.Axis(grid=True, tickBand="extent", ticks=False, domain=False),
             ),
@@ -75,7 +56,33 @@ def bars(table: Table) -> Drawing:
         )
         .properties(width=_WIDTH, height=alt.Step(_LANE))
     )
-    shown = len(table.rows)
+    clocks = [_CLOCKS[clock] for clock in in_order(table.column("clock")) if clock in _CLOCKS]
+    step = "" if table.choice.step is None else f" in step {table.choice.step}"
+    shown = f"n = {len(table.rows):,} of {many(table.first['all_events'], 'event')}."
+    return Drawing(chart, f"GPU activity by stream{step}", [shown, *clocks], _missing(table))
+
+
+def _data(table: Table, lanes: list[str]) -> alt.Data:
+    names = dict(zip(table.column("name"), shorten([visible(name) for name in table.column("name")], 120), strict=True))
+    kept = ("since_ns", "until_ns", "duration_ns", "class")
+    return alt.Data(
+        values=[
+            {"lane": lane, "name": names[row["name"]], **{name: row[name] for name in kept}}
+            for lane, row in zip(lanes, table.rows, strict=True)
+        ]
+    )
+
+
+def _colours(classes: set[str]) -> alt.Scale:
+    known = [name for name in CLASSES if name in classes]
+    others = sorted(classes - set(known))  # classes from rules that the user added
+    colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
+    return alt.Scale(domain=[*known, *map(visible, others)], range=colours)
+
+
+def _missing(table: Table) -> list[str]:
+    """Return sentences about streams and events that are not drawn."""
+    first = table.first
     missing = left_out(
         first["other_lanes"],
         "stream",
@@ -86,11 +93,4 @@ def bars(table: Table) -> Drawing:
             f"the {many(first['shorter_events'], 'shortest event')} on these streams are left out, "
             f"{first['shorter_percent']:.2g} % of the summed time; --step or --window looks closer"
         )
-    clocks = [_CLOCKS[clock] for clock in in_order(table.column("clock")) if clock in _CLOCKS]
-    step = "" if table.choice.step is None else f" in step {table.choice.step}"
-    return Drawing(
-        chart,
-        f"GPU activity by stream{step}",
-        [f"n = {shown:,} of {many(first['all_events'], 'event')}.", *clocks],
-        missing,
-    )
+    return missing

@@ -17,6 +17,8 @@ _LINEAR_NS = 1_000
 """Spreads below this are drawn on a linear scale, larger ones on a logarithmic one, since spreads may be 0."""
 _SPREAD = "spread: longest less shortest call of a GEMM"
 _PANELS = 4
+_NUMBERS = ("gemms", "runs", "low_ns", "p25_ns", "median_ns", "p75_ns", "high_ns", "mean_ns")
+"""Columns of a box, shown when the pointer is on it."""
 
 
 def _scale(most: float) -> dict[str, Any]:
@@ -78,19 +80,7 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
     data = alt.Data(
         values=[
             {
-                **{
-                    key: row[key]
-                    for key in (
-                        "low_ns",
-                        "p25_ns",
-                        "median_ns",
-                        "p75_ns",
-                        "high_ns",
-                        "mean_ns",
-                        "gemms",
-                        "runs",
-                    )
-                },
+                **{name: row[name] for name in _NUMBERS},
                 "level": names[row["level"]],
                 "count": f"n={row['gemms']:,}",
             }
@@ -108,19 +98,7 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
         axis=alt.Axis(labelAngle=_angle(names.values()), labelLimit=160),
     )
     base = alt.Chart(data)
-    tips = [
-        alt.Tooltip(field, type="quantitative", format=",.0f")
-        for field in (
-            "gemms",
-            "runs",
-            "low_ns",
-            "p25_ns",
-            "median_ns",
-            "p75_ns",
-            "high_ns",
-            "mean_ns",
-        )
-    ]
+    tips = [alt.Tooltip(name, type="quantitative", format=",.0f") for name in _NUMBERS]
 
     def y(field: str) -> Any:
         return alt.Y(field, type="quantitative", **shared)
@@ -237,12 +215,7 @@ def interaction(table: Table) -> Drawing:
             {
                 "level": names[row["level"]],
                 "other": shown[row["other_level"]],
-                "mean_ns": row["mean_ns"],
-                "low_ns": row["low_ns"],
-                "high_ns": row["high_ns"],
-                "median_ns": row["median_ns"],
-                "gemms": row["gemms"],
-                "runs": row["runs"],
+                **{name: row[name] for name in ("mean_ns", "low_ns", "high_ns", "median_ns", "gemms", "runs")},
                 "count": f"n={row['gemms']:,}",
             }
             for row in table.rows

@@ -32,21 +32,8 @@ def histogram(table: Table) -> Drawing:
     if min(ends) == max(ends):
         channel["scale"]["domain"] = [min(ends) * 0.9, max(ends) * 1.1]
     groups = [place or "all" for place in table.places]
-    data = alt.Data(
-        values=[
-            {
-                "group": group,
-                "from_ns": row["from_ns"],
-                "to_ns": max(row["to_ns"], row["from_ns"] + 1),
-                "calls": row["calls"],
-                "percent": row["calls_percent"],
-                "zero": 0,
-            }
-            for group, row in zip(groups, table.rows, strict=True)
-        ]
-    )
     panel = (
-        alt.Chart(data)
+        alt.Chart(_bins(table, groups))
         .mark_rect(color=BLUE, stroke="white", strokeWidth=0.6)
         .encode(
             x=alt.X("from_ns", type="quantitative", **channel),
@@ -83,21 +70,31 @@ def histogram(table: Table) -> Drawing:
     )
 
 
+def _bins(table: Table, groups: list[str]) -> alt.Data:
+    return alt.Data(
+        values=[
+            {
+                "group": group,
+                "from_ns": row["from_ns"],
+                "to_ns": max(row["to_ns"], row["from_ns"] + 1),
+                "calls": row["calls"],
+                "percent": row["calls_percent"],
+                "zero": 0,
+            }
+            for group, row in zip(groups, table.rows, strict=True)
+        ]
+    )
+
+
 def pace(table: Table) -> Drawing:
     """Draw the time between calls and their durations, a line for each GPU."""
     first = table.first
     places = gpus(table)
     order = in_order(places)
+    kept = ("call_index", "interval_ns", "duration_ns", "calls")
     data = alt.Data(
         values=[
-            {
-                "gpu": place,
-                "call": row["call_index"],
-                "interval_ns": row["interval_ns"],
-                "duration_ns": row["duration_ns"],
-                "calls": row["calls"],
-            }
-            for place, row in zip(places, table.rows, strict=True)
+            {"gpu": place, **{name: row[name] for name in kept}} for place, row in zip(places, table.rows, strict=True)
         ]
     )
     colour = alt.Color(
@@ -109,39 +106,36 @@ def pace(table: Table) -> Drawing:
         legend=None if len(order) == 1 else alt.Legend(symbolLimit=40),
     )
 
-    calls = sorted(set(table.column("call_index")))
-
-    def panel(field: str, title: str, height: int) -> Any:
-        channel = time_channel(table.column(field), title, "wide")
-        return (
-            alt.Chart(data)
-            .mark_line(point=alt.OverlayMarkDef(size=12), strokeWidth=1, opacity=0.85)
-            .encode(
-                x=alt.X(
-                    "call",
-                    type="quantitative",
-                    title="call",
-                    scale=alt.Scale(nice=False, zero=False),
-                    axis=alt.Axis(format=",d", values=calls if len(calls) <= 12 else alt.Undefined),
-                ),
-                y=alt.Y(field, type="quantitative", **channel),
-                color=colour,
-                tooltip=[
-                    alt.Tooltip("gpu", type="nominal"),
-                    *(alt.Tooltip(name, type="quantitative", format=",.0f") for name in ("call", field, "calls")),
-                ],
-            )
-            .transform_filter(f"isValid(datum.{field})")
-            .properties(width=_WIDTH, height=height)
-        )
-
+    base = alt.Chart(data).mark_line(point=alt.OverlayMarkDef(size=12), strokeWidth=1, opacity=0.85)
+    base = base.encode(x=_calls(table), color=colour)
     size = first["group_size"]
     point = "" if size == 1 else f" Points: medians of {size} consecutive calls."
     return Drawing(
         alt.vconcat(
-            panel("interval_ns", "from the start of the call before", 220), panel("duration_ns", "duration", 160)
+            _panel(base, table, "interval_ns", "from the start of the previous call", 220),
+            _panel(base, table, "duration_ns", "duration", 160),
         ),
         "Pace of one kernel",
         [*_which(table), f"n = {many(first['all_calls'], 'call')}, numbered on each GPU in order of start.{point}"],
         left_out(first["left_out"], "GPU", "12 are drawn; --rank and --where choose"),
     )
+
+
+def _calls(table: Table) -> alt.X:
+    calls = sorted(set(table.column("call_index")))
+    return alt.X(
+        "call_index",
+        type="quantitative",
+        title="call",
+        scale=alt.Scale(nice=False, zero=False),
+        axis=alt.Axis(format=",d", values=calls if len(calls) <= 12 else alt.Undefined),
+    )
+
+
+def _panel(base: alt.Chart, table: Table, field: str, title: str, height: int) -> alt.Chart:
+    numbers = ("call_index", field, "calls")
+    tips = [alt.Tooltip("gpu", type="nominal")]
+    tips += [alt.Tooltip(name, type="quantitative", format=",.0f") for name in numbers]
+    y = alt.Y(field, type="quantitative", **time_channel(table.column(field), title, "wide"))
+    shown = base.encode(y=y, tooltip=tips).transform_filter(f"isValid(datum.{field})")
+    return shown.properties(width=_WIDTH, height=height)

@@ -13,36 +13,17 @@ _LIGHT = ("idle", "exposed copy")
 
 def stacks(table: Table) -> Drawing:
     """Draw a bar for each configuration, divided into the parts of its time."""
-    bars = [place or "all" for place in table.places]
-    labels = {bar: f"{bar} (n={row['ranks']})" for bar, row in zip(bars, table.rows, strict=True)}
-    data = alt.Data(
-        values=[
-            {
-                "bar": labels[bar],
-                "part": row["part"].replace("_", " "),
-                "from_ns": row["from_ns"],
-                "to_ns": row["to_ns"],
-                "middle_ns": row["middle_ns"],
-                "mean_ns": row["mean_ns"],
-                "percent": row["mean_percent"],
-                "share": ""
-                if row["mean_percent"] is None or row["mean_percent"] < 5
-                else f"{row['mean_percent']:.0f} %",
-                "ink": INK if row["part"].replace("_", " ") in _LIGHT else "white",
-            }
-            for bar, row in zip(bars, table.rows, strict=True)
-        ]
-    )
+    bars = [f"{place or 'all'} (n={row['ranks']})" for place, row in zip(table.places, table.rows, strict=True)]
     y = alt.Y(
         "bar",
         type="nominal",
-        sort=in_order([labels[bar] for bar in bars]),
+        sort=in_order(bars),
         title=None,
         axis=alt.Axis(ticks=False, domain=False),
     )
     channel = time_channel(table.column("to_ns"), "mean time of a GPU from its first to its last event", "zero")
     channel["axis"]["tickCount"] = 10
-    base = alt.Chart(data)
+    base = alt.Chart(_data(table, bars))
     blocks = base.mark_bar().encode(
         x=alt.X("from_ns", type="quantitative", **channel),
         x2="to_ns",
@@ -57,7 +38,7 @@ def stacks(table: Table) -> Drawing:
         tooltip=[
             alt.Tooltip("part", type="nominal"),
             alt.Tooltip("mean_ns", type="quantitative", format=",.0f"),
-            alt.Tooltip("percent", type="quantitative", format=".1f"),
+            alt.Tooltip("mean_percent", type="quantitative", format=".1f"),
         ],
     )
     shares = base.mark_text(fontSize=11).encode(
@@ -73,3 +54,19 @@ def stacks(table: Table) -> Drawing:
         [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; parts under 5 % are not labelled."],
         left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
     )
+
+
+def _data(table: Table, bars: list[str]) -> alt.Data:
+    values = []
+    for bar, row in zip(bars, table.rows, strict=True):
+        part, percent = row["part"].replace("_", " "), row["mean_percent"]
+        values.append(
+            {
+                "bar": bar,
+                "part": part,
+                "share": "" if percent is None or percent < 5 else f"{percent:.0f} %",
+                "ink": INK if part in _LIGHT else "white",
+                **{name: row[name] for name in ("from_ns", "to_ns", "middle_ns", "mean_ns", "mean_percent")},
+            }
+        )
+    return alt.Data(values=values)

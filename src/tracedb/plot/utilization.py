@@ -12,44 +12,39 @@ _WIDTH = 900
 _WINDOW = "Windows: a 120th of the time from the GPU's first event to its last one."
 
 
-def areas(table: Table) -> Drawing:
-    """Draw a panel for each GPU: stacked shares of each time window."""
-    places = gpus(table)
+def _time(table: Table) -> alt.X:
     unit, expression = time_axis(table.column("until_ns"))
-    order = in_order(places)
-    parts = {name: colour for name, colour in PARTS.items() if name != "idle"}
-    data = alt.Data(
+    axis = alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False)
+    return alt.X("since_ns", type="quantitative", scale=alt.Scale(nice=False), axis=axis)
+
+
+def _data(table: Table, places: list[str], columns: tuple[str, ...]) -> alt.Data:
+    return alt.Data(
         values=[
-            {
-                "gpu": place,
-                "part": row["part"],
-                "since_ns": row["since_ns"],
-                "until_ns": row["until_ns"],
-                "low": row["low_percent"],
-                "high": row["high_percent"],
-                "percent": row["percent"],
-            }
+            {"gpu": place, **{name: row[name] for name in ("since_ns", "until_ns", *columns)}}
             for place, row in zip(places, table.rows, strict=True)
         ]
     )
+
+
+def areas(table: Table) -> Drawing:
+    """Draw a panel for each GPU: stacked shares of each time window."""
+    places = gpus(table)
+    order = in_order(places)
+    parts = {name: colour for name, colour in PARTS.items() if name != "idle"}
     panel = (
-        alt.Chart(data)
+        alt.Chart(_data(table, places, ("part", "low_percent", "high_percent", "percent")))
         .mark_rect()
         .encode(
-            x=alt.X(
-                "since_ns",
-                type="quantitative",
-                scale=alt.Scale(nice=False),
-                axis=alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False),
-            ),
+            x=_time(table),
             x2="until_ns",
             y=alt.Y(
-                "low",
+                "low_percent",
                 type="quantitative",
                 scale=alt.Scale(domain=[0, 100]),
                 axis=alt.Axis(values=[0, 50, 100], title="%"),
             ),
-            y2="high",
+            y2="high_percent",
             color=alt.Color(
                 "part",
                 type="nominal",
@@ -88,32 +83,20 @@ def areas(table: Table) -> Drawing:
 def cells(table: Table) -> Drawing:
     """Draw a row for each GPU: how busy it is in each window of time."""
     places = gpus(table)
-    unit, expression = time_axis(table.column("until_ns"))
     order = in_order(places)
-    data = alt.Data(
-        values=[
-            {"gpu": place, "since_ns": row["since_ns"], "until_ns": row["until_ns"], "busy": row["busy_percent"]}
-            for place, row in zip(places, table.rows, strict=True)
-        ]
-    )
     chart = (
-        alt.Chart(data)
+        alt.Chart(_data(table, places, ("busy_percent",)))
         .mark_rect()
         .encode(
-            x=alt.X(
-                "since_ns",
-                type="quantitative",
-                scale=alt.Scale(nice=False),
-                axis=alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False),
-            ),
+            x=_time(table),
             x2="until_ns",
             y=alt.Y("gpu", type="nominal", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(
-                "busy", type="quantitative", title="busy, %", scale=alt.Scale(scheme="viridis", domain=[0, 100])
+                "busy_percent", type="quantitative", title="busy, %", scale=alt.Scale(scheme="viridis", domain=[0, 100])
             ),
             tooltip=[
                 alt.Tooltip("gpu", type="nominal"),
-                alt.Tooltip("busy", type="quantitative", format=".1f"),
+                alt.Tooltip("busy_percent", type="quantitative", format=".1f"),
                 alt.Tooltip("since_ns", type="quantitative", format=",.0f"),
             ],
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from tracedb.plot.captions import in_order, left_out, many
@@ -9,88 +11,19 @@ from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import RED, time_axis
 
 _MOST_NUMBERS = 400
+"""Cells that are labelled with their number; with more, the labels would not fit."""
+_TIPS = ("wait_ns", "wait_percent", "wait_caused_ns", "calls")
 
 
 def cells(table: Table) -> Drawing:
     """Draw a heat map of ranks and steps for each configuration."""
-    panels = table.places
-    unit, expression = time_axis(table.column("wait_ns"))
     has_numbers = len(table.rows) <= _MOST_NUMBERS
-    data = alt.Data(
-        values=[
-            {
-                "panel": panel,
-                "step": "outside" if row["step"] is None else str(row["step"]),
-                "rank": str(row["rank"]),
-                "wait_ns": row["wait_ns"],
-                "calls": row["calls"],
-                "wait_percent": row["wait_percent"],
-                "wait_caused_ns": row["wait_caused_ns"],
-                "straggler": bool(row["is_straggler"]),
-            }
-            for panel, row in zip(panels, table.rows, strict=True)
-        ]
-    )
-    steps = in_order(
-        [
-            "outside" if row["step"] is None else str(row["step"])
-            for row in sorted(table.rows, key=lambda row: (row["step"] is None, row["step"] or 0))
-        ]
-    )
-    ranks = in_order(
-        [str(row["rank"]) for row in sorted(table.rows, key=lambda row: (row["rank"] is None, row["rank"]))]
-    )
-    most = max(table.column("wait_ns"))
-    x = alt.X(
-        "step",
-        type="nominal",
-        sort=steps,
-        title="step",
-        axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=True),
-    )
-    y = alt.Y("rank", type="nominal", sort=ranks, title="rank", axis=alt.Axis(ticks=False, domain=False))
-    base = alt.Chart(data)
-    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        x=x,
-        y=y,
-        color=alt.Color(
-            "wait_ns",
-            type="quantitative",
-            title=f"waiting, {unit}",
-            scale=alt.Scale(scheme="blues", domain=[0, most or 1]),
-            legend=alt.Legend(labelExpr=expression.replace(",~f", ",.1f")),
-        ),
-        tooltip=[
-            alt.Tooltip("rank", type="nominal"),
-            alt.Tooltip("step", type="nominal"),
-            *(
-                alt.Tooltip(name, type="quantitative", format=",.1~f")
-                for name in ("wait_ns", "wait_percent", "wait_caused_ns", "calls")
-            ),
-        ],
-    )
-    frames = (
-        base.transform_filter("datum.straggler").mark_rect(fillOpacity=0, stroke=RED, strokeWidth=2).encode(x=x, y=y)
-    )
-    layers = [squares, frames]
-    if has_numbers:
-        divisor = expression.split("/")[1].split(",")[0].strip()
-        layers.append(
-            base.mark_text(fontSize=11)
-            .encode(
-                x=x,
-                y=y,
-                text=alt.Text("shown:N"),
-                color=alt.condition(f"datum.wait_ns > {most or 1} * 0.55", alt.value("white"), alt.value("#222222")),
-            )
-            .transform_calculate(shown=f"format(datum.wait_ns / {divisor}, ',.1f')")
-        )
     chart = (
-        alt.layer(*layers)
+        alt.layer(*_layers(table, has_numbers))
         .properties(width=alt.Step(46 if has_numbers else 20), height=alt.Step(24 if has_numbers else 16))
         .facet(
             facet=alt.Facet(
-                "panel", type="nominal", sort=in_order(panels), title=None, header=alt.Header(labelAnchor="start")
+                "panel", type="nominal", sort=in_order(table.places), title=None, header=alt.Header(labelAnchor="start")
             ),
             columns=4,
             spacing=26,
@@ -108,3 +41,75 @@ def cells(table: Table) -> Drawing:
         lines,
         left_out(table.first["left_out"], "cell", "24 runs, 100 steps and 256 ranks are drawn; --where chooses"),
     )
+
+
+def _step(row: dict[str, Any]) -> str:
+    return "outside" if row["step"] is None else str(row["step"])
+
+
+def _data(table: Table) -> alt.Data:
+    return alt.Data(
+        values=[
+            {
+                "panel": panel,
+                "step": _step(row),
+                "rank": str(row["rank"]),
+                "straggler": bool(row["is_straggler"]),
+                **{name: row[name] for name in _TIPS},
+            }
+            for panel, row in zip(table.places, table.rows, strict=True)
+        ]
+    )
+
+
+def _layers(table: Table, has_numbers: bool) -> list[alt.Chart]:
+    """Return the squares, the frames of stragglers and, if wanted, the numbers."""
+    unit, expression = time_axis(table.column("wait_ns"))
+    most = max(table.column("wait_ns")) or 1
+    steps = in_order(
+        [_step(row) for row in sorted(table.rows, key=lambda row: (row["step"] is None, row["step"] or 0))]
+    )
+    by_rank = sorted(table.rows, key=lambda row: (row["rank"] is None, row["rank"]))
+    ranks = in_order([str(row["rank"]) for row in by_rank])
+    x = alt.X(
+        "step",
+        type="nominal",
+        sort=steps,
+        title="step",
+        axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=True),
+    )
+    y = alt.Y("rank", type="nominal", sort=ranks, title="rank", axis=alt.Axis(ticks=False, domain=False))
+    base = alt.Chart(_data(table))
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color(
+            "wait_ns",
+            type="quantitative",
+            title=f"waiting, {unit}",
+            scale=alt.Scale(scheme="blues", domain=[0, most]),
+            legend=alt.Legend(labelExpr=expression.replace(",~f", ",.1f")),
+        ),
+        tooltip=[
+            alt.Tooltip("rank", type="nominal"),
+            alt.Tooltip("step", type="nominal"),
+            *(alt.Tooltip(name, type="quantitative", format=",.1~f") for name in _TIPS),
+        ],
+    )
+    frames = (
+        base.transform_filter("datum.straggler").mark_rect(fillOpacity=0, stroke=RED, strokeWidth=2).encode(x=x, y=y)
+    )
+    if not has_numbers:
+        return [squares, frames]
+    divisor = expression.split("/")[1].split(",")[0].strip()
+    numbers = (
+        base.mark_text(fontSize=11)
+        .encode(
+            x=x,
+            y=y,
+            text=alt.Text("shown:N"),
+            color=alt.condition(f"datum.wait_ns > {most} * 0.55", alt.value("white"), alt.value("#222222")),
+        )
+        .transform_calculate(shown=f"format(datum.wait_ns / {divisor}, ',.1f')")
+    )
+    return [squares, frames, numbers]
