@@ -266,6 +266,14 @@ COMMENT ON COLUMN main.clipped_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.clipped_event.event_id IS 'GPU event (kernel_event.event_id). [-]';
 COMMENT ON COLUMN main.clipped_event.clipped_duration_ns IS 'Duration up to the next start on the queue. [ns]';
 
+CREATE TABLE main.overlapping_kernel (
+    capture_id INTEGER NOT NULL,
+    event_id BIGINT NOT NULL
+);
+COMMENT ON TABLE main.overlapping_kernel IS 'Derived at load: kernels that start before an earlier kernel of their stream (AMD: of their hardware queue) has ended. Kernels whose times cannot be true are left out.';
+COMMENT ON COLUMN main.overlapping_kernel.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.overlapping_kernel.event_id IS 'Kernel (kernel_event.event_id). [-]';
+
 CREATE TABLE main.clock_alignment (
     capture_id INTEGER NOT NULL,
     reference_capture_id INTEGER NOT NULL,

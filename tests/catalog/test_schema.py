@@ -32,7 +32,8 @@ TABLES = (
         "ingest_issue",
         "kernel_event",
     ),
-    *("kernel_rule", "launch", "memory_event", "op", "operator_sample", "sample_status", "time_bound"),
+    *("kernel_rule", "launch", "memory_event", "op", "operator_sample"),
+    *("overlapping_kernel", "sample_status", "time_bound"),
 )
 CONTRACT = {
     "capture": """capture_id source path sha256 host pid rank world_size tool_version clock_zero_unix_ns status

@@ -46,9 +46,9 @@ MUTANTS = (
     ),
     Mutant(
         "a kernel that starts as the previous one ends overlaps it",
-        "sql/v1/kernels/_overlapping_kernel.sql",
-        "k.earlier_end_ns > k.start_ns",
-        "k.earlier_end_ns >= k.start_ns",
+        "src/tracedb/derive/overlapping_kernel.py",
+        "np.maximum.accumulate(end)[:-1] > start[1:]",
+        "np.maximum.accumulate(end)[:-1] >= start[1:]",
         "tests/views/test_kernels.py",
     ),
     Mutant(

@@ -1,15 +1,16 @@
 -- Which kernels ran, of which class, launched by what, and in which step?
--- Grain: kernel. Method: the rows of kind 'kernel' of v1._shown_event, and beside each what v1._kernel_detail knows.
--- Counting kernels by name, class, rank or stream does not touch the details, which take seconds per million rows.
+-- Grain: kernel. Method: the rows of kind 'kernel' of v1._shown_event, each with its operator, launch, step and overlaps.
+-- Nothing here groups or sorts kernels, so that the first rows come at once. The join to steps comes last: the optimiser
+-- drops only the last one of a chain of joins where none of its columns is read, and this is the expensive one.
 CREATE VIEW v1.kernels AS
 SELECT
     e.capture_id, e.event_id, e.source, e.rank, e.labels, e.vendor,
     e.device_id, e.context_id, e.queue_id, e.stream_id,
     e.name, e.class, e.start_ns, e.duration_ns, e.end_ns,
-    coalesce(x.clipped_duration_ns, e.duration_ns) AS clipped_duration_ns,
-    x.overlaps_prev,
-    x.op_name, x.input_dims, e.collective, x.step, x.step_index,
-    x.launch_name, x.launch_process_id, x.launch_thread_id,
+    coalesce(q.clipped_duration_ns, e.duration_ns) AS clipped_duration_ns,
+    v.event_id IS NOT NULL AS overlaps_prev,
+    o.name AS op_name, o.input_dims, e.collective, s.step, s.step_index,
+    l.name AS launch_name, l.process_id AS launch_process_id, l.thread_id AS launch_thread_id,
     e.correlation_id, e.launch_id, e.op_id, e.graph_id, e.graph_node_id,
     e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
     e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
@@ -17,7 +18,11 @@ SELECT
     e.group_name, e.group_size, e.group_ranks, e.sequence,
     e.time_fault
 FROM v1._shown_event AS e
-LEFT JOIN v1._kernel_detail AS x ON x.capture_id = e.capture_id AND x.event_id = e.event_id
+LEFT JOIN main.clipped_event AS q ON q.capture_id = e.capture_id AND q.event_id = e.event_id
+LEFT JOIN main.overlapping_kernel AS v ON v.capture_id = e.capture_id AND v.event_id = e.event_id
+LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
+LEFT JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id
+LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
 WHERE e.kind = 'kernel';
 
 COMMENT ON VIEW v1.kernels IS 'Every kernel with its class, operator and step. Excludes kernels of graph replays that were recorded only as a whole. Includes kernels with impossible times, marked by time_fault; all other views exclude those. Grain: kernel.';

@@ -1,4 +1,4 @@
-"""Facts too expensive for a view, derived once at load: nesting of ranges, and the range around each GPU event."""
+"""Facts too expensive for a view, derived once at load: nesting of ranges, ranges around events, overlaps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tracedb.derive import annotation_kernel, time_faults
+from tracedb.derive import annotation_kernel, overlapping_kernel, time_faults
 from tracedb.derive.annotation_buffer import INSERT_NESTED, RANGES, Annotations
 from tracedb.derive.event_buffer import Events
 from tracedb.intervals import compiled_nesting, nesting
@@ -25,7 +25,7 @@ def finish(
     passing: Passing | None,
     time_bounds: Mapping[str, int],
 ) -> list[time_faults.Issue]:
-    """Write the capture's annotations with parent and depth, its annotation_kernel and clipped_event rows.
+    """Write the capture's annotations with parent and depth, and its rows of the other derived tables.
 
     Runs in the capture's transaction, after all its other rows. ``is_amd``: some device is AMD's; ``passing`` may
     already know the clipped events; ``time_bounds`` in ns. Impossible times are marked first; returns the issues
@@ -36,6 +36,8 @@ def finish(
         from tracedb.derive import clipped_event  # imports numpy
 
         clipped_event.clip(connection, capture_id, passing)
+    if events.count:
+        overlapping_kernel.find(connection, capture_id, events.count)
     nested = _nested(connection, capture_id, annotations)
     if nested is None:
         annotations.into_table()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tracedb.derive import graph_launches
+from tracedb.derive import graph_launches, overlapping_kernel
 from tracedb.derive.time_extent import Extent
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
@@ -59,7 +59,10 @@ def mark(
 
 
 def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False) -> None:
-    """Judge all captures of the file again if the bounds have changed. Call inside a transaction."""
+    """Judge all captures of the file again if the bounds have changed, and derive what follows from that.
+
+    Call inside a transaction.
+    """
     if not even_if_unchanged and not are_changed(connection):
         return
     captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
@@ -72,6 +75,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     limits = bounds(connection)
     for (capture_id,) in captures:
         _mark_again(connection, capture_id, limits)
+    overlapping_kernel.renew(connection)
     pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
     connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
 

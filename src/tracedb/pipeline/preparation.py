@@ -39,6 +39,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     if views.outdated(connection) or not pending_facts.is_noted(connection):
         added = schema.complete(connection)
         views.install(connection)
-        time_faults.renew(connection, even_if_unchanged="main.time_bound" in added)
+        is_new = not added.isdisjoint(("main.time_bound", "main.overlapping_kernel"))
+        time_faults.renew(connection, even_if_unchanged=is_new)
         return
     time_faults.renew(connection)
