@@ -1,10 +1,12 @@
 -- Compares each side with the baseline: means over units, what is due to the number of calls and what to their time,
 -- and whether the difference is beyond the spread between units.
--- In:  temp tables side_unit, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side; the
+-- In:  temp tables side_unit, side_run, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side; the
 --      macros v1._mann_whitney_u and v1._mann_whitney_p of the views.
--- Out: temp table answer; temp view side_filled(kind, name, side, unit, calls, total_ns), with zeros.
--- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney, from 4 units a side on),
--- which needs no draws and gives the same answer every time.
+-- Out: temp table answer; temp view side_filled(kind, name, side, unit, calls, total_ns), with zeros; temp view
+--      side_independent(kind, name, side, calls, total_ns, call_ns): one row for each step of a run, or run.
+-- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney, from 4 values a side on),
+-- which needs no draws and gives the same answer every time. Ranks wait for each other, so that their times of a step
+-- are no independent evidence (see v1.configurations): the test is over their means.
 CREATE OR REPLACE TEMP VIEW side_filled AS
 WITH places AS (
     SELECT 'timeline' AS kind, side, unit FROM side_timeline_unit
@@ -25,6 +27,16 @@ SELECT
 FROM entries AS n
 INNER JOIN places AS p ON p.kind = n.kind
 LEFT JOIN side_value AS v ON v.kind = n.kind AND v.name = n.name AND v.side = p.side AND v.unit = p.unit;
+
+CREATE OR REPLACE TEMP VIEW side_independent AS
+SELECT
+    f.kind, f.name, f.side,
+    avg(f.calls) AS calls,
+    avg(f.total_ns) AS total_ns,
+    sum(f.total_ns) / nullif(sum(f.calls), 0) AS call_ns
+FROM side_filled AS f
+LEFT JOIN side_run AS r ON r.side = f.side AND r.capture_id = split_part(f.unit, '/', 1)::INTEGER
+GROUP BY f.kind, f.name, f.side, coalesce(r.run, f.unit), regexp_extract(f.unit, '/(.*)$', 1);
 
 CREATE OR REPLACE TEMP TABLE answer AS
 WITH means AS (
@@ -47,7 +59,7 @@ ranked AS (
         s.side AS other, f.kind, f.name, f.side,
         rank() OVER value AS first_place,
         count(*) OVER (PARTITION BY s.side, f.kind, f.name, f.total_ns) AS ties
-    FROM side_filled AS f
+    FROM side_independent AS f
     INNER JOIN side_name AS s ON s.side <> {baseline} AND f.side IN (s.side, {baseline})
     WINDOW value AS (PARTITION BY s.side, f.kind, f.name ORDER BY f.total_ns)
 ),
@@ -71,6 +83,8 @@ SELECT
     CASE WHEN p.base_calls = 0 THEN 'new' WHEN p.other_calls = 0 THEN 'vanished' ELSE 'both' END AS status,
     p.base_units,
     p.other_units AS units,
+    t.n_base AS base_independent_units,
+    t.n_other AS independent_units,
     p.base_calls / p.base_units AS base_calls_per_unit,
     p.other_calls / p.other_units AS calls_per_unit,
     p.base_total_ns / p.base_units AS base_mean_ns,

@@ -1,14 +1,14 @@
 -- Tests for --beyond-noise whether a metric differs between a side and the baseline by more than its units do.
--- In:  temp view side_filled (answer.sql), temp table side_name; {baseline}: a side; the macros v1._mann_whitney_u and
+-- In:  temp view side_independent (answer.sql), temp table side_name; {baseline}: a side; the macros v1._mann_whitney_u and
 --      v1._mann_whitney_p.
--- Out: temp table side_noise(side, kind, name, metric, p_value): two-sided p-value, NULL below 4 values a side. A unit
---      without the entry has a time of 0 and no calls, and no time per call.
+-- Out: temp table side_noise(side, kind, name, metric, p_value): two-sided p-value, NULL below 4 values a side, which
+--      are of steps or runs and not of ranks. One without the entry has a time of 0, no calls, and no time per call.
 CREATE OR REPLACE TEMP TABLE side_noise AS
 WITH measures AS (
     SELECT f.side, f.kind, f.name, unnest([
-        ('total_ns', f.total_ns::DOUBLE), ('calls', f.calls::DOUBLE), ('call_ns', f.total_ns / nullif(f.calls, 0))
+        ('total_ns', f.total_ns), ('calls', f.calls), ('call_ns', f.call_ns)
     ]) AS measure
-    FROM side_filled AS f
+    FROM side_independent AS f
 ),
 
 ranked AS (

@@ -2,11 +2,19 @@
 -- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: steps left out;
 --      session variable step_range (see v1._step).
 -- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); of this
---      side alone side_capture(capture_id), side_marked(by_step, captures, without_steps).
+--      side alone side_capture(capture_id), side_marked(by_step, captures, without_steps). More rows of
+--      side_run(side, capture_id, run): which captures are ranks of one run, as in v1.configurations; captures of
+--      unknown rank are of the run that their file is of.
 CREATE OR REPLACE TEMP TABLE side_capture AS
 SELECT c.capture_id
 FROM {db}.main.capture AS c
 WHERE c.status <> 'no_gpu_activity' AND ({captures});
+
+INSERT INTO side_run
+SELECT {side}, s.capture_id, CASE WHEN s.rank IS NULL THEN 'file ' || c.path ELSE 'set ' || s.set_id END
+FROM {db}.v1._capture_set AS s
+INNER JOIN {db}.main.capture AS c ON c.capture_id = s.capture_id
+SEMI JOIN side_capture AS h ON h.capture_id = s.capture_id;
 
 CREATE OR REPLACE TEMP TABLE side_event AS
 SELECT

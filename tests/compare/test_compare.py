@@ -21,7 +21,7 @@ def rows(*arguments: str | Path) -> list[dict[str, Any]]:
 
 
 def made(path: Path, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> Tiny:
-    """Four ranks of two steps each: GEMMs, an addition; ``extra`` is a kernel that others do not have."""
+    """Four ranks of six steps each: GEMMs, an addition; ``extra`` is a kernel that others do not have."""
     tiny = Tiny(path)
     add(tiny, gemm_ns, gemm_calls, extra, label)
     return tiny
@@ -30,7 +30,7 @@ def made(path: Path, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None 
 def add(tiny: Tiny, gemm_ns: int = 100, gemm_calls: int = 2, extra: str | None = None, label: str = "a") -> None:
     for rank in range(4):
         tiny.capture(rank, {"run": label})
-        for step in (0, 1):
+        for step in range(6):
             start = 10_000 * step
             events = [tiny.kernel(GEMM, start + 500 * n, gemm_ns + rank) for n in range(gemm_calls)]
             events.append(tiny.kernel(ADD, start + 5_000, 50))
@@ -44,7 +44,8 @@ def test_two_databases(tmp_path: Path) -> None:
     after = made(tmp_path / "after.duckdb", gemm_ns=150, gemm_calls=3, extra=NCCL).save()
     found = {(row["kind"], row["name"]): row for row in rows(before, after)}
     gemm = found["kernel", GEMM]
-    assert (gemm["status"], gemm["base_units"], gemm["units"]) == ("both", 8, 8)
+    assert (gemm["status"], gemm["base_units"], gemm["units"]) == ("both", 24, 24)
+    assert (gemm["base_independent_units"], gemm["independent_units"]) == (6, 6)
     assert (gemm["base_calls_per_unit"], gemm["calls_per_unit"]) == (2, 3)
     assert (gemm["base_mean_ns"], gemm["mean_ns"]) == (203.0, 454.5)
     assert (gemm["difference_mean_ns"], gemm["by_calls_mean_ns"], gemm["by_time_mean_ns"]) == (251.5, 101.5, 150.0)
@@ -67,11 +68,11 @@ def test_labels_paths_and_a_baseline(tmp_path: Path) -> None:
     found = rows("run=a", "run=b", "run=c", "--db", db, "--baseline", "run=b", "--kind", "total")
     assert [(row["side"], row["difference_mean_ns"]) for row in found] == [("run=a", -200), ("run=c", 200)]
     (found_too,) = rows("run=a,rank=1", "capture5.json", "--db", db, "--kind", "total")
-    assert (found_too["base_mean_ns"], found_too["mean_ns"], found_too["verdict"]) == (252, 450, "too few units")
+    assert (found_too["base_mean_ns"], found_too["mean_ns"], found_too["verdict"]) == (252, 450, "slower")
     (numbered,) = rows("1", "5", "--db", db, "--kind", "total")
-    assert (numbered["base_mean_ns"], numbered["mean_ns"], numbered["base_units"]) == (250, 450, 2)
+    assert (numbered["base_mean_ns"], numbered["mean_ns"], numbered["base_units"]) == (250, 450, 6)
     (skipped,) = rows("run=a", "run=b", "--db", db, "--kind", "total", "--skip-warmup", "1")
-    assert skipped["units"] == 4
+    assert (skipped["units"], skipped["independent_units"]) == (20, 5)
 
 
 def test_whole_names_of_folders_go_before_pieces_of_them(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def noisy(path: Path, durations: list[int], calls: int = 1) -> Path:
         ([100, 101, 102, 103], [200, 201, 202, 203], "kernel.call_ns>5%", 4, "p = 0.03"),
         ([100, 101, 102, 103], [200, 201, 202, 203], "calls>0", 0, ""),  # no more calls
         ([100, 101, 102, 103], [200, 201, 202, 203], "total_ns>500%", 0, ""),
-        ([100, 101, 102], [200, 201, 202, 203], "total_ns>5%", 3, "needs 4 units (steps of ranks, or captures) a side"),
+        ([100, 101, 102], [200, 201, 202, 203], "total_ns>5%", 3, "needs 4 steps a side"),
     ],
 )
 def test_gates_beyond_noise(
@@ -277,3 +278,42 @@ def test_rows_left_out_are_said(slower: tuple[Path, Path]) -> None:
     done = run("compare", *slower, "--kind", "timeline", "--top", "2", "--format", "json")
     assert json.loads(done.stdout)["warnings"][-1].startswith("2 of 6 rows")
     assert "2 of 6 rows" in done.stderr
+
+
+def ranks_of_steps(path: Path, durations: list[list[int]], is_ranked: bool = True, marked: bool = True) -> Path:
+    """A run with a GEMM of each duration: a list for each step, with an item for each rank."""
+    tiny = Tiny(path)
+    for rank in range(len(durations[0])):
+        tiny.capture(rank if is_ranked else None, {}, path=f"/run/rank{rank}.json" if is_ranked else "/run/all.sqlite")
+        for step, of_ranks in enumerate(durations):
+            event = tiny.kernel(GEMM, 10_000 * step, of_ranks[rank])
+            if marked:
+                tiny.range(step + 1, f"ProfilerStep#{step}", 10_000 * step, 10_000 * step + 9_000, (event,))
+    return tiny.save()
+
+
+@pytest.mark.parametrize("is_ranked", [True, False])
+@pytest.mark.parametrize("marked", [True, False])
+def test_ranks_of_a_step_are_no_evidence_apart_from_each_other(tmp_path: Path, is_ranked: bool, marked: bool) -> None:
+    """Eight ranks of one step would be eight values a side, all of them larger on one side; it is one step."""
+    sides = [
+        ranks_of_steps(tmp_path / f"{name}.duckdb", [[base + rank for rank in range(8)]], is_ranked, marked)
+        for name, base in (("a", 100), ("b", 200))
+    ]
+    (row,) = rows(*sides, "--kind", "total")
+    assert (row["base_mean_ns"], row["mean_ns"], row["units"], row["independent_units"]) == (103.5, 203.5, 8, 1)
+    assert (row["p_value"], row["verdict"]) == (None, "too few units")
+    done = run("compare", *sides, "--fail-on", "total_ns>5%", "--beyond-noise")
+    assert done.exit_code == 3 and "a side has 1" in done.stderr
+
+
+def test_the_test_is_over_means_of_the_ranks_of_a_step(tmp_path: Path) -> None:
+    """Ranks far apart hide no difference between steps; and many ranks make none out of few steps."""
+    base = [[100, 900], [101, 901], [102, 902], [103, 903]]
+    sides = [
+        ranks_of_steps(tmp_path / "a.duckdb", base),
+        ranks_of_steps(tmp_path / "b.duckdb", [[value + 10 for value in step] for step in base]),
+    ]
+    (row,) = rows(*sides, "--kind", "total")
+    assert (row["units"], row["independent_units"], row["verdict"]) == (8, 4, "slower")
+    assert row["p_value"] == pytest.approx(0.0304, abs=1e-4)  # of 4 against 4 that do not overlap

@@ -75,7 +75,7 @@ def test_the_shortest_part_that_tells_apart() -> None:
     assert captures.told_apart(PATHS) == {1: "before", 2: "after", 3: "x[1].json", 4: "x1.json"}
     crossed = {1: "/a/x/t.json", 2: "/a/y/t.json", 3: "/b/x/t.json", 4: "/b/y/t.json"}
     assert captures.told_apart(crossed) == {1: "a/x", 2: "a/y", 3: "b/x", 4: "b/y"}
-    assert captures.told_apart({1: "/a/t.json", 2: "/a/t.json", 3: ""}) == {1: "", 2: "", 3: ""}
+    assert captures.told_apart({1: "/a/t.json", 2: "/a/t.json", 3: ""}) == {1: "t.json", 2: "t.json", 3: ""}
     for number, name in captures.told_apart(PATHS).items():
         assert captures.chosen(PATHS, name) == [number]
 

@@ -13,6 +13,7 @@ SELECT
         WHEN e.kind = 'graph' THEN 'graph'
         WHEN e.collective IS NOT NULL AND n.rule_source <> 'user' THEN 'collective'
         ELSE n.class
-    END AS class
+    END AS class,
+    CASE WHEN e.kind = 'kernel' THEN n.short_name ELSE e.name END AS short_name
 FROM v1._captured_event AS e
 LEFT JOIN v1._kernel_class AS n ON n.name = e.name;

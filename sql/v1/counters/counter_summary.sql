@@ -61,7 +61,8 @@ SELECT
     s.avg_ns,
     s.cu_busy_percent,
     m.counter_means,
-    m.counter_sums
+    m.counter_sums,
+    v1._short_name(s.name) AS short_name
 FROM kernels AS s
 INNER JOIN maps AS m ON m.name = s.name AND m.class = s.class /* using s m */;
 
@@ -74,3 +75,4 @@ COMMENT ON COLUMN v1.counter_summary.avg_ns IS 'Mean of these durations. [ns]';
 COMMENT ON COLUMN v1.counter_summary.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.counter_summary.counter_means IS 'Mean per dispatch of each counter by name, in the counter''s own unit. [-]';
 COMMENT ON COLUMN v1.counter_summary.counter_sums IS 'Sum over dispatches of each counter by name, in the counter''s own unit. [-]';
+COMMENT ON COLUMN v1.counter_summary.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

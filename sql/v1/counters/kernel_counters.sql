@@ -14,7 +14,8 @@ SELECT
     c.sm_count,
     c.max_clock_mhz,
     100.0 * c.sq_busy_cu_cycles / c.available_cu_cycles AS cu_busy_percent,
-    c.counters
+    c.counters,
+    e.short_name
 FROM v1._recorded_event AS e
 INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
 WHERE true /* filter e */;
@@ -39,3 +40,4 @@ COMMENT ON COLUMN v1.kernel_counters.sm_count IS 'Compute units of the device; N
 COMMENT ON COLUMN v1.kernel_counters.max_clock_mhz IS 'Maximum clock of the compute units; NULL if not captured. [MHz]';
 COMMENT ON COLUMN v1.kernel_counters.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.kernel_counters.counters IS 'All counters of the dispatch by name, each in its own unit. [-]';
+COMMENT ON COLUMN v1.kernel_counters.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -86,7 +86,8 @@ SELECT
     100 * slower_pairs / nullif(pairs, 0) AS slower_pairs_percent,
     CASE WHEN overlapped_calls >= 8 AND alone_calls >= 8
         THEN v1._mann_whitney_p(slower_pairs, overlapped_calls, alone_calls, tie_cubes)
-    END AS p_value
+    END AS p_value,
+    v1._short_name(name) AS short_name
 FROM tests;
 
 COMMENT ON VIEW v1.overlap_effect IS 'Whether overlapping collectives slow a GEMM: calls that overlap a collective against calls that do not. Grain: kernel name × input shapes.';
@@ -104,3 +105,4 @@ COMMENT ON COLUMN v1.overlap_effect.slowdown IS 'Mean of overlapped calls divide
 COMMENT ON COLUMN v1.overlap_effect.median_slowdown IS 'Median of overlapped calls divided by median of the other calls; NULL unless both exist. [ratio]';
 COMMENT ON COLUMN v1.overlap_effect.slower_pairs_percent IS 'Share of all pairs (one overlapped call, one call alone) in which the overlapped call is slower; ties count half, so 50 means no difference. [percent]';
 COMMENT ON COLUMN v1.overlap_effect.p_value IS 'Two-sided p-value of the Mann-Whitney test, corrected for ties and continuity; NULL with fewer than 8 calls on either side. [probability]';
+COMMENT ON COLUMN v1.overlap_effect.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

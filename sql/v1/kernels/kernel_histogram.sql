@@ -62,7 +62,8 @@ SELECT
     n.calls,
     100.0 * n.calls / sum(n.calls) OVER (PARTITION BY /* by n */ n.kernel_name) AS calls_percent,
     n.total_ns::BIGINT AS total_ns,
-    b.all_calls
+    b.all_calls,
+    v1._short_name(n.kernel_name) AS short_name
 FROM counts AS n
 INNER JOIN steps AS b ON b.kernel_name = n.kernel_name;
 
@@ -76,3 +77,4 @@ COMMENT ON COLUMN v1.kernel_histogram.calls IS 'Number of calls in the bin. [cou
 COMMENT ON COLUMN v1.kernel_histogram.calls_percent IS 'Share of the kernel''s calls that are in the bin (with --by: in the group). [percent]';
 COMMENT ON COLUMN v1.kernel_histogram.total_ns IS 'Sum of their durations, each counted as at least 1 ns. [ns]';
 COMMENT ON COLUMN v1.kernel_histogram.all_calls IS 'Number of calls of the kernel, over all bins and --by groups. [count]';
+COMMENT ON COLUMN v1.kernel_histogram.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -16,7 +16,8 @@ SELECT
     e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
     e.message_in_elements, e.message_out_elements, e.dtype,
     e.group_name, e.group_size, e.group_ranks, e.sequence,
-    e.time_fault
+    e.time_fault,
+    e.short_name
 FROM v1._shown_event AS e
 LEFT JOIN main.clipped_event AS q ON q.capture_id = e.capture_id AND q.event_id = e.event_id
 LEFT JOIN main.overlapping_kernel AS v ON v.capture_id = e.capture_id AND v.event_id = e.event_id
@@ -75,3 +76,4 @@ COMMENT ON COLUMN v1.kernels.group_size IS 'Number of ranks in the process group
 COMMENT ON COLUMN v1.kernels.group_ranks IS 'Ranks of the process group, as JSON text as recorded.';
 COMMENT ON COLUMN v1.kernels.sequence IS 'Sequence number of the collective in its group. [-]';
 COMMENT ON COLUMN v1.kernels.time_fault IS 'Why the times are impossible, such as far_from_others, too_long or before_launch; NULL if they are plausible. Exclude such kernels from sums and spans (WHERE time_fault IS NULL).';
+COMMENT ON COLUMN v1.kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -75,7 +75,8 @@ SELECT
     median_ns,
     min_ns,
     max_ns,
-    v1._sample_stddev(calls, total_ns, squares) AS stddev_ns
+    v1._sample_stddev(calls, total_ns, squares) AS stddev_ns,
+    n.short_name
 FROM sums AS s
 LEFT JOIN v1._kernel_class AS n ON n.name = s.name
 LEFT JOIN mixed_name AS m ON m.name = s.name
@@ -92,3 +93,4 @@ COMMENT ON COLUMN v1.top_kernels.median_ns IS 'Median duration, mean of the midd
 COMMENT ON COLUMN v1.top_kernels.min_ns IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.top_kernels.max_ns IS 'Longest duration. [ns]';
 COMMENT ON COLUMN v1.top_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
+COMMENT ON COLUMN v1.top_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -31,7 +31,8 @@ SELECT
         u.name, u.grid_x, u.grid_y, u.grid_z, u.block_x, u.block_y, u.block_z,
         u.static_shared_bytes, u.dynamic_shared_bytes, u.shared_bytes, u.dtype, u.bytes, u.op_name, u.input_dims
     ) AS signature,
-    left(md5(signature), 12) AS signature_key
+    left(md5(signature), 12) AS signature_key,
+    v1._short_name(u.name) AS short_name
 FROM v1._unique_kernel AS u /* inline */;
 
 COMMENT ON VIEW v1.unique_kernels IS 'The different kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
@@ -76,3 +77,4 @@ COMMENT ON COLUMN v1.unique_kernels.first_capture_id IS 'Capture of the first ca
 COMMENT ON COLUMN v1.unique_kernels.first_event_id IS 'First call (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.unique_kernels.signature IS 'The signature as canonical JSON text.';
 COMMENT ON COLUMN v1.unique_kernels.signature_key IS 'First 12 digits of the MD5 of the signature; unique_kernel_calls has the single calls under it.';
+COMMENT ON COLUMN v1.unique_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

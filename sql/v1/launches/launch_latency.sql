@@ -12,7 +12,8 @@ SELECT
     CASE WHEN e.start_ns >= l.start_ns + l.duration_ns THEN e.start_ns - l.start_ns - l.duration_ns END AS queue_ns,
     e.duration_ns AS kernel_ns,
     e.start_ns - l.start_ns AS latency_ns,
-    greatest(l.start_ns + l.duration_ns, e.end_ns) - l.start_ns AS total_ns
+    greatest(l.start_ns + l.duration_ns, e.end_ns) - l.start_ns AS total_ns,
+    e.short_name
 FROM v1._gpu_event AS e /* join e */
 INNER JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 WHERE e.kind = 'kernel' /* filter e */;
@@ -35,3 +36,4 @@ COMMENT ON COLUMN v1.launch_latency.queue_ns IS 'From the end of the call to the
 COMMENT ON COLUMN v1.launch_latency.kernel_ns IS 'Duration of the kernel. [ns]';
 COMMENT ON COLUMN v1.launch_latency.latency_ns IS 'From the start of the call to the start of the kernel. [ns]';
 COMMENT ON COLUMN v1.launch_latency.total_ns IS 'From the start of the call to the end of the kernel, or of the call if that is later. [ns]';
+COMMENT ON COLUMN v1.launch_latency.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -15,7 +15,7 @@ WITH ranges AS (
     WHERE a.style NOT IN ('mark', 'gpu_projection')
 ),
 kernel_names AS (
-    SELECT n.name, row_number() OVER (ORDER BY n.name) AS kernel_no
+    SELECT n.name, n.short_name, row_number() OVER (ORDER BY n.name) AS kernel_no
     FROM v1._kernel_class AS n
 ),
 members AS (
@@ -82,7 +82,8 @@ SELECT
     s.median_ns,
     s.min_ns,
     s.max_ns,
-    v1._sample_stddev(s.calls, s.total_ns, s.squares) AS stddev_ns
+    v1._sample_stddev(s.calls, s.total_ns, s.squares) AS stddev_ns,
+    n.short_name
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
@@ -103,3 +104,4 @@ COMMENT ON COLUMN v1.nvtx_kernels.median_ns IS 'Median duration, mean of the mid
 COMMENT ON COLUMN v1.nvtx_kernels.min_ns IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.max_ns IS 'Longest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
+COMMENT ON COLUMN v1.nvtx_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -25,7 +25,7 @@ totals AS (
     GROUP BY /* by */ range_no
 ),
 kernel_names AS (
-    SELECT n.name, row_number() OVER (ORDER BY n.name) AS kernel_no
+    SELECT n.name, n.short_name, row_number() OVER (ORDER BY n.name) AS kernel_no
     FROM v1._kernel_class AS n
 ),
 sums AS (
@@ -64,7 +64,8 @@ SELECT
     s.total_ns / s.calls AS avg_ns,
     s.median_ns,
     s.min_ns,
-    s.max_ns
+    s.max_ns,
+    n.short_name
 FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 INNER JOIN totals AS t ON t.range_no = s.range_no /* using s t */;
@@ -86,3 +87,4 @@ COMMENT ON COLUMN v1.range_kernels.avg_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.range_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.range_kernels.min_ns IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.range_kernels.max_ns IS 'Longest duration. [ns]';
+COMMENT ON COLUMN v1.range_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

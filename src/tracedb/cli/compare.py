@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 @click.option(
     "--beyond-noise",
     is_flag=True,
-    help="In --fail-on, count only growth beyond the spread between units (rank test, p < 0.05); exit code 3 if there "
-    "are too few units to tell.",
+    help="In --fail-on, count only growth beyond the spread between steps, or runs without steps (rank test, "
+    "p < 0.05; ranks of a step count once); exit code 3 where there are too few to tell.",
 )
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."

@@ -93,6 +93,7 @@ def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duc
         step_ranges.choose(connection, steps.range)
         connection.execute("CREATE TEMP TABLE side_name (side INTEGER, name VARCHAR)")
         connection.execute("CREATE TEMP TABLE side_unit (side INTEGER, unit VARCHAR)")
+        connection.execute("CREATE TEMP TABLE side_run (side INTEGER, capture_id INTEGER, run VARCHAR)")
         connection.execute("CREATE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR)")
         connection.execute(
             """CREATE TEMP TABLE side_value (
@@ -216,6 +217,9 @@ _MEANINGS = {
     "status": "both, new (not in the baseline) or vanished (only there).",
     "base_units": "Units of the baseline: steps of ranks where all captures mark steps, else captures.",
     "units": "Units of the side.",
+    "base_independent_units": "Units of the baseline that the test is over: steps of runs, else runs; their ranks are "
+    "no evidence apart from each other.",
+    "independent_units": "Units of the side that the test is over.",
     "base_calls_per_unit": "Calls per unit in the baseline.",
     "calls_per_unit": "Calls per unit in the side.",
     "base_mean_ns": "Time per unit in the baseline, in ns.",
@@ -226,13 +230,13 @@ _MEANINGS = {
     "call_mean_ns": "Time per call in the side, in ns.",
     "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
     "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
-    "p_value": "Two-sided p-value of the Mann-Whitney test over units; NULL below 4 units a side.",
+    "p_value": "Two-sided p-value of the Mann-Whitney test over independent units; NULL below 4 a side.",
     "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units, "
     "not comparable.",
 }
 _SHOWS = (
     Show(("side",), floor=8),
-    Show(("kind",)),
+    Show(("kind",), kind="word"),
     Show(("name",), kind="name", floor=24),
     Show(("base_calls_per_unit", "calls_per_unit"), "calls", "pair", drop=1),
     Show(("base_mean_ns",), "baseline"),
@@ -242,6 +246,6 @@ _SHOWS = (
     Show(("by_calls_mean_ns",), "by calls", drop=2),
     Show(("by_time_mean_ns",), "by time", drop=2),
     Show(("p_value",), "p", "number", drop=3),
-    Show(("status",), drop=4, floor=4),
-    Show(("verdict",), floor=6),
+    Show(("status",), kind="word", drop=4),
+    Show(("verdict",), kind="verdict"),
 )

@@ -18,7 +18,7 @@ _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_u
             "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
 _GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
 FEWEST_UNITS = 4
-"""Least number of units on a side for the test to decide (``sql/compare/answer.sql``)."""
+"""Least number of independent units on a side for the test to decide (``sql/compare/answer.sql``)."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,15 @@ def _judged(connection: duckdb.DuckDBPyConnection, item: Gate, incomparable: str
     if incomparable and item.metric != "call_ns":
         return Verdict(item, undecided=incomparable)
     ((entries, units),) = connection.execute(
-        f"SELECT count(*), min(least(base_units, units)) FROM temp.answer WHERE {item.entries}"
+        f"SELECT count(*), min(least(base_independent_units, independent_units)) FROM temp.answer WHERE {item.entries}"
     ).fetchall()
     if not entries and item.name is not None:
         return Verdict(item, undecided=_unnamed(connection, item))
     if beyond_noise and entries and units < FEWEST_UNITS:
         return Verdict(
             item,
-            undecided=f"--beyond-noise needs {FEWEST_UNITS} units (steps of ranks, or captures) a side, and a side has "
-            f"{units}; record more steps",
+            undecided=f"--beyond-noise needs {FEWEST_UNITS} steps a side, or runs where no steps are marked (ranks of "
+            f"a step count once), and a side has {units}; record more steps",
         )
     rows = _exceeding(connection, item, beyond_noise)
     beyond = [row for row in rows if row[3] is not None and row[3] < 0.05]
@@ -117,7 +117,7 @@ def _judged(connection: duckdb.DuckDBPyConnection, item: Gate, incomparable: str
         return Verdict(
             item,
             undecided=f"{untested[0][0]}: {untested[0][1]}: {untested[0][2]} cannot be told from noise: it occurs in "
-            f"fewer than {FEWEST_UNITS} units of a side",
+            f"fewer than {FEWEST_UNITS} steps or runs of a side",
         )
     return Verdict(item)
 

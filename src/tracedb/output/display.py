@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracedb.output.answer import Answer, Column, plain
-from tracedb.output.shorten import TIMES, dims, middle, shorten, tell_apart, visible
+from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apart, visible
 
 MISSING = "\N{EN DASH}"
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
@@ -22,8 +22,10 @@ class Show:
     """A column for eyes, made of one or more columns of the answer.
 
     ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text, fold (text that
-    is never cut, but goes on in further lines); by the unit where None. ``drop``: the highest goes first where the
-    table is too wide; 0 stays. ``keys``: label keys to show.
+    is never cut, but goes on in further lines), word (the same, and no word is broken), verdict (a word column that
+    stays in however narrow a table), kernel (a name with a short form for where it is long, by ``short``); by the unit
+    where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
+    ``words``: what is shown for a value; for a place, for a KEY=VALUE.
     """
 
     columns: tuple[str, ...]
@@ -32,6 +34,7 @@ class Show:
     drop: int = 0
     floor: int = 16
     keys: tuple[str, ...] = ()
+    short: Callable[[Sequence[str]], Mapping[str, str]] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -47,6 +50,10 @@ class Strip:
     shorten: Shorten | None = None
     folds: bool = False
     """Whether long text is wrapped over several lines; ``shorten`` then inserts the breaks."""
+    stays: bool = False
+    """Whether it is among the last columns dropped from a table that is too wide."""
+    natural: Callable[[], int] | None = None
+    """Returns its width where there is room, if that is not the width of its texts; ``shorten`` makes them fit."""
     largest: float = 0
     """The largest time, which determines the unit."""
 
@@ -68,7 +75,26 @@ def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[St
         largest = before[len(made)].largest if before else _largest(value for values in parts for value in values)
         made.append(_strip(show, answer.columns[places[show.columns[0]]], parts, largest))
         made[-1].largest = largest
+        if show.short is not None:
+            _with_short_forms(made[-1], show.short)
     return made
+
+
+def _with_short_forms(strip: Strip, short: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
+    """Let a column of names show their short forms where they are long."""
+    known: dict[str, str] = {}
+
+    def briefly(texts: Sequence[str]) -> list[str]:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update({**dict(zip(new, new, strict=True)), **short(new)} if new else {})
+        return brief(texts, known)
+
+    def fitted(texts: Sequence[str], width: int) -> list[str]:
+        made = briefly(texts)
+        return made if max(map(len, made), default=0) <= width else shorten(made, width)
+
+    strip.shorten = fitted
+    strip.natural = lambda: max(map(len, briefly(strip.cells)), default=0)
 
 
 def _plain_kind(column: Column) -> str:
@@ -100,10 +126,12 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
         return _span(header, parts, show, largest)
     if kind == "place":
         return _place(show, parts)
-    if kind == "fold":
+    if kind in ("fold", "word", "verdict"):
         texts = [_text(value, "text", show) for value in values]
-        return Strip(header, texts, False, show.drop, show.floor, _folded, folds=True)
-    cut: Shorten = shorten if kind == "name" else _cut_end
+        is_whole = kind != "fold"
+        floor = max((len(word) for text in set(texts) for word in text.split()), default=1) if is_whole else show.floor
+        return Strip(header, texts, False, show.drop, floor, _folded, folds=True, stays=kind == "verdict")
+    cut: Shorten = shorten if kind in ("name", "kernel") else _cut_end
     texts = [_text(value, kind, show) for value in values]
     return Strip(header, texts, False, show.drop, show.floor, cut)
 
@@ -182,18 +210,24 @@ def _text(value: object, kind: str, show: Show) -> str:
     text = value if isinstance(value, str) else str(value)
     if kind == "dims":
         return dims(text) or MISSING
-    return show.words.get(text, text) if kind == "name" else visible(show.words.get(text, text))
+    return show.words.get(text, text) if kind in ("name", "kernel") else visible(show.words.get(text, text))
 
 
 def _place(show: Show, parts: Sequence[Values]) -> Strip:
     """Return the origin of a row in one narrow column: the values of the varying labels, then the rank."""
     labels = [item if isinstance(item, dict) else {} for item in parts[0]]
-    columns = [tell_apart([visible(str(said.get(key, MISSING))) for said in labels]) for key in show.keys]
+    columns = [_label_cells([str(said.get(key, MISSING)) for said in labels], key, show) for key in show.keys]
     if len(parts) > 1:
         columns.append([MISSING if rank is None else f"r{rank}" for rank in parts[1]])
     return Strip(
         "/ ".join((*show.keys, *show.columns[1:])), ["/".join(cells) for cells in zip(*columns, strict=True)], False
     )
+
+
+def _label_cells(values: Sequence[str], key: str, show: Show) -> list[str]:
+    if not show.words:
+        return tell_apart([visible(value) for value in values])
+    return [show.words.get(f"{key}={value}", visible(value)) for value in values]
 
 
 def _folded(texts: Sequence[str], width: int) -> list[str]:

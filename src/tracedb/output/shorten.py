@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 ELLIPSIS = "…"
 _SHORT = 8
+_PLAIN = 32
+"""Characters up to which a kernel's name is shown in full although it has a short form."""
+_LONGEST = 64
+"""Characters of a kernel's short form with the arguments that tell it from others."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 _TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width for the end of a name
+_QUALIFIERS = re.compile(r"(?:(?:\(anonymous namespace\)|<unnamed>|\{anonymous\}|\b[A-Za-z_]\w*)::)+")
+_CASTS = re.compile(r"\([\w: ]+\)(?=-?[0-9])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -32,7 +39,45 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
         if len(set(best.values())) == len(distinct):
             break
     told = _tell_apart(best, bare, width) if best else {}
-    return [told[name] for name in names]
+    return [told[name].replace(ELLIPSIS * 2, ELLIPSIS) for name in names]
+
+
+def brief(names: Sequence[str], short: Mapping[str, str]) -> list[str]:
+    """Return long kernel names by their short form, ``short``; different names stay different.
+
+    A short form that several of the names share is followed by the template arguments in which they differ.
+    """
+    distinct = dict.fromkeys(names)
+    shared = Counter(short[name] for name in distinct)
+    made = {name: visible(name.removeprefix("void ")) for name in distinct}
+    groups: dict[str, dict[str, str]] = {}
+    for name, bare in made.items():
+        own = visible(short[name])
+        if len(bare) <= _PLAIN:
+            continue
+        made[name] = own
+        if shared[short[name]] > 1:
+            groups.setdefault(own, {})[name] = _arguments(bare, own)
+    for own, arguments in groups.items():
+        common = _common(list(arguments.values()))
+        start = max(common.rfind(mark) for mark in "<(, :") + 1 if len(arguments) > 1 else 0
+        mark = ELLIPSIS if start > 1 else ""
+        for name, text in arguments.items():
+            made[name] = middle(own + mark + text[start if mark else 0 :], max(_LONGEST, len(own) + 16), 0.3)
+    made = _numbered(made, _LONGEST)
+    return [made[name] for name in names]
+
+
+def _arguments(bare: str, own: str) -> str:
+    """Return the template arguments that follow a kernel's short form in its name, else its parameters.
+
+    They are without namespaces, and numbers in them without casts.
+    """
+    found = re.search(rf"\b{re.escape(own)}(?=[<(])", bare)
+    if found is None:  # a mangled name
+        return f" {bare}"
+    text = _QUALIFIERS.sub("", _CASTS.sub("", bare[found.end() :]))
+    return text[: text.rfind(">(") + 1] or text
 
 
 def _common_start(long: Sequence[str]) -> int:

@@ -99,20 +99,19 @@ def fit(made: list[Strip], width: int) -> tuple[list[Strip], int]:
     for strip in kept:
         strip.floor = strip.floor if strip.folds else min(strip.floor, _HARD_FLOOR)
     while len(kept) > 1 and not _cut(kept, width - len(kept) + 1):
-        kept.pop()
+        going = [strip for strip in kept[1:] if not strip.stays]
+        kept.remove(going[-1] if going else kept[-1])
     return kept, 1
 
 
 def _cut(kept: list[Strip], room: int) -> bool:
     """Shorten the texts of the widest columns until all fit into ``room``; return whether that succeeded."""
     widths = [_natural(strip) for strip in kept]
-    if sum(widths) <= room:
-        return True
     floors = [
         min(wide, max(strip.floor, _longest_word(strip))) if strip.shorten else wide
         for strip, wide in zip(kept, widths, strict=True)
     ]
-    if sum(floors) > room:
+    if sum(widths) > room and sum(floors) > room:
         return False
     while sum(widths) > room:
         over = [at for at, wide in enumerate(widths) if wide > floors[at]]
@@ -125,7 +124,8 @@ def _cut(kept: list[Strip], room: int) -> bool:
 
 
 def _natural(strip: Strip) -> int:
-    return max(_longest_word(strip), max(map(_width, strip.cells), default=0))
+    widest = strip.natural() if strip.natural is not None else max(map(_width, strip.cells), default=0)
+    return max(_longest_word(strip), widest)
 
 
 def _longest_word(strip: Strip) -> int:

@@ -25,22 +25,23 @@ def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int,
 
 
 def told_apart(found: Mapping[int, str]) -> dict[int, str]:
-    """Return for each capture the shortest run of folders and file name unique to its path, the last such one.
+    """Return for each capture the shortest run of folders and file name that no other path has, the last such one.
 
-    Empty if there is none: several captures come from one file, or one path was loaded twice.
+    Captures of one path (several processes in a file, a file loaded twice) share it; a path inside another one has its
+    last name.
     """
-    parts = {number: _parts(path) for number, path in found.items()}
-    named: dict[int, str] = {}
+    parts = {path: _parts(path) for path in found.values()}
+    named: dict[str, str] = {}
     for length in range(1, max(map(len, parts.values()), default=0) + 1):
-        left = [number for number in parts if number not in named]
+        left = [path for path in parts if path not in named]
         if not left:
             break
         held = Counter(run for each in parts.values() for run in set(_runs(each, length)))
-        for number in left:
-            own = [run for run in _runs(parts[number], length) if held[run] == 1]
+        for path in left:
+            own = [run for run in _runs(parts[path], length) if held[run] == 1]
             if own:
-                named[number] = "/".join(own[-1])
-    return {number: named.get(number, "") for number in found}
+                named[path] = "/".join(own[-1])
+    return {number: named.get(path, "/".join(parts[path][-1:])) for number, path in found.items()}
 
 
 def some_of(paths: Sequence[str | None], most: int = 3) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.report import caveats, next_commands, no_answer, rank_checks
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
+from tracedb.report.filters import Scope
 from tracedb.report.query import BY_NUMBERS, Query, in_order
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
@@ -116,7 +117,9 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
     answer.report, answer.version, answer.database = report.name, scope.version, str(path)
     answer.filters = _filters(query, top)
     answer.warnings = caveats.warnings(connection, report, scope, query.columns)
-    answer.shows = _shows(query)
+    answer.shows = [
+        replace(show, short=_short_names(connection)) if show.kind == "kernel" else show for show in _shows(query)
+    ]
     if CYCLE in answer.shows and not _has_cycles(connection, query):
         answer.shows.remove(CYCLE)
     if GPUS in answer.shows and not query.by:
@@ -240,7 +243,29 @@ def _show_by(name: str, query: Query) -> Show:
     """Return how a --by column is shown."""
     if name == "capture":
         return Show((name,), name, "name", words=_words(query.scope.names))
-    return Show((name,), name, "raw" if name in BY_NUMBERS else "text")
+    words = query.scope.label_words.get(name.removeprefix("label "), {})
+    return Show((name,), name, "raw" if name in BY_NUMBERS else "text", words=words)
+
+
+def _place_words(scope: Scope) -> dict[str, str]:
+    """Return what a table shows for the labels of a place, by KEY=VALUE."""
+    return {f"{key}={value}": word for key, words in scope.label_words.items() for value, word in words.items()}
+
+
+def _short_names(connection: duckdb.DuckDBPyConnection) -> Callable[[Sequence[str]], Mapping[str, str]]:
+    """Return the look-up of short forms of kernel names, which may be asked while the rows are read."""
+    ((catalog,),) = connection.execute("SELECT current_database()").fetchall()
+    beside = connection.cursor()
+    beside.execute(f"USE {identifier(catalog)}")
+
+    def short(names: Sequence[str]) -> Mapping[str, str]:
+        try:
+            rows = beside.execute("SELECT n.name, v1._short_name(n.name) FROM (SELECT unnest(?) AS name) AS n", [names])
+        except duckdb.CatalogException:  # the views are of an older tracedb, which another message says
+            return {}
+        return dict(rows.fetchall())
+
+    return short
 
 
 def _words(names: Mapping[int, str]) -> dict[str, str]:
@@ -257,7 +282,7 @@ def _shows(query: Query) -> list[Show]:
         elif query.by:
             shows += [_show_by(name, query) for name in query.by]
         elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
-            shows.append(replace(show, keys=query.scope.varying))
+            shows.append(replace(show, keys=query.scope.varying, words=_place_words(query.scope)))
             names = query.scope.names
             if show is PLACE and names and "capture_id" in query.columns:
                 shows.append(Show(("capture_id",), "capture", "name", words=_words(names)))

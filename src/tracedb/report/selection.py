@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
+from tracedb.output.shorten import tell_apart, visible
 from tracedb.report import captures, range_rules, step_ranges
 from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, capture_conditions, described, label, named, natural
 from tracedb.storage.connection import quoted
@@ -46,7 +47,9 @@ def select(
         chosen = named("r.name", "r.domain", filters.range) if filters.range else "true"
         range_rules.compare(connection, version, chosen)
         rule = filters.rule or range_rules.default(connection, default_rule)
-    return Scope(filters, version, rule, _varying(connection), count, _names(connection, filters))
+    varying = _varying(connection)
+    words = _label_words(connection, varying)
+    return Scope(filters, version, rule, varying, count, _names(connection, filters), words)
 
 
 def _names(connection: duckdb.DuckDBPyConnection, filters: Filters) -> Mapping[int, str]:
@@ -57,6 +60,18 @@ def _names(connection: duckdb.DuckDBPyConnection, filters: Filters) -> Mapping[i
            HAVING count(*) > 1)""",
     )
     return captures.told_apart(captures.paths(connection)) if alike or "capture" in filters.by else {}
+
+
+def _label_words(connection: duckdb.DuckDBPyConnection, varying: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return what a table shows of each value of the varying labels, whichever of its rows come first."""
+    found = {}
+    for key in varying:
+        values = _texts(
+            connection,
+            f"SELECT DISTINCT {label('s', key)} AS value FROM temp.selected_capture AS s WHERE value IS NOT NULL",
+        )
+        found[key] = dict(zip(values, tell_apart([visible(value) for value in values]), strict=True))
+    return found
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, filters: Filters) -> tuple[str, ...]:
