@@ -1,39 +1,71 @@
 -- GPU events as bars on their streams, runs from the start of their first event: the 40 first streams, and on them the
--- 5,000 longest events.
+-- 5,000 longest events. Streams are numbered once they are grouped: a window over all events takes five times as long.
 -- In:  answer: rows of v1.gpu_activity, with its column step where a step is chosen. {place}: order of captures.
 --      {step}: number of a step, or NULL. {from_ns}, {to_ns}: window since the first event of a run, or NULL.
 WITH chosen AS (
     SELECT
         a.capture_id, a.event_id, a.rank, a.labels, a.set_id, a.device_id, a.lane, a.lane_number, a.name, a.class,
         a.duration_ns, a.clock,
-        coalesce(a.common_start_ns, a.start_ns) - min(coalesce(a.common_start_ns, a.start_ns)) OVER (
-            PARTITION BY a.set_id, CASE WHEN a.clock = 'incomparable' THEN a.capture_id END
-        ) AS since_ns
+        CASE WHEN a.clock = 'incomparable' THEN a.capture_id END AS clock_of,
+        coalesce(a.common_start_ns, a.start_ns) AS begin_ns
     FROM answer AS a
     WHERE {in_step}
+),
+origin AS (
+    SELECT c.set_id, c.clock_of, min(c.begin_ns) AS zero_ns
+    FROM chosen AS c
+    GROUP BY c.set_id, c.clock_of
 ),
 windowed AS (
     SELECT
         c.capture_id, c.event_id, c.rank, c.labels, c.set_id, c.device_id, c.lane, c.lane_number, c.name, c.class,
-        c.duration_ns, c.clock, c.since_ns,
-        dense_rank() OVER (
-            ORDER BY {place}, c.set_id, c.capture_id, c.device_id, c.lane_number NULLS LAST, c.lane NULLS LAST
-        ) AS lane_place
+        c.duration_ns, c.clock,
+        c.begin_ns - o.zero_ns AS since_ns
     FROM chosen AS c
-    WHERE ({from_ns} IS NULL OR c.since_ns + c.duration_ns > {from_ns}) AND ({to_ns} IS NULL OR c.since_ns < {to_ns})
+    INNER JOIN origin AS o
+        ON o.set_id IS NOT DISTINCT FROM c.set_id AND o.clock_of IS NOT DISTINCT FROM c.clock_of
+    WHERE ({from_ns} IS NULL OR since_ns + c.duration_ns > {from_ns}) AND ({to_ns} IS NULL OR since_ns < {to_ns})
+),
+grouped AS (
+    SELECT
+        w.capture_id, w.device_id, w.lane, w.lane_number,
+        any_value(w.set_id) AS set_id,
+        any_value(w.rank) AS rank,
+        any_value(w.labels) AS labels,
+        count(*) AS events,
+        sum(w.duration_ns) AS total_ns
+    FROM windowed AS w
+    GROUP BY w.capture_id, w.device_id, w.lane, w.lane_number
+),
+placed AS (
+    SELECT
+        g.capture_id, g.device_id, g.lane, g.lane_number, g.events, g.total_ns,
+        row_number() OVER (
+            ORDER BY {place}, g.set_id, g.capture_id, g.device_id, g.lane_number NULLS LAST, g.lane NULLS LAST
+        ) AS lane_place
+    FROM grouped AS g
 ),
 counted AS (
     SELECT
+        sum(p.events)::BIGINT AS all_events,
+        count(*) AS all_lanes,
+        coalesce(sum(p.events) FILTER (p.lane_place > 40), 0)::BIGINT AS events_of_other_lanes,
+        sum(p.total_ns) FILTER (p.lane_place <= 40) AS lanes_ns
+    FROM placed AS p
+),
+longest AS (
+    SELECT
         w.capture_id, w.event_id, w.rank, w.labels, w.set_id, w.device_id, w.lane, w.name, w.class, w.duration_ns,
-        w.clock, w.since_ns, w.lane_place,
-        row_number() OVER (
-            PARTITION BY w.lane_place > 40 ORDER BY w.duration_ns DESC, w.capture_id, w.event_id
-        ) AS duration_place,
-        count(*) OVER () AS all_events,
-        max(w.lane_place) OVER () AS all_lanes,
-        count(*) FILTER (w.lane_place > 40) OVER () AS events_of_other_lanes,
-        sum(w.duration_ns) FILTER (w.lane_place <= 40) OVER () AS lanes_ns
+        w.clock, w.since_ns, p.lane_place
     FROM windowed AS w
+    INNER JOIN placed AS p
+        ON p.capture_id = w.capture_id
+        AND p.device_id IS NOT DISTINCT FROM w.device_id
+        AND p.lane IS NOT DISTINCT FROM w.lane
+        AND p.lane_number IS NOT DISTINCT FROM w.lane_number
+    WHERE p.lane_place <= 40
+    ORDER BY w.duration_ns DESC, w.capture_id, w.event_id
+    LIMIT 5000
 )
 SELECT
     d.capture_id, d.event_id, d.rank, d.labels, d.set_id, d.device_id, d.lane, d.lane_place, d.name, d.class,
@@ -41,12 +73,12 @@ SELECT
     d.since_ns,
     d.duration_ns,
     d.since_ns + d.duration_ns AS until_ns,
-    d.all_events,
-    greatest(d.all_lanes - 40, 0) AS other_lanes,
-    d.events_of_other_lanes,
-    d.all_events - d.events_of_other_lanes - count(*) OVER () AS shorter_events,
-    100.0 * (d.lanes_ns - sum(d.duration_ns) OVER ()) / nullif(d.lanes_ns, 0) AS shorter_percent,
+    c.all_events,
+    greatest(c.all_lanes - 40, 0) AS other_lanes,
+    c.events_of_other_lanes,
+    c.all_events - c.events_of_other_lanes - count(*) OVER () AS shorter_events,
+    100.0 * (c.lanes_ns - sum(d.duration_ns) OVER ()) / nullif(c.lanes_ns, 0) AS shorter_percent,
     min(d.duration_ns) OVER () AS shortest_ns
-FROM counted AS d
-WHERE d.lane_place <= 40 AND d.duration_place <= 5000
+FROM longest AS d
+CROSS JOIN counted AS c
 ORDER BY d.lane_place, d.since_ns, d.event_id

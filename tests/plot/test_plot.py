@@ -292,7 +292,7 @@ def test_a_class_of_the_users_own_has_a_colour(tmp_path: Path) -> None:
     [
         (["gant", "-o", "a.png"], 2, "there is no picture 'gant'; did you mean gantt?"),
         (["gantt"], 2, "name the picture's file with -o"),
-        (["gantt", "-o", "a.gif"], 2, "there are .png, .svg and .html"),
+        (["gantt", "-o", "a.gif"], 2, "known are .png, .svg and .html"),
         (["gantt", "--kernel", "x", "-o", "a.png"], 2, "picture gantt has no use for --kernel"),
         (["gantt", "--by", "rank", "-o", "a.png"], 2, "picture gantt cannot be grouped by rank"),
         (["gantt", "--window", "5:7", "-o", "a.png"], 2, "is not FROM:TO with units"),

@@ -73,8 +73,8 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
     from tracedb.compare import Steps
     from tracedb.page import comparison_section
     from tracedb.page.build import build, chosen_reports
-    from tracedb.report import rank_checks
     from tracedb.report import run as engine
+    from tracedb.report import shared_work
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
@@ -83,7 +83,7 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
         database.open_read_only(db) as connection,
         engine.explained(connection, db),
         interruptible(connection),
-        rank_checks.remembered(),
+        shared_work.shared(),
     ):
         made = build(connection, db, reports, filters, version, top, detail)
     if sides:

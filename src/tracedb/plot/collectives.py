@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from tracedb.output.shorten import visible
+from tracedb.plot import datasets
 from tracedb.plot.captions import in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import SERIES, size_expression, time_channel
@@ -95,9 +96,9 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
     )
 
 
-def _data(rows: list[tuple[str, dict[str, Any]]], field: str) -> alt.Data:
-    return alt.Data(
-        values=[
+def _data(rows: list[tuple[str, dict[str, Any]]], field: str) -> alt.NamedData:
+    return datasets.data(
+        [
             {
                 "place": place,
                 "collective": visible(str(row["collective"])),

@@ -9,6 +9,7 @@ from typing import Any
 
 from tracedb.output import Answer
 from tracedb.output.shorten import visible
+from tracedb.plot import datasets
 from tracedb.plot.definition import Drawing, Picture, Table
 from tracedb.plot.render import specification
 
@@ -26,14 +27,15 @@ class Drawn:
 def draw(picture: Picture, table: Table, answer: Answer, database: Path) -> Drawn:
     """Draw the rows of a picture. ``answer``: that of its report, for the filters and warnings."""
     module, _, function = picture.draws.partition(":")
-    drawing: Drawing = getattr(import_module(f"tracedb.plot.{module}"), function)(table)
+    with datasets.collected() as rows:
+        drawing: Drawing = getattr(import_module(f"tracedb.plot.{module}"), function)(table)
     filters = dict(answer.filters or {})
     if table.choice.step is not None:
         filters.pop("by", None)
     chosen = " ".join(_said(filters, table))
     said = [" · ".join(part for part in (visible(database.name), table.common, chosen) if part)]
     drawing.lines += [f"Note: {text}." for text in answer.warnings]
-    return Drawn(specification(drawing, said), drawing.title, drawing.left_out)
+    return Drawn(specification(drawing, said, rows), drawing.title, drawing.left_out)
 
 
 def _said(filters: dict[str, object], table: Table) -> list[str]:

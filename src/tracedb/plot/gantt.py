@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from tracedb.output.shorten import shorten, visible
+from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import CLASSES, time_axis
@@ -62,11 +63,11 @@ def bars(table: Table) -> Drawing:
     return Drawing(chart, f"GPU activity by stream{step}", [shown, *clocks], _missing(table))
 
 
-def _data(table: Table, lanes: list[str]) -> alt.Data:
+def _data(table: Table, lanes: list[str]) -> alt.NamedData:
     names = dict(zip(table.column("name"), shorten([visible(name) for name in table.column("name")], 120), strict=True))
     kept = ("since_ns", "until_ns", "duration_ns", "class")
-    return alt.Data(
-        values=[
+    return datasets.data(
+        [
             {"lane": lane, "name": names[row["name"]], **{name: row[name] for name in kept}}
             for lane, row in zip(lanes, table.rows, strict=True)
         ]

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from tracedb.output.shorten import tell_apart, visible
+from tracedb.plot import datasets
 from tracedb.plot.captions import in_order, left_out, many, p_value_text
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import BLUE, FAINT, INK, ORANGE, SERIES, SKY, time_axis, time_channel
@@ -77,8 +78,8 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
     shared = _scale(most)
     if not is_first:
         shared["axis"].title = None
-    data = alt.Data(
-        values=[
+    data = datasets.data(
+        [
             {
                 **{name: row[name] for name in _NUMBERS},
                 "level": names[row["level"]],
@@ -87,8 +88,8 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
             for row in rows
         ]
     )
-    dots = alt.Data(
-        values=[{"level": names[row["level"]], "spread_ns": value} for row in rows for value in row["outliers"]]
+    dots = datasets.data(
+        [{"level": names[row["level"]], "spread_ns": value} for row in rows for value in row["outliers"]]
     )
     x = alt.X(
         "level",
@@ -153,8 +154,8 @@ def _violin_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, i
     shared = _scale(most)
     if not is_first:
         shared["axis"].title = None
-    data = alt.Data(
-        values=[
+    data = datasets.data(
+        [
             {
                 "level": names[row["level"]],
                 "left": row["left_edge"],
@@ -164,8 +165,8 @@ def _violin_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, i
             for row in rows
         ]
     )
-    words = alt.Data(
-        values=[{"place": places[level], "level": text, "count": counts[level]} for level, text in names.items()]
+    words = datasets.data(
+        [{"place": places[level], "level": text, "count": counts[level]} for level, text in names.items()]
     )
     x = {"type": "quantitative", "scale": alt.Scale(domain=[0.4, max(places.values()) + 0.6], nice=False, zero=False)}
     shape = (
@@ -190,7 +191,7 @@ def _violin_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, i
         .encode(x=alt.X("place", axis=None, **x), y=alt.value(-8), text="count:N")
     )
     title = (
-        alt.Chart(alt.Data(values=[{"factor": visible(rows[0]["factor"])}]))
+        alt.Chart(datasets.data([{"factor": visible(rows[0]["factor"])}]))
         .mark_text(fontSize=12, color=INK)
         .encode(
             x=alt.value(_width(len(names), is_alone) / 2), y=alt.value(_HEIGHT + (90 if angle else 36)), text="factor:N"
@@ -210,8 +211,8 @@ def interaction(table: Table) -> Drawing:
     order = [shown[name] for name in sorted(others, key=lambda name: places[name])]
     values = [value for row in table.rows for value in (row["mean_ns"], row["low_ns"], row["high_ns"])]
     channel = time_channel(values, f"mean {_SPREAD}", "zero")
-    data = alt.Data(
-        values=[
+    data = datasets.data(
+        [
             {
                 "level": names[row["level"]],
                 "other": shown[row["other_level"]],

@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out, many, one_name
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import BLUE, SERIES, time_channel
@@ -70,9 +71,9 @@ def histogram(table: Table) -> Drawing:
     )
 
 
-def _bins(table: Table, groups: list[str]) -> alt.Data:
-    return alt.Data(
-        values=[
+def _bins(table: Table, groups: list[str]) -> alt.NamedData:
+    return datasets.data(
+        [
             {
                 "group": group,
                 "from_ns": row["from_ns"],
@@ -92,10 +93,8 @@ def pace(table: Table) -> Drawing:
     places = gpus(table)
     order = in_order(places)
     kept = ("call_index", "interval_ns", "duration_ns", "calls")
-    data = alt.Data(
-        values=[
-            {"gpu": place, **{name: row[name] for name in kept}} for place, row in zip(places, table.rows, strict=True)
-        ]
+    data = datasets.data(
+        [{"gpu": place, **{name: row[name] for name in kept}} for place, row in zip(places, table.rows, strict=True)]
     )
     colour = alt.Color(
         "gpu",

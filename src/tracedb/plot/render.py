@@ -12,6 +12,7 @@ from typing import Any
 
 from tracedb.errors import TracedbError, UsageError
 from tracedb.output.shorten import visible
+from tracedb.plot.datasets import Datasets
 from tracedb.plot.definition import Drawing
 from tracedb.plot.theme import CONFIG
 
@@ -42,12 +43,12 @@ def require() -> None:
     altair.data_transformers.disable_max_rows()
 
 
-def specification(drawing: Drawing, said: Sequence[str]) -> dict[str, Any]:
-    """Return the Vega-Lite specification of a drawing with its title and the lines under it."""
+def specification(drawing: Drawing, said: Sequence[str], datasets: Datasets) -> dict[str, Any]:
+    """Return the Vega-Lite specification of a drawing with its rows, its title and the lines under that."""
     lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), _WIDE)]
     titled = drawing.chart.properties(title={"text": drawing.title, "subtitle": lines})
-    made: dict[str, Any] = titled.configure(**CONFIG).to_dict(validate=False)  # validating 5,000 rows takes seconds
-    clean: dict[str, Any] = _clean(made)
+    made: dict[str, Any] = titled.configure(**CONFIG).to_dict(validate=False)
+    clean: dict[str, Any] = _clean({**made, "datasets": datasets})
     return clean
 
 

@@ -15,7 +15,7 @@ from tracedb.plot.definition import Choice, Picture, Table
 from tracedb.report import query as queries
 from tracedb.report import registry as reports
 from tracedb.report import run as engine
-from tracedb.report import selection
+from tracedb.report import selection, shared_work
 from tracedb.report.definition import CONFIGURATION, PLACE
 from tracedb.report.filters import Filters, natural
 from tracedb.storage import resources
@@ -135,7 +135,7 @@ def chosen(
 ) -> Table:
     """Run the SELECT over the rows of the report, which has just been run. Raises ``NotCaptured`` as ``read`` does."""
     if query.report.is_by_row:
-        select = statement(query, select)
+        select = shared_work.reading(connection, query.scope, statement(query, select))
     answer = from_sql(connection, select)
     names = [column.name for column in answer.columns]
     rows = [tuple(row) for row in answer.rows]

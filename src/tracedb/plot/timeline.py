@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
+from tracedb.plot import datasets
 from tracedb.plot.captions import in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import INK, PARTS, time_channel
@@ -56,7 +57,7 @@ def stacks(table: Table) -> Drawing:
     )
 
 
-def _data(table: Table, bars: list[str]) -> alt.Data:
+def _data(table: Table, bars: list[str]) -> alt.NamedData:
     values = []
     for bar, row in zip(bars, table.rows, strict=True):
         part, percent = row["part"].replace("_", " "), row["mean_percent"]
@@ -69,4 +70,4 @@ def _data(table: Table, bars: list[str]) -> alt.Data:
                 **{name: row[name] for name in ("from_ns", "to_ns", "middle_ns", "mean_ns", "mean_percent")},
             }
         )
-    return alt.Data(values=values)
+    return datasets.data(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
+from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import PARTS, time_axis
@@ -18,9 +19,9 @@ def _time(table: Table) -> alt.X:
     return alt.X("since_ns", type="quantitative", scale=alt.Scale(nice=False), axis=axis)
 
 
-def _data(table: Table, places: list[str], columns: tuple[str, ...]) -> alt.Data:
-    return alt.Data(
-        values=[
+def _data(table: Table, places: list[str], columns: tuple[str, ...]) -> alt.NamedData:
+    return datasets.data(
+        [
             {"gpu": place, **{name: row[name] for name in ("since_ns", "until_ns", *columns)}}
             for place, row in zip(places, table.rows, strict=True)
         ]

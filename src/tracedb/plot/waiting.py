@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from tracedb.plot import datasets
 from tracedb.plot.captions import in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import RED, time_axis
@@ -47,9 +48,9 @@ def _step(row: dict[str, Any]) -> str:
     return "outside" if row["step"] is None else str(row["step"])
 
 
-def _data(table: Table) -> alt.Data:
-    return alt.Data(
-        values=[
+def _data(table: Table) -> alt.NamedData:
+    return datasets.data(
+        [
             {
                 "panel": panel,
                 "step": _step(row),

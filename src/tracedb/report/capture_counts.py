@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tracedb.report import shared_work
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -13,8 +15,8 @@ SELECTED = "SEMI JOIN temp.selected_capture AS s ON s.capture_id = e.capture_id"
 
 def row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     """Return the single row of a query."""
-    (found,) = connection.execute(query).fetchall()
-    return tuple(found)
+    (found,) = shared_work.ask(connection, query)
+    return found
 
 
 def count(connection: duckdb.DuckDBPyConnection, source: str, condition: str = "true") -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracedb.report import captures, pooled_rows, range_rules, rank_checks, time_caveats
+from tracedb.report import captures, pooled_rows, range_rules, rank_checks, shared_work, time_caveats
 from tracedb.report.capture_counts import SELECTED, number, row, unread
 from tracedb.report.definition import Report
 from tracedb.report.filters import Scope
@@ -37,7 +37,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
 
 
 def _outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    names = views.outdated(connection)
+    names = shared_work.once("outdated views", lambda: views.outdated(connection))
     if not names:
         return []
     return [
@@ -51,15 +51,16 @@ def unfinished(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [
         f"{fact.replace('_', ' ')} is not worked out yet for {number(len(captures), 'capture')} (an ingest goes on, or "
         "was cut off): answers over several captures may change; the next `tracedb ingest` of any file does it"
-        for fact, captures in pending_facts.owed(connection).items()
+        for fact, captures in shared_work.once("owed", lambda: pending_facts.owed(connection)).items()
     ]
 
 
 def _damaged(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = connection.execute(
+    rows = shared_work.ask(
+        connection,
         """SELECT s.status, list(s.path ORDER BY s.capture_id) FROM temp.selected_capture AS s
-           WHERE s.status IN ('truncated', 'repaired') GROUP BY s.status ORDER BY s.status DESC"""
-    ).fetchall()
+           WHERE s.status IN ('truncated', 'repaired') GROUP BY s.status ORDER BY s.status DESC""",
+    )
     meaning = {"truncated": "cut short: what follows is missing", "repaired": "mended: some events were lost"}
     return [f"{number(len(paths), 'capture')} {meaning[status]} ({captures.some_of(paths)})" for status, paths in rows]
 

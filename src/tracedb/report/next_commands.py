@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.errors import TracedbError
+from tracedb.report import shared_work
 from tracedb.report.needs import Needs
 
 if TYPE_CHECKING:
@@ -67,13 +68,15 @@ def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, sco
     """
     if report.needs not in OVER_KERNELS or scope.filters.classes:
         return []
-    ((amd,),) = connection.execute(
+    ((amd,),) = shared_work.ask(
+        connection,
         """SELECT count(DISTINCT s.capture_id) FROM temp.selected_capture AS s
-           INNER JOIN main.device AS d ON d.capture_id = s.capture_id WHERE d.vendor = 'AMD'"""
-    ).fetchall()
+           INNER JOIN main.device AS d ON d.capture_id = s.capture_id WHERE d.vendor = 'AMD'""",
+    )
     if amd < 2:
         return []
-    ((kernels, others),) = connection.execute(
+    ((kernels, others),) = shared_work.ask(
+        connection,
         f"""WITH copies AS (
                SELECT e.capture_id, bool_or(e.kind = 'kernel') AS as_kernels
                FROM main.kernel_event AS e
@@ -82,8 +85,8 @@ def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, sco
                WHERE e.kind IN ('memcpy', 'memset') OR {scope.version}._is_runtime_copy(e.name)
                GROUP BY e.capture_id
            )
-           SELECT count(*) FILTER (as_kernels), count(*) FILTER (NOT as_kernels) FROM copies"""
-    ).fetchall()
+           SELECT count(*) FILTER (as_kernels), count(*) FILTER (NOT as_kernels) FROM copies""",
+    )
     if not kernels or not others:
         return []
     return [

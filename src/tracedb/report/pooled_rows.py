@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracedb.report import captures, view_template
+from tracedb.report import captures, shared_work, view_template
 from tracedb.report.definition import Report
 from tracedb.report.filters import BY_BUILT_IN, Scope, label
 from tracedb.report.needs import Needs
@@ -32,7 +32,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in connection.execute(query).fetchall()]
+    return shared_work.ask(connection, query)
 
 
 def _sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracedb.errors import UsageError
-from tracedb.report import captures, filter_sql, selection, step_ranges, view_template
+from tracedb.report import captures, filter_sql, selection, shared_work, step_ranges, view_template
 from tracedb.report.definition import Report
 from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, named, natural
 from tracedb.storage import schema, views
@@ -60,12 +60,13 @@ class Query:
             chosen += captures.statement(self.scope.filters.captures) + ";\n"
         return chosen + self.select(self.source, self.where, top)
 
-    def rows_and_shown(self, source: str, where: str, top: int) -> str:
-        """Return the query for the number of rows, and how many of them ``top`` keeps."""
-        condition = f" WHERE {where}" if where else ""
-        groups = f"PARTITION BY {self._groups}" if self.by else ""
-        return f"""SELECT count(*), count(*) FILTER (place <= {top})
-                   FROM (SELECT row_number() OVER ({groups}) AS place FROM {source}{condition})"""
+    def counts(self, source: str, where: str, top: int) -> str:
+        """Return the query for whether the rows are an answer, for their number, and for how many ``top`` keeps."""
+        rows = f"{source} WHERE {where}" if where else source
+        kept = f"least(count(*), {top})" if top else "count(*)"
+        if top and self.by:
+            kept = f"(SELECT sum(g.kept) FROM (SELECT {kept} AS kept FROM {rows} GROUP BY {self._groups}) AS g)"
+        return f"SELECT {self.report.answers}, count(*), {kept} FROM {rows}"
 
 
 def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
@@ -83,7 +84,8 @@ def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
         by = [item.name for item in edits.by]
         source = f"(\n{view_template.resolve(text, edits)}\n) AS answer"
-    columns = [str(row[0]) for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+    described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
+    columns = [str(row[0]) for row in shared_work.ask(connection, described)]
     groups = by + [name for name in filters.by if name not in inner.filters.by]
     return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracedb.report import shared_work
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -76,6 +78,10 @@ def compare(connection: duckdb.DuckDBPyConnection, version: str, condition: str)
 
     The result is ``temp.rule_difference``, with a row per range name where rule process adds GPU work.
     """
+    shared_work.last("rule_difference", (version, condition), lambda: _compare(connection, version, condition))
+
+
+def _compare(connection: duckdb.DuckDBPyConnection, version: str, condition: str) -> None:
     connection.execute(_BESIDE)
     ((count,),) = connection.execute("SELECT count(*) FROM temp.launched_beside").fetchall()
     sums = _SUMS.format(version=version, condition=condition)
@@ -89,10 +95,11 @@ def default(connection: duckdb.DuckDBPyConnection, wanted: str | None) -> str:
 
     If threads with ranges of that name themselves launched most of what process adds, the rule is thread.
     """
-    rules = connection.execute(
+    rules = shared_work.ask(
+        connection,
         """SELECT DISTINCT m.rule FROM main.annotation_kernel AS m SEMI JOIN temp.selected_capture AS s
-           ON s.capture_id = m.capture_id"""
-    ).fetchall()
+           ON s.capture_id = m.capture_id""",
+    )
     if rules == [("time",)]:
         return "time"
     if wanted is not None:
@@ -105,7 +112,8 @@ def default(connection: duckdb.DuckDBPyConnection, wanted: str | None) -> str:
 
 def warnings(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
     """Return how the answer would differ under the other rule, and what is in no range under either."""
-    return _differing(connection, rule) + _unlaunched(connection, rule)
+    unlaunched = [] if rule == "time" else shared_work.once("unlaunched", lambda: _unlaunched(connection))
+    return _differing(connection, rule) + unlaunched
 
 
 def _differing(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
@@ -131,10 +139,8 @@ def _differing(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
     ]
 
 
-def _unlaunched(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
+def _unlaunched(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Report GPU events that cannot be in any range, since their launch was not recorded though others were."""
-    if rule == "time":
-        return []
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE unlaunched AS
            SELECT e.capture_id, e.event_id, e.duration_ns FROM main.kernel_event AS e

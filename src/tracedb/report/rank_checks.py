@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import TracedbError
-from tracedb.report import captures
+from tracedb.report import captures, shared_work
 
 if TYPE_CHECKING:
     import duckdb
@@ -16,32 +13,18 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Scope
 
 
-_REMEMBERED: ContextVar[dict[tuple[object, ...], list[str]] | None] = ContextVar("remembered", default=None)
-
-
-@contextmanager
-def remembered() -> Iterator[None]:
-    """Compute ``warnings`` once per choice of captures, for several reports on one read-only connection.
-
-    Matching the collectives of all ranks takes as long as a report over them.
-    """
-    token = _REMEMBERED.set({})
-    try:
-        yield
-    finally:
-        _REMEMBERED.reset(token)
-
-
 def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     """Raise ``TracedbError`` if recordings of one rank cannot be told apart: then nothing can be matched."""
-    rows = connection.execute(
+    rows = _asked(
+        connection,
+        scope,
         f"""SELECT c.rank, list(c.path ORDER BY c.capture_id)
             FROM {scope.version}._capture_set AS s
             INNER JOIN main.capture AS c ON c.capture_id = s.capture_id
             SEMI JOIN temp.selected_capture AS t ON t.capture_id = s.capture_id
             WHERE s.rank IS NOT NULL AND c.status <> 'no_gpu_activity'
-            GROUP BY s.set_id, c.rank HAVING count(*) > 1 ORDER BY s.set_id, c.rank"""
-    ).fetchall()
+            GROUP BY s.set_id, c.rank HAVING count(*) > 1 ORDER BY s.set_id, c.rank""",
+    )
     if not rows or not _is_duplicate(connection, scope):
         return
     rank, paths = rows[0]
@@ -54,27 +37,20 @@ def check(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
 
 
 def _is_duplicate(connection: duckdb.DuckDBPyConnection, scope: Scope) -> bool:
-    ((count,),) = connection.execute(
+    ((count,),) = _asked(
+        connection,
+        scope,
         f"""SELECT count(*) FROM {scope.version}._collective_event AS e
-            SEMI JOIN temp.selected_capture AS t ON t.capture_id = e.capture_id WHERE e.has_duplicate"""
-    ).fetchall()
+            SEMI JOIN temp.selected_capture AS t ON t.capture_id = e.capture_id WHERE e.has_duplicate""",
+    )
     return bool(count)
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     """Return the caveats of how ranks were matched."""
-    held = _REMEMBERED.get()
-    if held is None:
-        return _counted(connection, scope)
-    chosen = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id").fetchall()
-    key = (scope.version, scope.filters.captures, *chosen)
-    if key not in held:
-        held[key] = _counted(connection, scope)
-    return list(held[key])
-
-
-def _counted(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    (found,) = connection.execute(
+    (found,) = _asked(
+        connection,
+        scope,
         f"""SELECT
                 count(*) AS calls,
                 count(*) FILTER (x.match_rule = 'unmatched') AS unmatched,
@@ -96,9 +72,13 @@ def _counted(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
             FROM {scope.version}._collective AS x
             WHERE x.set_id IN (
                 SELECT s.set_id FROM {scope.version}._capture_set AS s
-                SEMI JOIN temp.selected_capture AS t ON t.capture_id = s.capture_id)"""
-    ).fetchall()
+                SEMI JOIN temp.selected_capture AS t ON t.capture_id = s.capture_id)""",
+    )
     return _said(*found)
+
+
+def _asked(connection: duckdb.DuckDBPyConnection, scope: Scope, query: str) -> list[tuple[Any, ...]]:
+    return shared_work.ask(connection, shared_work.reading(connection, scope, query))
 
 
 def _said(

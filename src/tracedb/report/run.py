@@ -12,7 +12,7 @@ import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.report import caveats, next_commands, no_answer, rank_checks
+from tracedb.report import caveats, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
 from tracedb.report.filters import Scope
 from tracedb.report.query import BY_NUMBERS, Query, in_order
@@ -100,15 +100,14 @@ def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
 
 def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
     report, scope = query.report, query.scope
-    source, where = query.source, query.where
+    source, where = shared_work.reading(connection, scope, query.source), query.where
     if report.spans_ranks:
         rank_checks.check(connection, scope)
     if not report.is_by_row:
         condition = f" WHERE {where}" if where else ""
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
         source, where = "temp.answer", ""
-    condition = f" WHERE {where}" if where else ""
-    ((is_answer,),) = connection.execute(f"SELECT {report.answers} FROM {source}{condition}").fetchall()
+    ((is_answer, rows, shown),) = connection.execute(query.counts(source, where, top)).fetchall()
     if not is_answer:
         raise NotCaptured(no_answer.reason(connection, report, scope, path))
     comments = {column.name: column.description for column in schema.columns(connection, scope.version, report.view)}
@@ -137,10 +136,8 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
     if scope.rule == "time":
         answer.notes.append("ranges hold a kernel by rule time")
     answer.notes += next_commands.copies_as_kernels(connection, report, scope)
-    if top:
-        ((rows, shown),) = connection.execute(query.rows_and_shown(source, where, top)).fetchall()
-        if shown < rows:
-            answer.left_out = f"{shown} of {rows} rows; --top 0 shows all"
+    if shown is not None and shown < rows:
+        answer.left_out = f"{shown} of {rows} rows; --top 0 shows all"
     return Found(answer, gist)
 
 

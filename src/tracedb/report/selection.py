@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output.shorten import tell_apart, visible
-from tracedb.report import captures, range_rules, step_ranges
+from tracedb.report import captures, range_rules, shared_work, step_ranges
 from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, capture_conditions, described, label, named, natural
 from tracedb.storage.connection import quoted
 
@@ -25,20 +25,18 @@ def select(
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
     filters = replace(filters, captures=_numbers(connection, filters), where=_where(connection, filters.where))
-    connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
         _check_one(connection, text, condition, listing)
     conditions = " AND ".join(f"({item})" for item in capture_conditions(filters, "c")) or "true"
-    connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
+    shared_work.select(
+        (conditions, filters.captures, filters.step_range), lambda: _choose(connection, filters, conditions)
     )
     count = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
     if not count and filters.on_captures:
         raise NotCaptured(f"no capture matches all of {described(filters)}")
     _check_devices(connection, filters)
     _check_classes(connection, filters, version)
-    step_ranges.choose(connection, filters.step_range)
     _check_steps(connection, filters, version)
     if filters.needs_rule:
         _check_range(connection, filters, version)
@@ -50,6 +48,14 @@ def select(
     varying = _varying(connection)
     words = _label_words(connection, varying)
     return Scope(filters, version, rule, varying, count, _names(connection, filters), words)
+
+
+def _choose(connection: duckdb.DuckDBPyConnection, filters: Filters, conditions: str) -> None:
+    connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
+    )
+    step_ranges.choose(connection, filters.step_range)
 
 
 def _names(connection: duckdb.DuckDBPyConnection, filters: Filters) -> Mapping[int, str]:
@@ -98,12 +104,12 @@ def _where(
 
 
 def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:
-    ((value,),) = connection.execute(query).fetchall()
+    ((value,),) = shared_work.ask(connection, query)
     return int(value or 0)
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    return [str(row[0]) for row in connection.execute(query).fetchall()]
+    return [str(row[0]) for row in shared_work.ask(connection, query)]
 
 
 def label_keys(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracedb.derive.time_faults import CODES
+from tracedb.report import shared_work
 from tracedb.report.needs import Needs
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def said(
     """
     if not codes:
         return []
-    rows = connection.execute(
+    rows = shared_work.ask(
+        connection,
         f"""SELECT i.code, regexp_extract(i.detail, '(GPU event|API call|range)', 1) AS noun,
                 count(*), sum(i.count)::BIGINT, arg_min(i.detail, i.capture_id)
             FROM {database}main.ingest_issue AS i SEMI JOIN {captures} AS s ON s.capture_id = i.capture_id
-            WHERE i.code IN ({", ".join(f"'{code}'" for code in codes)}) GROUP BY i.code, noun ORDER BY i.code, noun"""
-    ).fetchall()
+            WHERE i.code IN ({", ".join(f"'{code}'" for code in codes)}) GROUP BY i.code, noun ORDER BY i.code, noun""",
+    )
     return [
         detail if count == 1 else f"in {count} captures, {events:,} in all, the first of them: {detail}"
         for _, _, count, events, detail in rows
