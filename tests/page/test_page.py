@@ -253,7 +253,23 @@ def test_two_thousand_rows_sort_at_once(browser: Any, tmp_path: Path) -> None:
             return performance.now() - start;
         })"""
     )
-    assert max(took) < 2_000  # ms; the aim is 200 on a machine at rest, and this one may be busy
+    assert sorted(took)[len(took) // 2] < 1_000  # ms; the aim is 200 on a machine at rest, and this one may be busy
+
+
+def test_long_tables_are_whole_though_only_rows_in_sight_are_laid_out(browser: Any, tmp_path: Path) -> None:
+    db = many_rows(tmp_path / "many.duckdb", 500)
+    out = tmp_path / "many.html"
+    written(db, out, "top-kernels", "--top", "500")
+    page = Opened(browser, out).page
+    table = "document.getElementById('table-top-kernels-1')"
+    page.evaluate(f"{table}.scrollIntoView()")
+    edges = "[...row.cells].map(cell => Math.round(cell.getBoundingClientRect().left))"
+    heads, first = (page.evaluate(f"(row => {edges})({table}.{part}.rows[0])") for part in ("tHead", "tBodies[0]"))
+    assert heads == first
+    assert page.evaluate("window.find('kernel_499')")
+    script = f"[...{table}.tBodies[0].rows].filter(row => row.cells[0].offsetHeight > 0).length"
+    page.emulate_media(media="print")
+    assert page.evaluate(script) == 500
 
 
 def test_page_without_the_extra_is_one_line(sample: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 "use strict";
 const missing = "\u2013";
+const many = 200; // rows
 
 function sortable(text) {
   if (text === missing || text === "") return null;
@@ -28,6 +29,27 @@ function sort(head) {
   for (const other of head.parentNode.cells) other.setAttribute("aria-sort", "none");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   body.replaceChildren(...keys.map(([, row]) => row));
+}
+
+function lighten(table) {
+  // Rows of a long table become blocks, which a browser lays out only in sight; columns are as wide as the longest texts
+  // need, which a table of these rows alone tells.
+  const rows = [...table.tBodies[0].rows], heads = [...table.tHead.rows[0].cells];
+  const longest = heads.map((_, at) => {
+    const lengths = rows.map(row => row.cells[at].textContent.length);
+    return rows[lengths.indexOf(Math.max(...lengths))];
+  });
+  const probe = table.cloneNode(false), body = document.createElement("tbody");
+  probe.removeAttribute("id");
+  probe.classList.add("probe");
+  body.append(...longest.map(row => row.cloneNode(true)));
+  probe.append(table.tHead.cloneNode(true), body);
+  document.body.append(probe);
+  const widths = [...probe.tHead.rows[0].cells].map(cell => Math.ceil(cell.getBoundingClientRect().width));
+  probe.remove();
+  table.style.setProperty("--columns", widths.map(width => `minmax(${width}px, ${width}fr)`).join(" "));
+  table.style.setProperty("--width", `${widths.reduce((sum, width) => sum + width)}px`);
+  table.classList.add("long");
 }
 
 function filter(input) {
@@ -86,5 +108,8 @@ addEventListener("hashchange", reveal);
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details:not(.sql)")) part.open = true;
 });
+for (const table of document.querySelectorAll("table")) {
+  if (table.tBodies[0].rows.length > many) lighten(table);
+}
 if (matchMedia("(max-width: 1099px)").matches) document.querySelector("nav details").open = false;
 reveal();

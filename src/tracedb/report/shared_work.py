@@ -96,7 +96,7 @@ def reading(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> s
     if held.views_are_of != of:
         held.views_are_of = of
         held.views.clear()
-    dependent = once(("views over shared ones", scope.version), lambda: _over_shared(scope.version))
+    dependent = once(("views over shared ones", scope.version), lambda: over_shared(scope.version))
     for name in [name for name in dependent if name in _read_by(text, scope.version, dependent)]:
         if name not in held.views:
             kind = "TABLE" if name in SHARED_VIEWS else "VIEW"
@@ -106,7 +106,7 @@ def reading(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> s
     return _replaced(text, scope.version, dependent)
 
 
-def _over_shared(version: str) -> dict[str, set[str]]:
+def over_shared(version: str) -> dict[str, set[str]]:
     """Return the shared views and all that read them, in an order in which they can be created, each with its needs."""
     found: dict[str, set[str]] = {}
     for view in by_dependency(version):
