@@ -8,7 +8,7 @@ from collections.abc import Collection
 from tracedb.errors import UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
-from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, RANGES
+from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, MEMORY, RANGES
 from tracedb.storage.connection import identifier, quoted
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
@@ -20,6 +20,7 @@ _LACKS: dict[str, tuple[str, ...]] = {
     CALLS: ("device", "vendor", "class"),
     MEMBERS: ("vendor", "class"),
     COLLECTIVES: ("capture", "rank", "device", "vendor", "class", "range"),
+    MEMORY: ("vendor", "class", "range", "skip_warmup"),
 }
 """Filters and groupings that a base's rows do not support."""
 _KNOWS_STEP = (MEMBERS, COLLECTIVES)

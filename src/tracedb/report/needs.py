@@ -35,6 +35,8 @@ class Needs(StrEnum):
     """Ranges named after the parts of attention."""
     GAPS = "gaps"
     """Idle time between GPU events of a device."""
+    MEMORY = "memory"
+    """Allocations and releases of GPU memory."""
     COUNTERS = "counters"
     """Hardware counters."""
     SAMPLES = "samples"

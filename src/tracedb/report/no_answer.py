@@ -105,6 +105,15 @@ def _no_counters(_search: _Search) -> str:
     return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
 
 
+def _no_memory(search: _Search) -> str:
+    if count(search.connection, "main.memory_event"):
+        return f"no allocations of GPU memory are left{search.filters}: those of the host do not count"
+    return (
+        "no allocator events were loaded: record with torch.profiler.profile(profile_memory=True), and load with "
+        "`tracedb ingest --memory-events`"
+    )
+
+
 def _only_counted(search: _Search) -> str:
     events = search.events
     if not events.counted or events.kernels:
@@ -253,6 +262,7 @@ _ALL = frozenset(Needs)
 CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (_ALL, _no_captures),
     (frozenset({Needs.SAMPLES}), _no_samples),
+    (frozenset({Needs.MEMORY}), _no_memory),
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),
     (frozenset({Needs.COUNTERS}), _no_counters),

@@ -12,6 +12,7 @@ RANGES = "r"
 CALLS = "l"
 MEMBERS = "part"
 COLLECTIVES = "whole"
+MEMORY = "m"
 BASES = {
     "e": "_gpu_event",
     "k": "kernels",
@@ -19,11 +20,12 @@ BASES = {
     CALLS: "_launch",
     MEMBERS: "_collective_member",
     COLLECTIVES: "_collective",
+    MEMORY: "_device_memory",
 }
 """Alias in a view's text → the view it refers to.
 
 A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
-collective.
+collective, (``m``) an allocation or release of GPU memory.
 """
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
