@@ -2,6 +2,7 @@
 
     python tests/robustness/kills.py --seed 13 --kills 120
     python tests/robustness/kills.py --seed 13 --kills 120 --jobs 2     # workers and their parent: worker_kills.py
+    python tests/robustness/kills.py --seed 13 --kills 60 --merge       # tracedb merge: merge_kills.py
 
 Each trial is a real process ended by SIGKILL: at a named point (a function of tracedb is replaced in that process by
 one that ends it at its Nth call), or after a random part of the time that an undisturbed run takes. After each:
@@ -349,6 +350,13 @@ def table(trials: list[Trial]) -> str:
 
 
 def _trials(given: argparse.Namespace, folder: Path) -> list[Trial]:
+    if given.merge:
+        sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+        from robustness import merge_kills
+
+        if given.at:
+            return merge_kills.at_points(given.at, folder)
+        return merge_kills.explored(given.seed, given.kills, folder)
     if given.jobs > 1:
         sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
         from robustness import worker_kills
@@ -364,7 +372,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill ingests and look at what is left.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--at", action="append", choices=list(POINTS), help="kill at these points only, once each")
+    parser.add_argument("--at", action="append", help="kill at these points only, once each")
+    parser.add_argument("--merge", action="store_true", help="kill merges instead of ingests")
     parser.add_argument("--jobs", type=int, default=1, help="workers; with more than one, these and their parent die")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tracedb-kills-") as folder:

@@ -26,3 +26,12 @@ def test_nothing_is_lost_by_the_kill_of_a_worker_or_of_its_parent() -> None:
     found = kills("--jobs", "2", "--at", "captures committed")
     assert "| worker, when a worker is at: captures committed | 12 captures | 1 | 1 |" in found
     assert "2 kills, 0 faulty" in found
+
+
+def test_a_killed_merge_leaves_no_target_or_a_whole_one() -> None:
+    found = kills(
+        "--merge", "--at", "rows being copied", "--at", "before the target appears", "--at", "before the account"
+    )
+    assert "3 kills, 0 faulty" in found
+    assert "| before the target appears | no target | 1 | 1 |" in found
+    assert "| before the account | whole target | 1 | 1 |" in found

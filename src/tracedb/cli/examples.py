@@ -27,6 +27,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "tracedb export rocprof-yaml --top 3 -o count.yaml",
     ),
     "label": ("tracedb label 3 'before/*' run=before", "tracedb label rank3.json team="),
+    "merge": ("tracedb merge machine1.duckdb machine2.duckdb -o all.duckdb",),
     "remove": ("tracedb remove 3 rank2.json",),
     "mcp": ("tracedb mcp --db run.duckdb",),
     "shell": ("tracedb shell --db run.duckdb", "tracedb shell --as nsys"),

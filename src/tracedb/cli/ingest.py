@@ -87,7 +87,7 @@ def ingest(
         os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # inherited by the worker processes
     found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
-    refuse(out, db, [*read, *found.archives])
+    refuse(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
     _list_unrecognised(found)
     if dry_run:
         from tracedb.output import write
@@ -98,11 +98,11 @@ def ingest(
             others = "; the others would be" if found.tasks else ""
             raise TracedbError(f"{some(len(found.failed), 'file')} would not be loaded{others}")
         return
-    if not found.tasks and not found.failed:
+    if not found.tasks and not found.failed and not found.databases:
         raise TracedbError(
             f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
         )
-    with bar(sum(task.size_bytes for task in found.tasks), verbosity() >= 0) as progress:
+    with bar(found.size_bytes, verbosity() >= 0) as progress:
         result = run.load_found(found, request, jobs, progress)
     from tracedb.output import write
 
@@ -125,6 +125,7 @@ def _list_unrecognised(found: Found) -> None:
 def _plan(found: Found, request: Request) -> Answer:
     from tracedb.output.answer import Column, from_rows
     from tracedb.pipeline import labels
+    from tracedb.storage.database_file import size_of
 
     columns = [
         Column("path", "VARCHAR", description="First file of the capture."),
@@ -138,6 +139,7 @@ def _plan(found: Found, request: Request) -> Answer:
         path = task.path
         named, rank = labels.placed(path, request.labels_from, request.labels, task.capture.rank)
         rows.append((labels.readable(path), task.source, rank, named, task.size_bytes))
+    rows += [(str(told), "tracedb database", None, request.labels, size_of(path)) for path, told in found.databases]
     answer = from_rows(columns, rows)
     answer.report, answer.database = "ingest plan", str(request.database)
     return answer
@@ -213,6 +215,8 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     """Print what happened; raise if the exit code must not be 0."""
     for outcome in outcomes:
         _tell_failures([outcome])
+        for text in outcome.notes:
+            warn(f"{outcome.path}: {text}")
         known = outcome.known_as
         if known and known.given:
             given = ", ".join(f"{key}={value}" for key, value in known.given.items())

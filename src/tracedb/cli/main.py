@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Time collectives between this machine's GPUs.",
     ),
     "label": ("tracedb.cli.label:label", "Set or remove labels of captures."),
+    "merge": ("tracedb.cli.merge:merge", "Put several databases together into a new one."),
     "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }

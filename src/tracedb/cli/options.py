@@ -18,7 +18,7 @@ FORMATS = ("table", "csv", "json", "ndjson", "jsonl", "markdown", "parquet", "xl
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"
-WRITERS = ("ingest", "label", "remove", "sample", "sample-collectives")
+WRITERS = ("ingest", "label", "merge", "remove", "sample", "sample-collectives")
 """Commands that write into the database."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,8 +55,8 @@ def _wait(ctx: click.Context, parameter: click.Parameter, value: float | None) -
     PATIENCE.set(Patience(default if value is None else value, note))
 
 
-def database_option(command: F) -> F:
-    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its name."""
+def patience_options(command: F) -> F:
+    """Add ``--wait``, ``-q`` and ``-v``."""
     command = click.option(
         "--wait",
         type=click.FloatRange(min=0),
@@ -67,7 +67,12 @@ def database_option(command: F) -> F:
         f"[default: {READER_SECONDS:g}; {WRITER_SECONDS:g} for commands that write]",
     )(command)
     command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
-    command = click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
+    return click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
+
+
+def database_option(command: F) -> F:
+    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its name."""
+    command = patience_options(command)
     return click.option(
         "--db",
         type=click.Path(path_type=Path),

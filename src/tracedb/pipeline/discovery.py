@@ -14,6 +14,7 @@ from tracedb.errors import UsageError
 from tracedb.ingester import Capture, Ingester
 from tracedb.pipeline import archives
 from tracedb.pipeline.task import Found, Task, state_of
+from tracedb.storage.database_file import DUCKDB_MAGIC
 from tracedb.storage.error_lines import is_interrupt, one_line
 
 NO_BYTES = "0 bytes"
@@ -39,7 +40,30 @@ def found_in(paths: Sequence[Path], beside: Path, only: str | None = None) -> It
     packed = [path for path in files if archives.is_archive(path)]
     with archives.unpacked(packed, beside) as members:
         found = detect([*(path for path in files if path not in set(packed)), *members.files], only)
+        if only is None:
+            found = _with_databases(found, beside)
         yield _told(found, members, packed) if packed else found
+
+
+def _with_databases(found: Found, target: Path) -> Found:
+    """Return the result with DuckDB files that no ingester recognises as databases to add, except the target."""
+    left, databases = [], []
+    for path, reason in found.unrecognised:
+        if not _is_duckdb(path):
+            left.append((path, reason))
+        elif target.exists() and path.samefile(target):
+            left.append((path, "the database that is loaded into"))
+        else:
+            databases.append((path, path))
+    return replace(found, unrecognised=left, databases=databases)
+
+
+def _is_duckdb(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and file.read(12)[8:] == DUCKDB_MAGIC
+    except OSError:
+        return False
 
 
 def _told(found: Found, members: archives.Unpacked, packed: list[Path]) -> Found:
@@ -55,6 +79,7 @@ def _told(found: Found, members: archives.Unpacked, packed: list[Path]) -> Found
         [*((known(path), reason) for path, reason in found.unrecognised), *members.left],
         [*((known(path), reason) for path, reason in found.failed), *members.failed],
         packed,
+        [(path, known(path)) for path, _ in found.databases],
     )
 
 

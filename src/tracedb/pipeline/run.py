@@ -74,6 +74,11 @@ def load_found(found: Found, request: Request, jobs: int | None, progress: Progr
     """
     outcomes = found.failures()
     unfinished: TracedbError | None = None
+    if found.databases:
+        from tracedb.pipeline.database_load import load_databases
+
+        added, unfinished = load_databases(found.databases, request, progress)
+        outcomes += added
     if found.tasks:
         cores = os.cpu_count() or 1
         workers = min(jobs or cores, len(found.tasks))

@@ -11,6 +11,7 @@ from pathlib import Path
 from tracedb.errors import UsageError
 from tracedb.ingester import Begun, Capture, Options
 from tracedb.pipeline.labels import compile_regex
+from tracedb.storage.database_file import size_of
 
 SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
@@ -96,6 +97,13 @@ class Found:
     failed: list[tuple[Path, str]] = field(default_factory=list)
     """Files that are not loaded, with the reason: a reader failed, or two ingesters claim it."""
     archives: list[Path] = field(default_factory=list)
+    databases: list[tuple[Path, Path]] = field(default_factory=list)
+    """DuckDB files, perhaps of tracedb: where they are, and the path shown to users."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of everything that is to be read."""
+        return sum(task.size_bytes for task in self.tasks) + sum(size_of(path) for path, _ in self.databases)
 
     def failures(self) -> list[Outcome]:
         """Return the outcomes of the files that failed."""
@@ -152,6 +160,8 @@ class Outcome:
     sha256: str | None = None
     """Of the loaded or known captures."""
     known_as: KnownAs | None = None
+    notes: list[str] = field(default_factory=list)
+    """Warnings about the file as a whole."""
 
     @property
     def is_faulty(self) -> bool:
