@@ -60,12 +60,11 @@ def clipped(database: duckdb.DuckDBPyConnection) -> list[tuple[int, int]]:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(events=EVENTS | PLAIN, rows=st.sampled_from([1, 3, 1 << 20]), few=st.sampled_from([1, 9]))
+@given(events=EVENTS | PLAIN, rows=st.sampled_from([1, 3, 1 << 20]))
 def test_any_events(
     database: duckdb.DuckDBPyConnection,
     events: list[Event],
     rows: int,
-    few: int,
 ) -> None:
     database.execute("DELETE FROM main.kernel_event; DELETE FROM main.clipped_event")
     insert(
@@ -79,7 +78,6 @@ def test_any_events(
     )
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(clipped_event, "BATCH_ROWS", rows)
-        monkeypatch.setattr(clipped_event, "FEW", few)
         clipped_event.clip(database, 1)
     assert clipped(database) == cut(events)
 
@@ -90,13 +88,12 @@ def test_other_captures_are_left_alone(database: duckdb.DuckDBPyConnection) -> N
     assert database.execute("SELECT count(*) FROM main.clipped_event").fetchone() == (0,)
 
 
-def passing(events: list[Event], rows: int, held: int, few: int = 9) -> clipped_event.Passing:
-    """Have events seen as they pass, so many at a time, with so many held back."""
-    found = clipped_event.Passing()
+def clipping(events: list[Event], rows: int, held: int) -> clipped_event.IncrementalClipping:
+    """Give it the events, ``rows`` at a time, with ``held`` of them held back."""
+    found = clipped_event.IncrementalClipping()
     names = ("start_ns", "duration_ns", "device_id", "queue_id", "stream_id")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(clipped_event, "HELD", held)
-        monkeypatch.setattr(clipped_event, "FEW", few)
         for first in range(0, len(events), rows):
             taken = events[first : first + rows]
             values = zip(*taken, strict=True)
@@ -106,19 +103,18 @@ def passing(events: list[Event], rows: int, held: int, few: int = 9) -> clipped_
     return found
 
 
-class TestPassing:
+class TestIncrementalClipping:
     @settings(max_examples=300, deadline=None)
     @given(
         events=PLAIN | EVENTS,
         rows=st.sampled_from([1, 3, 7, 100]),
         held=st.sampled_from([1, 4, 100]),
-        few=st.sampled_from([1, 9]),
         is_sorted=st.booleans(),
     )
-    def test_any_events(self, events: list[Event], rows: int, held: int, few: int, is_sorted: bool) -> None:
+    def test_any_events(self, events: list[Event], rows: int, held: int, is_sorted: bool) -> None:
         if is_sorted:
             events.sort(key=lambda event: event[0])
-        found = passing(events, rows, held, few)
+        found = clipping(events, rows, held)
         if is_sorted and all(device is not None and queue in (4, 5, 9) for _, _, device, queue, _ in events):
             assert found.is_whole
         if found.is_whole:
@@ -128,14 +124,14 @@ class TestPassing:
 
     def test_events_that_come_late(self) -> None:
         events: list[Event] = [(start, 15, 0, 4, None) for start in (0, 10, 30, 20, 40)]
-        assert passing(events, 2, held=2).is_whole
-        assert not passing(events, 1, held=1).is_whole
+        assert clipping(events, 2, held=2).is_whole
+        assert not clipping(events, 1, held=1).is_whole
 
     def test_is_not_asked_where_a_device_is_not_of_amd(self, database: duckdb.DuckDBPyConnection) -> None:
         database.execute("DELETE FROM main.kernel_event; DELETE FROM main.clipped_event")
-        clipped_event.clip(database, 1, passing([(0, 9, 2, 4, None), (5, 9, 2, 4, None)], 9, 9))
+        clipped_event.clip(database, 1, clipping([(0, 9, 2, 4, None), (5, 9, 2, 4, None)], 9, 9))
         assert clipped(database) == []
-        clipped_event.clip(database, 1, passing([(0, 9, 1, 4, None), (5, 9, 1, 4, None)], 9, 9))
+        clipped_event.clip(database, 1, clipping([(0, 9, 1, 4, None), (5, 9, 1, 4, None)], 9, 9))
         assert clipped(database) == [(100, 5)]
 
 

@@ -271,13 +271,8 @@ class Reading:
     def __init__(self, path: Path, options: Options, is_early: bool = False) -> None:
         self.stream = Stream(path, options.progress)
         scanners = scanners_of(options)
-        pieces = (self.stream.plain() if scanners else None) or self._pieces(path)
+        pieces = (self.stream.plain() if scanners else None) or prefetched(self.stream.pieces())
         self.source: Ahead | Plain | Generator[bytes] = Ahead(scanners, pieces, is_early) if scanners else pieces
-
-    def _pieces(self, path: Path) -> Generator[bytes]:
-        """Read ahead, unless the file is so small that starting a thread would take longer."""
-        pieces = self.stream.pieces()
-        return pieces if path.stat().st_size <= PIECE else prefetched(pieces)
 
     def close(self) -> None:
         """Stop reading."""

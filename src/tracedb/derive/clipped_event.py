@@ -16,7 +16,6 @@ import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
 BATCH_ROWS = 1 << 17
-FEW = 32
 HELD = 1 << 16
 """Events held back while rows are written, in case earlier ones arrive late."""
 DEVICES, QUEUES = 32, 1024
@@ -64,7 +63,7 @@ class _Events(NamedTuple):
         yield from read(BATCH_ROWS)
 
 
-class Passing:
+class IncrementalClipping:
     """Finds clipped events while rows are written, so that they need not be read back.
 
     Events arrive roughly ordered by start. Those that start before the latest ``HELD`` are final, except the last one
@@ -74,7 +73,7 @@ class Passing:
     def __init__(self) -> None:
         self.is_whole = True
         self.devices: set[int] = set()
-        self._held = _Passed(*(np.empty(0, kind) for kind in (np.int16, np.int64, np.int64, np.int64)))
+        self._held = _LaneEvents(*(np.empty(0, kind) for kind in (np.int16, np.int64, np.int64, np.int64)))
         self._settled = np.iinfo(np.int64).min
         """Events that start before this are final."""
         self._found: list[tuple[Numbers, Numbers]] = []
@@ -83,7 +82,7 @@ class Passing:
         """Add the next rows of ``kernel_event``."""
         if not self.is_whole or not rows.num_rows:
             return
-        events = self._passed(rows)
+        events = self._lane_events(rows)
         if events is None or int(events.start.min()) < self._settled:
             self.is_whole = False
             self._held = self._held.at(slice(0))
@@ -92,7 +91,7 @@ class Passing:
         self._settled = int(events.start[-HELD:].min())
         self._settle(self._settled, self._held.and_then(events))
 
-    def _passed(self, rows: pa.Table) -> _Passed | None:
+    def _lane_events(self, rows: pa.Table) -> _LaneEvents | None:
         """Return the needed columns, or None if some rows are in no queue, or in one with an unexpected number."""
         names = ("device_id", "queue_id", "start_ns", "duration_ns", "event_id")
         if any(name not in rows.column_names or rows[name].null_count for name in names):
@@ -101,9 +100,9 @@ class Passing:
         if min(device.min(), queue.min()) < 0 or device.max() >= DEVICES or queue.max() >= QUEUES:
             return None
         self.devices.update(np.flatnonzero(np.bincount(device)).tolist())
-        return _Passed((device * QUEUES + queue).astype(np.int16), *others)
+        return _LaneEvents((device * QUEUES + queue).astype(np.int16), *others)
 
-    def _settle(self, limit: int, events: _Passed) -> None:
+    def _settle(self, limit: int, events: _LaneEvents) -> None:
         """Clip the events that start before ``limit``, as no later row does; hold the others."""
         numbers = np.flatnonzero(np.bincount(events.lane))
         number_of = np.zeros(int(numbers[-1]) + 1, np.int16)
@@ -131,7 +130,7 @@ class Passing:
         return numbers[order], lengths[order]
 
 
-class _Passed(NamedTuple):
+class _LaneEvents(NamedTuple):
     """Lane, times and number of events."""
 
     lane: npt.NDArray[Any]
@@ -139,24 +138,24 @@ class _Passed(NamedTuple):
     duration: npt.NDArray[Any]
     event_id: npt.NDArray[Any]
 
-    def at(self, places: npt.NDArray[np.intp] | slice) -> _Passed:
-        return _Passed(*(array[places] for array in self))
+    def at(self, places: npt.NDArray[np.intp] | slice) -> _LaneEvents:
+        return _LaneEvents(*(array[places] for array in self))
 
-    def and_then(self, others: _Passed) -> _Passed:
+    def and_then(self, others: _LaneEvents) -> _LaneEvents:
         return _joined([self, others])
 
 
-def _joined(parts: list[_Passed]) -> _Passed:
-    return _Passed(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+def _joined(parts: list[_LaneEvents]) -> _LaneEvents:
+    return _LaneEvents(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def clip(connection: duckdb.DuckDBPyConnection, capture_id: int, passing: Passing | None = None) -> None:
+def clip(connection: duckdb.DuckDBPyConnection, capture_id: int, clipping: IncrementalClipping | None = None) -> None:
     """Write the capture's ``clipped_event`` rows. Inside its transaction, after all events and devices.
 
-    ``passing`` has taken all events of the capture, if it is whole.
+    ``clipping`` has taken all events of the capture, if it is whole.
     """
-    if passing is not None and passing.is_whole and passing.devices <= _of_amd(connection, capture_id):
-        _write(connection, capture_id, *passing.finish())
+    if clipping is not None and clipping.is_whole and clipping.devices <= _of_amd(connection, capture_id):
+        _write(connection, capture_id, *clipping.finish())
         return
     connection.execute(LANES, {"capture": capture_id})
     ((count, lanes),) = connection.execute(
@@ -206,10 +205,6 @@ def _places(lane: npt.NDArray[Any], lanes: int) -> Iterator[npt.NDArray[np.intp]
     """Yield the indices of each lane's events."""
     if lanes == 1:
         yield slice(None)
-        return
-    if lanes <= FEW:
-        for number in range(lanes):
-            yield np.flatnonzero(lane == number)
         return
     by_lane = np.argsort(lane, kind="stable")
     bounds = np.searchsorted(lane, np.arange(lanes + 1, dtype=lane.dtype), sorter=by_lane)

@@ -13,7 +13,7 @@ from tracedb.derive.event_buffer import Events
 from tracedb.intervals import compiled_nesting, nesting
 
 if TYPE_CHECKING:
-    from tracedb.derive.clipped_event import Passing
+    from tracedb.derive.clipped_event import IncrementalClipping
 
 
 def finish(
@@ -22,12 +22,12 @@ def finish(
     annotations: Annotations,
     events: Events,
     is_amd: bool,
-    passing: Passing | None,
+    clipping: IncrementalClipping | None,
     time_bounds: Mapping[str, int],
 ) -> list[time_faults.Issue]:
     """Write the capture's annotations with parent and depth, and its rows of the other derived tables.
 
-    Runs in the capture's transaction, after all its other rows. ``is_amd``: some device is AMD's; ``passing`` may
+    Runs in the capture's transaction, after all its other rows. ``is_amd``: some device is AMD's; ``clipping`` may
     already know the clipped events; ``time_bounds`` in ns. Impossible times are marked first; returns the issues
     written about them.
     """
@@ -35,7 +35,7 @@ def finish(
     if is_amd:
         from tracedb.derive import clipped_event  # imports numpy
 
-        clipped_event.clip(connection, capture_id, passing)
+        clipped_event.clip(connection, capture_id, clipping)
     if events.count:
         overlapping_kernel.find(connection, capture_id, events.count)
     nested = _nested(connection, capture_id, annotations)

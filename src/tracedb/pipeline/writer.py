@@ -24,9 +24,8 @@ from tracedb.pipeline.task import Loaded, Request, Task
 from tracedb.storage import pending_facts, schema
 
 if TYPE_CHECKING:
-    from tracedb.derive.clipped_event import Passing
+    from tracedb.derive.clipped_event import IncrementalClipping
 
-MANY_ROWS = 50_000
 """These tables are written as the rows arrive."""
 Data: TypeAlias = "pa.RecordBatch | pa.Table | duckdb.DuckDBPyRelation"
 Issue = tuple[str, str, int, str]
@@ -48,8 +47,8 @@ class _Part:
     has_counters: bool = False
     issues: list[Issue] = field(default_factory=list)
     is_amd: bool = False
-    passing: Passing | None = None
-    has_passed: bool = False
+    clipping: IncrementalClipping | None = None
+    has_events: bool = False
 
     def note(self, table: str, written: Data, count: int) -> None:
         """Record statistics of ``count`` rows that have been written."""
@@ -124,8 +123,8 @@ class Writer:
             self._connection.execute(f"SET preserve_insertion_order = {str(rows.is_ordered).lower()}")
         incoming = rows.data
         if rows.table == "kernel_event":
-            _pass(incoming, part)
-            if isinstance(incoming, pa.Table) and incoming.num_rows >= MANY_ROWS:
+            _observe(incoming, part)
+            if isinstance(incoming, pa.Table):
                 incoming = self._blanks.added(incoming)
         elif rows.table in ("device", "ingest_issue"):
             incoming = _table(incoming)
@@ -183,7 +182,7 @@ class Writer:
             part.annotations,
             part.events,
             part.is_amd,
-            part.passing,
+            part.clipping,
             self._known.time_bounds,
         )
         self._loaded.append(
@@ -241,18 +240,18 @@ class Writer:
         return int(count)
 
 
-def _pass(data: Data, part: _Part) -> None:
-    """Observe the first events as they pass, if they come from a queue and are many; then yield all others."""
+def _observe(data: Data, part: _Part) -> None:
+    """Look for clipped events while they are written, if all come as tables and the first ones are of queues."""
     if isinstance(data, pa.Table):
-        if not part.has_passed and data.num_rows >= MANY_ROWS and "queue_id" in data.column_names:
-            from tracedb.derive.clipped_event import Passing  # imports numpy
+        if not part.has_events and "queue_id" in data.column_names:
+            from tracedb.derive.clipped_event import IncrementalClipping  # imports numpy
 
-            part.passing = Passing()
-        if part.passing is not None:
-            part.passing.take(data)
+            part.clipping = IncrementalClipping()
+        if part.clipping is not None:
+            part.clipping.take(data)
     else:
-        part.passing = None
-    part.has_passed = True
+        part.clipping = None
+    part.has_events = True
 
 
 def _table(data: Data) -> pa.Table:

@@ -17,7 +17,6 @@ from support.rocprof_loaded import captures
 from tracedb.derive import clipped_event
 from tracedb.ingester import Options, ReadAgain
 from tracedb.ingester.native_library import CHOICE
-from tracedb.pipeline import writer
 from tracedb.pipeline.batch import load
 from tracedb.pipeline.discovery import detect, discover
 from tracedb.pipeline.run import ingest
@@ -227,26 +226,22 @@ class TestWritten:
                 for table in ("kernel_event", "clipped_event", "device", "ingest_issue")
             }
 
-    @pytest.mark.parametrize("rows", [1, 50_000])
-    def test_columns_that_are_not_there_and_cut_events(
-        self, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(writer, "MANY_ROWS", rows)
-        asked: list[clipped_event.Passing] = []
-        finish = clipped_event.Passing.finish
+    def test_missing_columns_and_clipped_events(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[clipped_event.IncrementalClipping] = []
+        finish = clipped_event.IncrementalClipping.finish
 
-        def watched(passing: clipped_event.Passing) -> tuple[Any, Any]:
-            asked.append(passing)
-            return finish(passing)
+        def watched(clipping: clipped_event.IncrementalClipping) -> tuple[Any, Any]:
+            asked.append(clipping)
+            return finish(clipping)
 
-        monkeypatch.setattr(clipped_event.Passing, "finish", watched)
+        monkeypatch.setattr(clipped_event.IncrementalClipping, "finish", watched)
         long = kernels(20)
         long[4]["End_Timestamp"] = 5_000
         kernel_trace(tmp_path / "run" / "1_kernel_trace.csv", long)
         staged = self.written(tmp_path, "staged", cores=1)
         assert asked == []
         assert self.written(tmp_path, "direct", cores=2) == staged
-        assert len(asked) == (rows == 1)
+        assert len(asked) == 1
         assert [(event, ns) for _, event, ns in staged["clipped_event"]] == [(5, 100)]
 
     @pytest.mark.parametrize(("grid", "block"), [(-256, 64), (256, -64), (1 << 62, 64)])
