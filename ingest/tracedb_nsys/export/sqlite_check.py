@@ -16,7 +16,7 @@ ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """Raised by Python if SQLite cannot read a file: its message may quote bytes that are not UTF-8."""
 LOCK_WAIT_S = 2.0
 SMALL = 4 << 20
-"""Files up to this size are checked in full before they are read, which takes about 6 ms per megabyte."""
+"""Files up to this size are checked in full before they are read, which takes about 3 ms per megabyte."""
 ASK_AGAIN = "export it again with `nsys export --type=sqlite`"
 TREES = ("***", "Tree", "On tree", "Page", "Freelist", "Main freelist")
 """Prefixes of SQLite's messages about pages; others are about values that violate constraints."""
