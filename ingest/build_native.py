@@ -29,10 +29,10 @@ COMPILERS = ("cc", "gcc", "clang")
 
 
 class NativeReader(BuildHookInterface[Any]):
-    """Adds the library to a wheel, and marks the wheel as made for this platform."""
+    """Adds the libraries to a wheel and tags it for this platform."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; go on without the library where that fails."""
+        """Compile; continue without the library if that fails."""
         if self.target_name != "wheel":
             return
         fault = build_all(Path(self.root))
@@ -49,15 +49,15 @@ class NativeReader(BuildHookInterface[Any]):
 
 
 def build_all(root: Path) -> str | None:
-    """Compile every library below ``root``; return why the first could not be, None where all were."""
+    """Compile every library below ``root``; return the first failure, None if all succeeded."""
     faults = [build(root / folder, name) for folder, name in LIBRARIES.items()]
     return next((fault for fault in faults if fault), None)
 
 
 def build(folder: Path, name: str) -> str | None:
-    """Compile the library of ``folder`` in place; return why that could not be done, None where it was.
+    """Compile the library of ``folder`` in place; return the failure, None if there was none.
 
-    A library that is in use is replaced, never written to; one that cannot be made anew is taken away.
+    A library in use is replaced, never overwritten; after a failure the old one is removed.
     """
     library, fresh = folder / name, folder / f"{name}.{os.getpid()}"
     fault = _compile(folder, fresh)
@@ -87,14 +87,14 @@ def _compile(folder: Path, target: Path) -> str | None:
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the compiler: ``CC`` of the environment, else the first that there is."""
+    """Return the command of the compiler: ``CC`` of the environment, else the first one found."""
     if chosen := os.environ.get("CC"):
         return shlex.split(chosen)
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
 
 
 def platform_tag() -> str:
-    """Return the platform as wheels name it."""
+    """Return the platform tag of wheels."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 

@@ -44,7 +44,7 @@ class TestIngesters:
             ([], "gave no rows"),
             ([Rows("launch", schema.arrow("launch").empty_table())], "gave rows but no capture row"),
             ([Rows("capture", schema.arrow("capture").empty_table())], "gave 0 capture rows for one part"),
-            ([Rows("meta", schema.arrow("launch").empty_table())], "no table that ingesters fill"),
+            ([Rows("meta", schema.arrow("launch").empty_table())], "not a table that ingesters fill"),
         ],
     )
     def test_one_that_breaks_the_rules(

@@ -94,7 +94,7 @@ def test_the_samples_of_a_database(models: Path, db: Path) -> None:
         (["--operator", "flash", "--shape", "b=1"], "no model for operator 'flash'; there are: linear1, res_add"),
         (["--operator", "linear1", "--shape", "b=1,l=8,dim=8,h=2"], "without a parameter 'h'; it has: b, l, dim"),
         (["--operator", "linear1", "--shape", "b=1,l=8"], "lacks dim"),
-        (["--operator", "linear1", "--shape", "b=1,l=8,dim=0"], "dim=0 is no size"),
+        (["--operator", "linear1", "--shape", "b=1,l=8,dim=0"], "dim=0 is not a size"),
         (["--operator", "linear1", "--shape", "b=1,l=8,dim=8", "--gpu", "A100"], f"there are: {GPU}"),
         (["--operator", "linear1", "--shape", "b=1,l=8,dim=8", "--dtype", "fp32"], "there are: fp16"),
         (["--operator", "linear1", "--shape", "b"], "is not KEY=NUMBER"),

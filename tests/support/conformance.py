@@ -92,7 +92,7 @@ def read(ingester: Ingester, capture: Capture, options: Options | None = None) -
 
 def _checked(rows: Rows) -> Iterable[dict[str, Any]]:
     data = rows.data.to_arrow_table() if isinstance(rows.data, duckdb.DuckDBPyRelation) else rows.data
-    assert rows.table in (*schema.INGESTED_TABLES, "capture"), f"{rows.table} is no table that ingesters fill"
+    assert rows.table in (*schema.INGESTED_TABLES, "capture"), f"{rows.table} is not a table that ingesters fill"
     declared = pa.schema(CAPTURE_COLUMNS) if rows.table == "capture" else schema.arrow(rows.table)
     for column in data.schema:
         assert column.name in declared.names, f"{rows.table} has no column {column.name}"

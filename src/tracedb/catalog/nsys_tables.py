@@ -27,11 +27,11 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def translated(query: str) -> str:
-    """Return a query written for SQLite in DuckDB's words. Raises ``TracedbError`` where it is none."""
+    """Translate a query from SQLite's dialect to DuckDB's. Raises ``TracedbError`` if it is not SQL."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
     try:
         return ";\n".join(sqlglot.transpile(query, read="sqlite", write="duckdb"))
     except SqlglotError as error:
-        raise TracedbError(f"that is no SQL of SQLite: {str(error).splitlines()[0]}") from error
+        raise TracedbError(f"this is not SQLite's SQL: {str(error).splitlines()[0]}") from error

@@ -32,7 +32,7 @@ def state(path: Path, is_used: bool, instead: str) -> str:
         return f"{instead} ({CHOICE}=python)"
     if path.exists():
         return f"{instead} (the compiled one does not fit this machine or this tracedb; install tracedb again)"
-    return f"{instead} (the compiled one was not built; install tracedb again where there is a C compiler)"
+    return f"{instead} (the compiled one was not built; install tracedb again with a C compiler)"
 
 
 @cache

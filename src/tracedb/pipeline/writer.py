@@ -114,7 +114,7 @@ class Writer:
             self._capture(_table(rows.data), part)
             return
         if rows.table not in schema.INGESTED_TABLES:
-            raise ReadError(f"the ingester gave rows of {rows.table!r}, which is no table that ingesters fill")
+            raise ReadError(f"the ingester gave rows of {rows.table!r}, which is not a table that ingesters fill")
         if rows.table == "annotation":
             part.annotations.take(rows.data)
             return

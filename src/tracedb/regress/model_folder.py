@@ -92,7 +92,7 @@ def check_shape(model: Model, shape: Shape, name: str) -> None:
         if key not in shape:
             raise UsageError(f"{name}: the shape of {target.operator} lacks {key}; it has: {wanted}")
         if shape[key] < 1:
-            raise UsageError(f"{name}: {key}={shape[key]} is no size; it must be at least 1")
+            raise UsageError(f"{name}: {key}={shape[key]} is not a size; it must be at least 1")
 
 
 def load(folder: str | Path) -> Models:

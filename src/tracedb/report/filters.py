@@ -25,7 +25,7 @@ class Filters:
     paths: tuple[str, ...] = ()
     """Patterns of paths of captures; a capture is taken that any of them matches."""
     range: tuple[str, ...] = ()
-    """Patterns of names of ranges; what is inside a range that any of them matches is taken."""
+    """Patterns of range names; events inside a range that matches any of them are included."""
     rule: str | None = None
     skip_warmup: int = 0
     step_range: str | None = None

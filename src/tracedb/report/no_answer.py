@@ -119,8 +119,8 @@ def _only_counted(search: _Search) -> str:
     if not events.counted or events.kernels:
         return ""
     return (
-        f"nothing but dispatches measured while hardware counters were read ({events.counted}), which is no plain run; "
-        "--counted takes them in"
+        f"nothing but dispatches measured while hardware counters were read ({events.counted}), which is not a plain "
+        f"run; --counted includes them"
     )
 
 

@@ -131,7 +131,7 @@ def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[st
 
 
 def _sorted_by(text: str, report: str, columns: Sequence[str], by: Sequence[str]) -> list[str]:
-    """Return an ORDER BY list for an item of ``--sort``. Raises ``UsageError`` for what is no column of the answer."""
+    """Return an ORDER BY list for an item of ``--sort``. Raises ``UsageError`` if it is not a column of the answer."""
     found = re.fullmatch(r"(-?)\s*(.*?)(?:\s+(asc|desc))?\s*", text, re.IGNORECASE | re.DOTALL)
     assert found is not None
     direction = " DESC" if (found[1] == "-") != ((found[3] or "").lower() == "desc") else ""

@@ -114,13 +114,13 @@ def _said(
     if without_rank and matched:
         said.append("ranks were not recorded: the device, or a number, stands for the rank")
     if incomparable:
-        said.append(f"clocks cannot be compared in {incomparable:,} collectives: nobody is said to be last there")
+        said.append(f"clocks cannot be compared in {incomparable:,} collectives: no rank is named as last there")
     elif unaligned:
         said.append(f"clocks are not aligned in {unaligned:,} collectives: starts are compared as recorded")
     if is_worse:
         said.append(
             f"clocks of the ranks agree to {residual_us} µs (median residual), which is more than the starts differ "
-            f"({skew_us} µs): nobody is said to be last where it is closer"
+            f"({skew_us} µs): no rank is named as last if it is closer"
         )
     if uneven:
         said.append(

@@ -70,7 +70,7 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
 
 
 def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, is_wide: bool = False) -> Found:
-    """Run a report. ``is_wide``: a table shows every column. Raises ``NotCaptured`` where there is no answer."""
+    """Run a report. ``is_wide``: a table shows every column. Raises ``NotCaptured`` if there is no answer."""
     try:
         found = _run(connection, path, query, top)
     except NotCaptured as error:
@@ -84,7 +84,8 @@ def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: in
 
 
 def _every_column(query: Query) -> list[Show]:
-    """Return how every column of an answer is shown, those of --by first; as the report shows it, where it does."""
+    """Return the display columns of all columns of an answer, --by columns first; those of the report keep its
+    formats."""
     own = {show.columns[0]: show for show in query.report.shows if len(show.columns) == 1}
     kinds = {"capture": _show_by("capture", query), "input_dims": Show(("input_dims",), "input_dims", "dims")}
     return [kinds.get(name) or _unnamed(name, own.get(name), name in BY_NUMBERS) for name in query.columns]
@@ -92,7 +93,7 @@ def _every_column(query: Query) -> list[Show]:
 
 def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
     """Return how a column is shown under its own name, without the words that a narrow table has for its values."""
-    if name.startswith("start_"):  # a place on a clock, of which no digit is to be lost
+    if name.startswith("start_"):  # a point in time, shown with all digits
         return Show((name,), name, "raw")
     kind = "name" if name in _KERNEL_COLUMNS else own.kind if own and own.kind in ("raw", "dims", "labels") else None
     return Show((name,), re.sub(r"_(ns|percent)$", "", name), "raw" if is_number or name.endswith("_id") else kind)

@@ -59,7 +59,7 @@ def _choose(connection: duckdb.DuckDBPyConnection, filters: Filters, conditions:
 
 
 def _names(connection: duckdb.DuckDBPyConnection, filters: Filters) -> Mapping[int, str]:
-    """Return what tells captures apart where some that are selected have the same rank and labels, or by capture."""
+    """Return names that distinguish captures, if some selected ones share rank and labels, or with ``--by capture``."""
     alike = _scalar(
         connection,
         """SELECT count(*) FROM (SELECT 1 FROM temp.selected_capture AS s GROUP BY s.rank, s.labels
@@ -207,8 +207,8 @@ def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
         raise NotCaptured(step_ranges.absent(f"--step-range {filters.step_range!r}", there))
     if not steps:
         raise NotCaptured(
-            "no steps are marked (ranges named ProfilerStep#N), so none can be left out or told apart; "
-            "--step-range GLOB takes other ranges for steps"
+            "no steps are marked (ranges named ProfilerStep#N), so steps cannot be skipped or grouped; --step-range "
+            "GLOB uses other ranges as steps"
         )
     if steps <= filters.skip_warmup:
         most = "1 step" if steps == 1 else f"{steps} steps"

@@ -142,7 +142,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     attach(connection, path, ALIAS, STORAGE)
     if before is not None and identity(path) != before:  # removed or replaced between opening and locking
         _detach(connection)
-        raise DatabaseBusy(f"{path}: another process is making it anew; try again")
+        raise DatabaseBusy(f"{path}: another process is creating it again; try again later")
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, alias: str, options: str = "READ_ONLY") -> None:

@@ -13,7 +13,7 @@ _INTERVAL = (
     Column("high_ns", "DOUBLE", "ns", "Upper end of the interval, in ns."),
 )
 _MEASURED = (
-    Column("measured_ns", "DOUBLE", "ns", "Measured time; none where it is not known; in ns."),
+    Column("measured_ns", "DOUBLE", "ns", "Measured time, in ns; none if unknown."),
     Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
 )
 
@@ -83,7 +83,7 @@ def by_stage(found: Sequence[Prediction]) -> Answer:
 
 
 def by_part(found: Sequence[Prediction], measured: Mapping[str, Mapping[str, float]]) -> Answer:
-    """Return a row for each part of each step, beside what was measured of it."""
+    """Return a row for each part of each step, with its measured time."""
     columns = [
         _config(found),
         Column("part", "VARCHAR", description="Operator and pass, or another part of the step."),

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("input_dims", "VARCHAR", description="Shapes of its inputs."),
     Column("calls", "BIGINT", "count", "Calls that launched GPU work."),
     Column("measured_ns", "BIGINT", "ns", "Sum of its kernels' durations, in ns."),
-    Column("predicted_ns", "DOUBLE", "ns", "Predicted time of all calls; none where no model knows it; in ns."),
+    Column("predicted_ns", "DOUBLE", "ns", "Predicted time of all calls, in ns; none if no model covers it."),
     Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
     Column("model", "VARCHAR", description="Operator and pass of the model that was asked."),
 )

@@ -18,7 +18,7 @@ struct walk {
     int64_t count;
     int64_t *numbers;
     int64_t room, rows;
-    int64_t visited; /* pages: of a sound tree none is met twice */
+    int64_t visited; /* pages visited: an intact tree has each only once */
     uint8_t *buffers[DEEPEST];
 };
 
@@ -31,7 +31,7 @@ static uint32_t big_endian(const uint8_t *at, int bytes) {
     return value;
 }
 
-/* Reads a number of one to nine bytes that ends before `end`; returns what follows it, NULL where it does not end. */
+/* Reads a varint of one to nine bytes before `end`; returns the position after it, NULL if it is cut. */
 static const uint8_t *varint(const uint8_t *at, const uint8_t *end, uint64_t *value) {
     uint64_t sum = 0;
     for (int i = 0; i < LONGEST_VARINT && at < end; i++, at++) {
@@ -48,13 +48,13 @@ static const uint8_t *varint(const uint8_t *at, const uint8_t *end, uint64_t *va
     return NULL;
 }
 
-/* Returns how many bytes a value of this type takes. */
+/* Returns the size in bytes of a value of this type. */
 static uint64_t size_of(uint64_t type) {
     static const uint8_t sizes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
     return type < sizeof sizes ? sizes[type] : (type - 12) / 2;
 }
 
-/* Returns whether a value of this type is a whole number or NULL. */
+/* Returns whether a value of this type is an integer or NULL. */
 static int is_whole(uint64_t type) { return type <= 6 || type == 8 || type == 9; }
 
 static int64_t whole(uint64_t type, const uint8_t *at) {
@@ -67,7 +67,7 @@ static int64_t whole(uint64_t type, const uint8_t *at) {
     return (int64_t)value;
 }
 
-/* Takes the columns of a record. */
+/* Reads the wanted columns of a record. */
 static int record(struct walk *walk, const uint8_t *at, const uint8_t *end) {
     uint64_t header_size, type;
     const uint8_t *types = varint(at, end, &header_size);
@@ -118,7 +118,7 @@ static int leaf(struct walk *walk, const uint8_t *page, const uint8_t *header, i
         if (row > walk->high)
             return OVER;
         int is_first = walk->rows == 0;
-        /* A longer record goes on in pages of its own. */
+        /* A longer record continues in overflow pages. */
         if (size > (uint64_t)(walk->file->usable - 35) || size > (uint64_t)(end - at) || walk->rows >= walk->room ||
             (!is_first && row <= walk->numbers[walk->rows - 1]))
             return ODD;
@@ -142,7 +142,7 @@ static int interior(struct walk *walk, const uint8_t *page, const uint8_t *heade
         if (at + 4 >= end || !varint(at + 4, end, &key))
             return ODD;
         if ((int64_t)key < walk->low)
-            continue; /* all rows below are before */
+            continue; /* all rows below come before the range */
         int found = visit(walk, big_endian(at, 4), depth + 1);
         if (found != GOING_ON)
             return found;

@@ -1,6 +1,6 @@
-/* Reads whole numbers out of the pages of an SQLite table, as https://www.sqlite.org/fileformat2.html describes them.
+/* Reads integers from the pages of an SQLite table, as https://www.sqlite.org/fileformat2.html describes them.
  *
- * Whatever is odd (text, fractions, long records, damage) makes it give up, and SQLite itself reads those rows and says
+ * It gives up on anything else (text, fractions, long records, damage): SQLite itself then reads those rows and reports
  * what is wrong with them.
  */
 #ifndef TRACEDB_PAGES_H
@@ -13,22 +13,22 @@
 
 enum { ODD = -1, NO_MEMORY = -2 };
 
-/* A file and how it is laid out. */
+/* A file and its layout. */
 struct file {
     int64_t handle;
     int64_t page_size;
-    int64_t usable; /* of a page */
+    int64_t usable; /* bytes of a page */
     int64_t pages;
-    int64_t root; /* page where the table begins */
+    int64_t root; /* root page of the table */
 };
 
-/* A column that is wanted. */
+/* A wanted column. */
 struct column {
-    int64_t place; /* in the record; columns come in the order of their places */
-    int64_t least, most; /* a value outside of these is odd */
+    int64_t place; /* index in the record; columns are sorted by it */
+    int64_t least, most; /* bounds; a value outside is odd */
     int64_t *values;
     uint8_t *is_missing; /* 1 for NULL */
-    int64_t missing;     /* how many are */
+    int64_t missing;     /* number of NULLs */
 };
 
 EXPORT int tracedb_pages_interface(void);

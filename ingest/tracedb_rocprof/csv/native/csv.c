@@ -8,16 +8,16 @@
 #define EMPTY (-1)
 enum { NOT_PLAIN = -1, OUT_OF_MEMORY = -2 };
 
-/* What is known of a column: of texts, an open hash table of the places of the different ones. */
+/* State of a column; for texts, an open-addressing hash table of the distinct ones. */
 struct dictionary {
     int32_t *slots;
     uint64_t *hashes;   /* of each text */
-    int32_t *followers; /* of each text, the one that came after it the last time */
+    int32_t *followers; /* of each text, the text that followed it last time */
     int64_t slot_count;
     uint64_t seed;
-    int32_t last;       /* the text of the row before */
-    const char *before; /* of a field passed over: the one of the row before */
-    int64_t length;     /* of that one; of a number, how many digits it had */
+    int32_t last;       /* the text of the previous row */
+    const char *before; /* of a skipped field: its bytes in the previous row */
+    int64_t length;     /* length of that; of a number, its number of digits */
 };
 
 int tracedb_csv_interface(void) { return INTERFACE; }
@@ -42,7 +42,7 @@ static uint64_t mixed(uint64_t found, const char *text) {
     return found ^ found >> 32;
 }
 
-/* Names are long: four chains of multiplications run beside each other. */
+/* Names are long: four independent chains of multiplications run in parallel. */
 static uint64_t hash(uint64_t seed, const char *text, int64_t length) {
     uint64_t found = seed ^ (uint64_t)length, word = 0;
     if (length >= 32) {
@@ -95,7 +95,7 @@ static int same(const char *data, const struct column *column, int32_t text, con
 
 static int holds(const char *from, const char *to, char letter) { return memchr(from, letter, (size_t)(to - from)) != NULL; }
 
-/* Returns the place of a text among those of the column; NOT_PLAIN where it holds the end of a line. */
+/* Returns the index of a text among the column's distinct ones; NOT_PLAIN if it contains a line break. */
 static int32_t place(const char *data, struct column *column, struct dictionary *known, const char *field,
                      int64_t length) {
     if (column->texts * 2 >= known->slot_count && grow(known, column->texts))
@@ -119,12 +119,12 @@ static int32_t place(const char *data, struct column *column, struct dictionary 
     return known->last = text;
 }
 
-/* Whether a line ends here, before its end or the end of the data. */
+/* Whether a line ends here, or the data. */
 static int at_line_end(const char *at, const char *end) {
     return at == end || *at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n');
 }
 
-/* Where the content of a field without quotes ends; NULL where it is not plain. */
+/* Returns the end of an unquoted field; NULL if it is not plain. */
 static const char *bare_end(const char *at, const char *end) {
     for (; at < end && *at != ',' && *at != '\n'; at++)
         if (*at == '"' || *at == '\r')
@@ -132,14 +132,14 @@ static const char *bare_end(const char *at, const char *end) {
     return at;
 }
 
-/* Parses a text; returns where the field ends, NULL where it is not plain or `status` says what else is wrong. */
+/* Parses a text; returns the end of the field, NULL if it is not plain or `status` has another fault. */
 static const char *text_field(const char *data, const char *at, const char *end, struct column *column,
                               struct dictionary *known, int64_t row, int *status) {
     int is_quoted = at < end && *at == '"';
     const char *from = at + is_quoted, *to;
     int32_t *value = (int32_t *)column->values + row;
     int32_t before = known->last;
-    if (is_quoted && column->texts) { /* sequences of records repeat themselves */
+    if (is_quoted && column->texts) { /* sequences of texts repeat */
         int32_t guess = known->followers[before];
         int64_t length = column->lengths[guess];
         if (length < end - from && from[length] == '"' && same(data, column, guess, from, length)) {
@@ -159,11 +159,11 @@ static const char *text_field(const char *data, const char *at, const char *end,
     return text < 0 ? NULL : to + is_quoted;
 }
 
-/* Passes over a field; returns where it ends, NULL where it is not plain. */
+/* Skips a field; returns its end, NULL if it is not plain. */
 static const char *skipped_field(const char *at, const char *end, struct dictionary *known) {
     int64_t length = known->length;
     if (known->before && length < end - at && at[length] == ',' && !memcmp(at, known->before, (size_t)length))
-        return at + length; /* as plain as the one before */
+        return at + length; /* the same bytes as the plain one before */
     const char *to;
     if (at < end && *at == '"') {
         to = memchr(at + 1, '"', (size_t)(end - at - 1));
@@ -183,11 +183,11 @@ enum { MOST_GUESSED = 16 };
 #define EIGHT(byte) ((byte) * (uint64_t)0x0101010101010101)
 static const uint64_t POWER[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* Reads one to eight digits at once, of eight bytes that must be there; returns whether they are digits. */
+/* Reads one to eight digits at once from eight readable bytes; returns whether they are digits. */
 static int digits(const char *at, int64_t count, uint64_t *value) {
     uint64_t word;
     memcpy(&word, at, 8);
-    word = (word ^ EIGHT(0x30)) << (64 - 8 * count); /* zeroes come first */
+    word = (word ^ EIGHT(0x30)) << (64 - 8 * count); /* pads with leading zeros */
     int is_good = !((((word & EIGHT(0x7F)) + EIGHT(0x76)) | word) & EIGHT(0x80));
     word = word * 10 + (word >> 8);
     *value = ((word & 0x000000FF000000FF) * 0x000F424000000064 +
@@ -195,8 +195,8 @@ static int digits(const char *at, int64_t count, uint64_t *value) {
     return is_good;
 }
 
-/* Parses a number of as many digits as the one before it in the column: where the next field begins is then known
- * before this one is read. Returns where it ends, NULL where it is another one. */
+/* Parses a number with as many digits as the previous one of its column, so that the start of the next field is known
+ * before this one is read. Returns its end, NULL if it has another length. */
 static const char *guessed(const char *at, const char *end, int64_t count, int64_t *value) {
     uint64_t first, second = 0;
     if (!count || end - at <= MOST_GUESSED || at[count] != ',')
@@ -220,7 +220,7 @@ static const char *guessed(const char *at, const char *end, int64_t count, int64
 }
 #endif
 
-/* Parses a whole number without a sign, or a field that is empty; returns where it ends, NULL where it is none. */
+/* Parses an unsigned integer or an empty field; returns its end, NULL if it is neither. */
 static const char *number_field(const char *at, const char *end, struct column *column, struct dictionary *known,
                                 int64_t row) {
     int64_t *value = (int64_t *)column->values + row;
@@ -246,7 +246,7 @@ static const char *number_field(const char *at, const char *end, struct column *
     return at + is_quoted;
 }
 
-/* Parses a line; returns where it ends, NULL where it is not plain or `status` says what else is wrong. */
+/* Parses a line; returns its end, NULL if it is not plain or `status` has another fault. */
 static const char *record(const char *data, const char *at, const char *end, struct column *columns,
                           struct dictionary *known, int64_t count, int64_t row, int *status) {
     if (at_line_end(at, end))

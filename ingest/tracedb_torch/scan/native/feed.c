@@ -25,7 +25,7 @@ static bool has_room(uint8_t **bytes, size_t *room, size_t wanted) {
     return true;
 }
 
-/* Reads until so many bytes are there; returns how many are: less where the file ends before, or reading fails. */
+/* Reads `wanted` bytes; returns how many were read: fewer if the file ends or reading fails. */
 static size_t fill(feed *f, block *b, size_t size, size_t wanted) {
     while (size < wanted) {
         size_t missing = wanted - size;
@@ -39,7 +39,7 @@ static size_t fill(feed *f, block *b, size_t size, size_t wanted) {
     return size;
 }
 
-/* Finds the last place with what stands between events; false where there is none. */
+/* Finds the last boundary between events; false if there is none. */
 static bool find_last(const feed *f, const uint8_t *bytes, size_t size, size_t *place) {
     size_t length = (size_t)f->between_size;
     for (size_t at = size < length ? 0 : size - length + 1; at-- > 0;)
@@ -88,7 +88,7 @@ PUBLIC void tracedb_block_close(block *b) {
     free(b);
 }
 
-/* Fills a block of some `wanted` bytes; LEFT_OVER where the file ends, or no event does in so many. */
+/* Fills a block of about `wanted` bytes; LEFT_OVER if the file ends, or if no event ends within that size. */
 PUBLIC int tracedb_fill(feed *f, block *b, int64_t wanted) {
     size_t place, size = f->size, enough = size > (size_t)wanted ? size : (size_t)wanted;
     b->length = b->passed = b->taken = 0;

@@ -1,4 +1,4 @@
-/* Blocks of a file, read and cut without Python. feeding.py mirrors these declarations. */
+/* Blocks of a file, read and split without Python. file_feed.py mirrors these declarations. */
 #ifndef TRACEDB_FEED_H
 #define TRACEDB_FEED_H
 
@@ -7,25 +7,25 @@
 
 #include "public.h"
 
-/* A file that several threads read in turns, and what stands between its events. */
+/* A file that several threads read in turns, and the text between its events. */
 typedef struct {
-    uint8_t *rest;       /* what was read and is in no block yet: it begins with an event */
+    uint8_t *rest;       /* bytes read but not yet in a block, starting with an event */
     size_t size, room;
-    int64_t fault;       /* what reading failed with, as errno has it */
+    int64_t fault;       /* errno of a failed read */
     uint8_t *between;    /* the end of an event, the comma, and the next event up to its first key */
     int64_t between_size;
-    int64_t closing;     /* its first bytes that belong to the event before */
-    int64_t comma;       /* and those up to the comma and with it */
+    int64_t closing;     /* its leading bytes, which belong to the previous event */
+    int64_t comma;       /* the bytes up to and including the comma */
     int file;
 } feed;
 
-/* A run of whole events; each thread has one, which it fills again and again. */
+/* A run of whole events; each thread has one and refills it. */
 typedef struct {
     uint8_t *bytes;
     size_t room;
     int64_t length;
-    int64_t passed;      /* with what stands behind it, up to the next event */
-    int64_t taken;       /* bytes that were read of the file for it */
+    int64_t passed;      /* including the text up to the next event */
+    int64_t taken;       /* bytes read from the file for it */
 } block;
 
 PUBLIC feed *tracedb_feed_open(int file, const uint8_t *start, int64_t size, const uint8_t *between,

@@ -31,7 +31,7 @@ typedef struct {
 static inline bool is_digit(const cursor *c) { return c->at < c->end && (uint8_t)(*c->at - '0') < 10; }
 
 #if defined(__SSE2__)
-/* Which of 16 bytes are the one or the other. */
+/* Marks the bytes equal to either value. */
 static inline __m128i either(__m128i bytes, char one, char other) {
     return _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
 }
@@ -39,10 +39,10 @@ static inline __m128i either(__m128i bytes, char one, char other) {
 
 static inline bool is_blank(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
 
-/* One step of blanks or of string is 16 bytes where the processor has SSE2, as every x86 of 64 bits has. */
+/* Blanks and strings are scanned 16 bytes at a time with SSE2, which every 64-bit x86 has. */
 static inline void skip_blanks(cursor *c) {
     if (c->at >= c->end || *c->at > ' ') return;
-    if (*c->at == ' ' && c->end - c->at > 1 && c->at[1] > ' ') { /* the one behind a colon or a comma */
+    if (*c->at == ' ' && c->end - c->at > 1 && c->at[1] > ' ') { /* the single space after a colon or comma */
         c->at++;
         return;
     }
@@ -61,7 +61,7 @@ static inline void skip_blanks(cursor *c) {
     while (c->at < c->end && is_blank(*c->at)) c->at++;
 }
 
-/* Whether the next character that is no blank is `wanted`; it is passed over then. */
+/* Consumes the next non-blank character if it is `wanted`; returns whether it was. */
 static inline bool take(cursor *c, uint8_t wanted) {
     skip_blanks(c);
     if (c->at >= c->end || *c->at != wanted) return false;
@@ -71,13 +71,13 @@ static inline bool take(cursor *c, uint8_t wanted) {
 
 static inline bool is_plain_byte(uint8_t byte) { return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\'; }
 
-/* Length of the run of bytes that need no look: printable ASCII but quotes and backslashes. */
+/* Length of the run of plain bytes: printable ASCII except quotes and backslashes. */
 static inline size_t plain_run(const uint8_t *at, size_t most) {
     size_t done = 0;
 #if defined(__SSE2__)
     for (; done + 16 <= most; done += 16) {
         const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + done));
-        const __m128i below = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)); /* signed: those from 0x80 on, too */
+        const __m128i below = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)); /* signed comparison: also true from 0x80 on */
         const __m128i deletes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
         const __m128i ends = _mm_or_si128(either(bytes, '"', '\\'), _mm_or_si128(deletes, below));
         const unsigned found = (unsigned)_mm_movemask_epi8(ends);
@@ -98,7 +98,7 @@ static inline size_t plain_run(const uint8_t *at, size_t most) {
     return done;
 }
 
-/* Reads a string from its opening quote; false where it does not end. */
+/* Reads a string from its opening quote; false if it does not end. */
 static inline bool read_string(cursor *c, span *found) {
     if (c->at >= c->end || *c->at != '"') return false;
     found->at = ++c->at;
@@ -144,7 +144,7 @@ static inline bool skip_word(cursor *c, const char *word, size_t length) {
     return true;
 }
 
-/* Whether two texts of the same length are the same: keys are short, and a call would cost more than comparing them. */
+/* Whether two texts of the same length are equal: keys are short, and calling memcmp would cost more. */
 static inline bool is_same(const uint8_t *one, const char *other, size_t length) {
     uint64_t eight[2];
     uint32_t four[2];
@@ -195,7 +195,7 @@ static inline bool skip_object(cursor *c, int depth) {
     return take(c, '}');
 }
 
-/* Passes over one value; false where it is no JSON or nests too deep to be followed here. */
+/* Skips one value; false if it is invalid JSON or nested too deeply. */
 static bool skip_value(cursor *c, int depth) {
     span text;
     if (c->at >= c->end || depth > DEEPEST) return false;
@@ -210,7 +210,7 @@ static bool skip_value(cursor *c, int depth) {
     }
 }
 
-/* Reads a run of digits without a zero in front of others; false for none, or for more than 18. */
+/* Reads digits without a leading zero; false for none, or for more than 18. */
 static inline bool read_digits(cursor *c, int64_t *found, int *digits) {
     const uint8_t *start = c->at;
     int64_t number = 0;
@@ -224,7 +224,7 @@ static inline bool goes_on(const cursor *c) {
     return c->at < c->end && (*c->at == '.' || (*c->at | 0x20) == 'e' || (uint8_t)(*c->at - '0') < 10);
 }
 
-/* Reads an integer; any other value is passed over and makes the event odd. False where it is no JSON. */
+/* Reads an integer; any other value is skipped and makes the event odd. False for invalid JSON. */
 static inline bool read_integer(cursor *c, int64_t *found) {
     const uint8_t *start = c->at;
     int digits;

@@ -25,7 +25,7 @@ bool rows_add(rows *table, const int64_t *row) {
     return true;
 }
 
-/* Counts the NULLs of a column and says whether 32 bits do for the other values. */
+/* Counts the NULLs of a column; returns whether the other values fit 32 bits. */
 static bool survey(const int64_t *values, int64_t count, int64_t *nulls) {
     uint64_t beyond = 0;
     int64_t found = 0;
@@ -60,7 +60,7 @@ static void pack_column(rows *table, int64_t column) {
         valid[place / 8] |= (uint8_t)((values[place] != NOTHING) << (place % 8));
 }
 
-/* Puts the columns into one piece of memory as Arrow has them, in half the room where 32 bits do. */
+/* Packs the columns into one buffer in Arrow's layout, with 32 bits per value where they fit. */
 bool rows_pack(rows *table) {
     if (table->count == 0) return true;
     for (int64_t column = 0; column < table->columns; column++) {

@@ -11,7 +11,7 @@ static uint64_t mixed(uint64_t value) {
     return value ^ (value >> 32);
 }
 
-/* The seed differs from run to run, so that no file can be made whose texts all meet in one slot. */
+/* The seed differs between runs, so that no file can be crafted whose texts all collide. */
 static uint64_t hash_of(uint64_t seed, int kind, const uint8_t *at, size_t length) {
     uint64_t hash = seed ^ (length * 0x9e3779b97f4a7c15u) ^ (uint64_t)kind, word;
     size_t left = length;
@@ -50,7 +50,7 @@ static bool room_for(texts *all, size_t length) {
         all->entries = entries;
         all->room = wanted;
     }
-    if (all->bytes == NULL || length > all->size - all->used) { /* an empty text has a place, too */
+    if (all->bytes == NULL || length > all->size - all->used) { /* empty texts have an entry, too */
         size_t wanted = all->size ? all->size : 1 << 18;
         uint8_t *bytes;
         while (length > wanted - all->used) {

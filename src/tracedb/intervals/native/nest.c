@@ -1,5 +1,5 @@
-/* Which range contains which, and which one is around a call: what sql/derive/nesting.sql and enclosing.sql find, in
- * one pass over sorted ranges and calls. Where ranges cross, SQL has to find it.
+/* Finds the parent of each range and the innermost range around each call, as sql/derive/nesting.sql and enclosing.sql
+ * do, in one pass over sorted ranges and calls. Crossing ranges are left to SQL.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,15 +25,15 @@ typedef struct {
 typedef struct {
     ranges all;
     int64_t slack;
-    int32_t *parent, *depth;   /* by place; -1 at the top */
-    int32_t *open, *latest;    /* a heap of open ranges by end; the range opened last at each depth */
+    int32_t *parent, *depth;   /* by index; -1 for none */
+    int32_t *open, *latest;    /* heap of open ranges by end; the latest opened range at each depth */
     int32_t open_count, room;
-    int32_t inner;             /* the innermost range now, -1 for none */
-    int32_t closed_depth;      /* of ranges that closed at `closed_ns` the outermost */
+    int32_t inner;             /* the current innermost range, -1 for none */
+    int32_t closed_depth;      /* depth of the outermost range that closed at `closed_ns` */
     int64_t closed_ns;
 } walk;
 
-/* ns + slack, at most the latest time that there is. */
+/* ns + slack, saturated. */
 static int64_t later(const walk *w, int64_t ns) { return ns > INT64_MAX - w->slack ? INT64_MAX : ns + w->slack; }
 
 static bool is_earlier(const walk *w, int32_t a, int32_t b) { return w->all.end[w->open[a]] < w->all.end[w->open[b]]; }
@@ -85,7 +85,7 @@ static void close_until(walk *w, int64_t ns) {
     while (w->open_count > 0 && w->all.end[w->open[0]] <= ns) close_first(w);
 }
 
-/* Finds the parent of a range among those open, which is the last one opened a level above. */
+/* Finds the parent of a range among the open ones: the latest opened one level above. */
 static bool begin_range(walk *w, int32_t place) {
     int32_t above = -1;
     int64_t start = w->all.start[place], end = w->all.end[place];
@@ -134,7 +134,7 @@ static int walk_lane(walk *w, calls *c, int64_t *place) {
 
 PUBLIC int64_t tracedb_nest_interface(void) { return INTERFACE; }
 
-/* Fills `parent` (by place; may be `lane`) and `found` (by call) with items, NOTHING for none, and `depth` (by place)
+/* Fills `parent` (by index; may be `lane`) and `found` (by call) with items, NOTHING for none, and `depth` (by index)
  * unless it is NULL. */
 PUBLIC int tracedb_nest(int64_t count, const int64_t *lane, const int64_t *start, const int64_t *end,
                         const int64_t *item, int64_t slack, int64_t *parent, int32_t *depth, int64_t call_count,
