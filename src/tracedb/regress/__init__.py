@@ -1,4 +1,4 @@
-"""Models of operator times learned from samples: fit, evaluate, predict."""
+"""Models of operator time, by regression on measured samples: fit, evaluate, predict."""
 
 from tracedb.regress.model import Model, Prediction, Target
 from tracedb.regress.model_folder import Models, load

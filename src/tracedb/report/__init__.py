@@ -1,4 +1,7 @@
-"""A report: one view, filtered, grouped, ordered. Called, it is the function ``tracedb.report.relation.report``."""
+"""Reports: one view, filtered, grouped and ordered.
+
+The package is also the function ``tracedb.report()``: see ``callable_module`` and ``relation``.
+"""
 
 import sys
 

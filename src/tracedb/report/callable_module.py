@@ -1,6 +1,6 @@
-"""The module ``tracedb.report`` is called as the function of that name.
+"""Makes the package ``tracedb.report`` callable, since its name is also that of the public function.
 
-``import tracedb.report`` puts the module where ``tracedb.report()`` would be found, so the two are one.
+Importing any module of the package binds ``tracedb.report`` to the package, which would hide a function of that name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CallableModule(ModuleType):
-    """A module that passes calls on to ``tracedb.report.relation.report``, which is imported then."""
+    """A module that can be called; the function is imported at the first call."""
 
     def __call__(self, *arguments: Any, **named: Any) -> ReportRelation:
         """Return a report as a DuckDB relation; see ``tracedb.report.relation.report``."""
