@@ -1,9 +1,9 @@
--- Which captures are of one configuration: equal labels less the rank, by one profiler.
+-- Which captures belong to one configuration: equal labels except for the rank, and the same profiler.
 -- Grain: capture. configuration_id is the lowest capture number of the configuration.
--- A label that says where a rank stands (tp, dp, pp … in dp0_tp1_rank1) is no part of the configuration: it counts from
--- 0 among captures that are alike but for such labels, while a size (tp=8) is never 0.
--- Where the session variable captures holds numbers of captures (SET VARIABLE captures = [1, 3], which `tracedb report
--- --capture` does), there are no others: the ranks of one of several runs are matched with each other.
+-- Labels that give the coordinates of a rank (tp, dp, pp … in dp0_tp1_rank1) are not part of the configuration. They
+-- are recognised because they count from 0 among captures that otherwise have equal labels; a size (tp=8) is never 0.
+-- If the session variable captures holds capture numbers (SET VARIABLE captures = [1, 3], as set by `tracedb report
+-- --capture`), all other captures are ignored, so that the ranks of one run among several are matched with each other.
 CREATE VIEW v1._capture_configuration AS
 WITH entries AS (
     SELECT c.capture_id, c.source, unnest(map_entries(c.labels)) AS entry

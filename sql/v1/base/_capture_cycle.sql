@@ -1,12 +1,12 @@
--- Where ranks left several recordings of equal labels (a profiler's schedule with repeat, runs without labels), which of
--- them belong together?
--- Grain: capture with GPU work, of a configuration in which a rank is more than once. cycle counts from 1 in the order of
--- recording; NULL where nothing tells, and then the rank is twice. What tells, the first that can be used:
--- path: equal paths but for the rank, and each such path is there for every rank.
--- step: marked steps, where a rank's recordings have no step in common.
--- time: a rank's recordings follow each other. Recordings that overlap along steps or time are of one cycle. Where a
--- cycle so found has a rank twice (clocks that are apart, back-to-back cycles), or no two ranks are together in any, the
--- k-th recordings of the ranks belong together, if all ranks left as many.
+-- If ranks have several recordings with equal labels (a profiler schedule with repeat, or runs without labels), which
+-- recordings belong together?
+-- Grain: capture with GPU work, in a configuration in which a rank occurs more than once. cycle counts from 1 in
+-- recording order; NULL if it cannot be determined, so the rank occurs twice. The first method that applies is used:
+-- path: paths are equal except for the rank, and each such path exists for every rank.
+-- step: by marked steps, if the recordings of a rank have no step in common.
+-- time: by time, if the recordings of a rank follow each other. Recordings that overlap in steps or time are in one
+-- cycle. If a cycle then has a rank twice (clocks that are apart, back-to-back cycles), or no cycle has two ranks, the
+-- k-th recordings of all ranks belong together, provided that all ranks have equally many.
 CREATE VIEW v1._capture_cycle AS
 WITH recordings AS (
     SELECT

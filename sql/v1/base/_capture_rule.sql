@@ -1,6 +1,6 @@
--- Which rules of range membership a capture has answers for.
--- Grain: capture × rule. Launches recorded, or no GPU event at all (for the ranges' own times): by thread and by process.
--- Launches not recorded: by time. A rule that the load found members for is always among them.
+-- Which rules of range membership apply to a capture?
+-- Grain: capture × rule. If launches were recorded, or there is no GPU event at all (for the times of ranges alone):
+-- thread and process. If launches were not recorded: time. A rule for which members were found at load always applies.
 CREATE VIEW v1._capture_rule AS
 WITH facts AS (
     SELECT

@@ -1,5 +1,5 @@
 -- Which captures belong together: the ranks of one configuration that recorded at the same time.
--- Grain: capture. set_id is the lowest capture number of the set; cycle is NULL where no rank recorded more than once.
+-- Grain: capture. set_id is the lowest capture number of the set; cycle is NULL if no rank recorded more than once.
 CREATE VIEW v1._capture_set AS
 SELECT
     c.capture_id,

@@ -1,6 +1,6 @@
--- Every GPU event with its capture and vendor; its class, a join by name, is left to v1._recorded_event.
--- Grain: row of main.kernel_event, of every kind. Devices come as a map of their capture, so that there is one join
--- less for every event; captures are grouped, so that the optimiser can drop the join where none of them is read.
+-- Every GPU event with its capture and vendor. v1._recorded_event adds the class, which needs a join by name.
+-- Grain: row of main.kernel_event, of every kind. Devices are a map per capture, which saves one join per event;
+-- captures are grouped, so that the optimiser can drop the join if none of their columns is used.
 CREATE VIEW v1._captured_event AS
 SELECT
     e.capture_id, e.event_id, e.kind,

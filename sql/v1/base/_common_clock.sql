@@ -1,8 +1,9 @@
--- How is a time of a capture put onto the clock that the ranks of its run share?
--- Grain: capture. A time becomes start_ns + zero_ns - offset_ns - round((start_ns + zero_ns - offset_ns - at_ns) * stretch),
--- as in v1._collective_instance. `aligned`: main.clock_alignment ties all captures with GPU activity of the run to one
--- reference, or there is only one. `recorded`: clocks are compared as recorded, since all zeros are known or none is.
--- `incomparable`: some zeros are known and others are not; times of different captures mean nothing side by side.
+-- How is a time of a capture converted to the common clock of its run?
+-- Grain: capture. The converted time is start_ns + zero_ns - offset_ns - round((start_ns + zero_ns - offset_ns - at_ns)
+-- * stretch), as in v1._collective_instance. `aligned`: main.clock_alignment relates all captures of the run with GPU
+-- activity to one reference, or there is only one capture. `recorded`: clocks are comparable as recorded, because all
+-- zeros are known or none is. `incomparable`: only some zeros are known, so times of different captures cannot be
+-- compared.
 CREATE VIEW v1._common_clock AS
 WITH parts AS (
     SELECT

@@ -1,6 +1,6 @@
--- Every dispatch with its hardware counters side by side, and what its GPU could have done in its time.
--- Grain: dispatch that has counters. A counter that was not read is NULL. Cycles of the whole device are its compute
--- units times its highest clock times the duration: of a device that ran slower, utilisation comes out too low.
+-- Every dispatch with its hardware counters as columns, and the cycles that its GPU had available during its time.
+-- Grain: dispatch with counters. A counter that was not collected is NULL. The cycles of the device are compute units ×
+-- maximum clock × duration; if the device ran at a lower clock, utilization is underestimated.
 CREATE VIEW v1._counted_dispatch AS
 WITH pivoted AS (
     SELECT

@@ -1,5 +1,5 @@
--- Every runtime and driver API call with its capture: the base of the views over calls.
--- Grain: call. Those whose times cannot be true (time_fault) are left out.
+-- Every runtime and driver API call with its capture: the base of the views over API calls.
+-- Grain: call. Calls with impossible times (time_fault) are excluded.
 CREATE VIEW v1._launch AS
 SELECT
     l.capture_id, l.launch_id, l.correlation_id,

@@ -1,10 +1,10 @@
--- Every GPU event with its capture, vendor and class, also dispatches measured while hardware counters were read
--- and events whose times cannot be true.
--- Grain: row of main.kernel_event, of every kind. Class: copies and memsets are 'copy', graph replays 'graph'; a
--- kernel's is the user's rule if one matched its name, else collective if it was recorded with collective
--- arguments, else the shipped rule's.
--- Why operator, launch and step are not here: they are joins of millions to millions, which a report pays for only
--- when it asks for them (hook join in ../README.md).
+-- Every GPU event with its capture, vendor and class, including dispatches measured while hardware counters were
+-- collected and events with impossible times.
+-- Grain: row of main.kernel_event, of every kind. Class: copies and memsets are 'copy', graph replays 'graph'. A
+-- kernel's class comes from the first matching user rule; else it is collective, if collective arguments were recorded;
+-- else it comes from the built-in rules.
+-- Operator, launch and step are not here, because they need joins of millions of rows with millions; a report pays for
+-- these only on request (hook join in ../README.md).
 CREATE VIEW v1._recorded_event AS
 SELECT
     e.*,

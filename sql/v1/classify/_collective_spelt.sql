@@ -1,6 +1,7 @@
--- Which collective does a word name: a recorded collective, an operator or a kernel? NULL where it names none.
--- bare: the word in lower case without underscores and spaces. What holds the name of another comes first: reduce-scatter
--- before scatter and reduce. Short names count at the beginning only, or after a namespace or a library's prefix.
+-- Which collective does a word name: a recorded collective, an operator or a kernel? NULL if none.
+-- bare: the word in lower case without underscores and spaces. Names that contain another name come first:
+-- reduce-scatter before scatter and reduce. Short names count only at the start, or after a namespace or a library
+-- prefix.
 CREATE MACRO v1._collective_spelt(bare) AS
 CASE
     WHEN bare LIKE '%reducescatter%' THEN 'reduce_scatter'

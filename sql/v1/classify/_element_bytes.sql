@@ -1,5 +1,5 @@
--- How many bytes has one element of a type, as PyTorch, NCCL, RCCL or a kernel's name spell it?
--- plain_dtype: in lower case, without c10:: or nccl before it. NULL for a type that is not known.
+-- How many bytes has one element of a type, as named by PyTorch, NCCL, RCCL or a kernel?
+-- plain_dtype: in lower case, without the prefix c10:: or nccl. NULL for an unknown type.
 CREATE MACRO v1._element_bytes(plain_dtype) AS
 CASE
     WHEN regexp_matches(plain_dtype, 'float[48]|^f8|fp[48]|int8|^byte|char|bool|^[iu]8|bits8') THEN 1

@@ -1,9 +1,10 @@
--- Which class has a GPU kernel, by its name? Grain: shipped rule; the lowest priority that matches wins.
--- The order carries the meaning: names that list many operators come first, for their words would mislead every
--- later rule; then collective, attention and convolution, whose names often hold "gemm"; then matmul; then the rest.
--- pattern is an RE2 regular expression, searched in the subject of a name: lower case, without return type, clone
--- suffix and anonymous namespaces, and cut before the template arguments unless the kernel only carries what they
--- name (v1._kernel_class makes it). It is applied to many subjects at once, a line each: no \s, \W, \D or \n.
+-- Which class has a GPU kernel, by its name? Grain: built-in rule; the lowest matching priority wins.
+-- The order matters: names that list many operators come first, because their words would mislead every later rule;
+-- then collective, attention and convolution, whose names often contain "gemm"; then matmul; then the rest.
+-- pattern is an RE2 regular expression that is searched for in the subject of a name: lower case, without return type,
+-- clone suffix and anonymous namespaces, and cut before the template arguments, unless the kernel only runs the functor
+-- named there (see v1._kernel_class). It is applied to many subjects at once, one per line, so \s, \W, \D and \n are
+-- not allowed.
 CREATE VIEW v1._kernel_rule AS
 SELECT r.priority, r.pattern, r.class
 FROM (

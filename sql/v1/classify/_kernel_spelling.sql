@@ -1,8 +1,8 @@
--- How is a kernel called, whichever demangler printed its name? nsys writes (int)4, (bool)0, <unnamed> and
--- [lambda() (instance 3)] where libstdc++'s demangler, and so Kineto, writes 4, false, (anonymous namespace) and
--- {lambda()#3}; and it names parameters by the template's (T1) where the other repeats their types.
--- Grain: kernel name. Method: one spelling of what both print differently; then parameter lists go, from the innermost
--- out. Template arguments stay, so that kernels which differ in them stay apart.
+-- One spelling for a kernel name, whichever demangler printed it. nsys writes (int)4, (bool)0, <unnamed> and [lambda()
+-- (instance 3)]; libstdc++'s demangler, and so Kineto, writes 4, false, (anonymous namespace) and {lambda()#3}. nsys
+-- also names parameters by template parameter (T1), where the other repeats their types.
+-- Grain: kernel name. Method: replace what the two print differently, then remove parameter lists from the innermost
+-- out. Template arguments stay, so kernels that differ in them stay distinct.
 CREATE VIEW v1._kernel_spelling AS
 WITH plain_name AS (
     SELECT

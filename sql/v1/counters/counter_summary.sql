@@ -1,6 +1,6 @@
--- What do the hardware counters say of each kernel?
--- Grain: kernel name. Durations are those of its dispatches that have counters, each once. A counter's sum and mean are
--- over the dispatches that it was read for, which differ where several runs read different counters.
+-- What do the hardware counters show for each kernel?
+-- Grain: kernel name. Durations are those of its dispatches with counters, each once. The sum and mean of a counter are
+-- over the dispatches for which it was collected; these differ if several runs collected different counters.
 CREATE VIEW v1.counter_summary AS
 WITH dispatches AS (
     SELECT

@@ -1,7 +1,7 @@
--- Which hardware counters did each dispatch have?
--- Grain: dispatch that has counters, so that durations count once, however many counters there are. The counters that
--- the tool's guide begins with are columns; all of them are in one map, since a view cannot have a column for each
--- name that may come.
+-- Which hardware counters does each dispatch have?
+-- Grain: dispatch with counters, so durations count once, however many counters there are. The counters introduced
+-- first in AMD's guide are columns; all counters are in one map, because a view cannot have a column for every possible
+-- name.
 CREATE VIEW v1.kernel_counters AS
 SELECT
     e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,

@@ -1,6 +1,6 @@
 -- How long does it take from the API call to the kernel: in the call, in the queue, in the kernel?
--- Grain: kernel whose launch was recorded. Method of nsys stats cuda_kern_exec_sum, for each kernel. A kernel that starts
--- before its call has returned has not queued: queue_ns is NULL.
+-- Grain: kernel whose launch was recorded. Same method as nsys stats cuda_kern_exec_sum, per kernel. A kernel that
+-- starts before its call has returned was not queued: queue_ns is NULL.
 CREATE VIEW v1.launch_latency AS
 SELECT
     /* by e */

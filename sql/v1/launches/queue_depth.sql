@@ -1,8 +1,9 @@
--- How far does the host run ahead: how many kernels are launched and have not ended when the next one is launched?
--- Grain: capture × device. The depth at a launch call is the number of kernels (and graph replays) of the device, on any
--- stream, that earlier calls launched and that end after the call begins. At depth 0 the device had nothing left to run:
--- the host bounds it. A running count over starts of calls and ends of kernels, in order of time; at the same time ends
--- come first, and calls by launch_id. Filters choose the calls that are counted, not what is in the queue.
+-- How far does the host run ahead: how many kernels are launched but not finished when the next one is launched?
+-- Grain: capture × device. The depth at a launch call is the number of kernels and graph replays of the device, on any
+-- stream, that were launched by earlier calls and end after this call starts. At depth 0 the device had nothing left to
+-- run, so it is host-bound. Method: a running count over call starts and kernel ends in time order; at equal times,
+-- ends come first, then calls by launch_id. Filters select the counted calls, not the contents of the queue.
+-- A kernel that ends before its call starts, by the recorded clocks, leaves the queue immediately after the call.
 CREATE VIEW v1.queue_depth AS
 WITH chosen AS (
     SELECT

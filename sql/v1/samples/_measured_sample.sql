@@ -1,5 +1,5 @@
--- Samples that were recorded as one number each: what v1._operator_iteration is for events.
--- Grain: row of main.operator_sample. The name is what the range would be called, for --range.
+-- Samples recorded as a single number: the counterpart of v1._operator_iteration, which is for events.
+-- Grain: row of main.operator_sample. The name is the one that a range would have, for --range.
 CREATE VIEW v1._measured_sample AS
 SELECT
     s.capture_id, s.sample_id, NULL::BIGINT AS annotation_id,

@@ -1,10 +1,10 @@
 -- How long did each iteration of a sampled operator keep the GPU busy?
--- Grain: sampled range, also one that launched nothing. Its GPU work is what was launched inside the range by any
--- thread of the process (rule process: autograd launches the backward from a thread of its own), copies and memsets
--- included; where launches were not recorded, what started inside it (rule time). Busy is the union of the intervals.
--- A collective on one rank holds waiting for the others. Where the ranks of a run were recorded (label run), the k-th
--- range of a name on each of them is one call, whose transfer is the shortest rank's time: that is what the first
--- rank's iteration counts as (target_ns), and the others' count as nothing.
+-- Grain: sampled range, even without launches. Its GPU work is everything launched inside the range by any thread of
+-- the process (rule process: autograd launches the backward from its own thread), including copies and memsets; if
+-- launches were not recorded, everything that started inside it (rule time). Busy time is the union of the intervals.
+-- The time of a collective on one rank includes waiting for the others. If the ranks of a run were recorded (label
+-- run), the k-th range of a name on each rank is one call, and its transfer time is the shortest time over ranks: this
+-- is target_ns of the first rank's iteration; it is NULL for the others.
 CREATE VIEW v1._operator_iteration AS
 WITH RECURSIVE inside AS (
     SELECT r.capture_id, r.annotation_id, r.annotation_id AS member_id

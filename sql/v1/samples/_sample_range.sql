@@ -1,7 +1,7 @@
--- Which ranges are samples of an operator, and what does their text say?
--- Grain: range named PASS|OPERATOR|key=value|…, where PASS is fwd, bwd, step or comm. A key dtype (precision) says the
--- element type; every other key with a whole number is a parameter of the shape. A name that a key comes twice in is
--- none of ours. Names are taken apart once each: a sweep repeats every name for every iteration.
+-- Which ranges are samples of an operator, and what are their parameters?
+-- Grain: range named PASS|OPERATOR|key=value|…, with PASS fwd, bwd, step or comm. The key dtype (or precision) gives
+-- the element type; every other key with a whole number is a shape parameter. A name in which a key occurs twice is not
+-- a sample. Each name is parsed once, because a sweep repeats it for every iteration.
 CREATE VIEW v1._sample_range AS
 WITH names AS (
     SELECT DISTINCT a.name

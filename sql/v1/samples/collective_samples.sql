@@ -1,7 +1,8 @@
--- How long does a collective take at this size, and how long did ranks wait in it for each other?
--- Grain: run × collective × shape, of ranges comm|COLLECTIVE|elements=…. The k-th range of a name on each rank of a run
--- is one call. A rank's time holds waiting for the last one, so the shortest rank's time is the transfer and what the
--- longest has above it is waiting. Captures of no run (label run) stand alone, and waiting is then not known.
+-- How long does a collective take at this size, and how long did ranks wait for each other in it?
+-- Grain: run × collective × shape, over ranges comm|COLLECTIVE|elements=…. The k-th range of a name on each rank of a
+-- run is one call. The time of a rank includes waiting for the last one, so the shortest time over ranks is the
+-- transfer time, and the difference to the longest is waiting. Captures without a run (label run) stand alone, and
+-- their waiting time is unknown.
 CREATE VIEW v1.collective_samples AS
 WITH ranges AS (
     SELECT

@@ -1,7 +1,7 @@
--- How long does an operator take at this shape? The training table of `tracedb fit`, with all that it was made of.
--- Grain: sampled shape × pass of a capture and device: all iterations of a range PASS|OPERATOR|key=value|…, or one
--- row of main.operator_sample. Every iteration is kept in a list, so that another statistic is one expression away;
--- target_ns is the one that fit learns. Repeats are rows of one GPU, operator, element type, pass and shape.
+-- How long does an operator take at this shape? The training table of `tracedb fit`, with all its inputs.
+-- Grain: sampled shape × pass of a capture and device: all iterations of a range PASS|OPERATOR|key=value|…, or one row
+-- of main.operator_sample. Lists keep every iteration, so that other statistics are easy to compute; target_ns is the
+-- training target. Repeats are rows with the same GPU, operator, element type, pass and shape.
 CREATE VIEW v1.operator_samples AS
 WITH devices AS (
     SELECT d.capture_id, d.device_id, min(d.name) AS gpu, min(d.sm_count) AS sm_count

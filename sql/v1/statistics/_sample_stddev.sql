@@ -1,7 +1,7 @@
--- The sample standard deviation of n whole numbers, of which the sum and the sum of squares are known.
--- Why not stddev_samp(): it adds doubles, so that its last digits depend on the order of the rows. Here everything up to
--- the root is whole numbers: with total = n * q + r, the squares less total² / n are squares - q * (total + r) - r² / n,
--- and no product exceeds a HUGEINT. 0 for one number, NULL for none.
+-- Sample standard deviation of n integers from their sum and sum of squares.
+-- stddev_samp() adds doubles, so its last digits depend on the row order. Here everything up to the square root is
+-- integer: with total = n * q + r, the squares minus total² / n are squares - q * (total + r) - r² / n, and no product
+-- exceeds a HUGEINT. 0 for one number, NULL for none.
 CREATE MACRO v1._sample_stddev(n, total, squares) AS
 CASE WHEN n = 1 THEN 0.0 WHEN n > 1 THEN sqrt((
     squares - total // n * (total + total % n) - (total % n) ** 2 / n
