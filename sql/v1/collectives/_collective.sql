@@ -1,9 +1,10 @@
 -- One collective call, matched over the ranks of its group.
--- Grain: collective call. Bandwidths as NVIDIA's nccl-tests define them (doc/PERFORMANCE.md there): algorithm bandwidth
--- is the message over the time, bus bandwidth is that times 2(n-1)/n for an all-reduce, (n-1)/n for an all-gather,
--- reduce-scatter, all-to-all, gather and scatter, and 1 for a broadcast, reduce and send/receive among n ranks. In an
--- all-to-all in which ranks send different sizes, the message is the largest rank's, and the bus carries what the rank
--- sends to others that sends most (sent_bytes, by recorded split sizes); where these are unknown, so are bandwidths.
+-- Grain: collective call. Bandwidths as defined by NVIDIA's nccl-tests (doc/PERFORMANCE.md there): algorithm bandwidth
+-- is the message size divided by the time; bus bandwidth is that times 2(n-1)/n for an all-reduce, (n-1)/n for an
+-- all-gather, reduce-scatter, all-to-all, gather and scatter, and 1 for a broadcast, reduce and send/receive, among n
+-- ranks. For an all-to-all in which ranks send different sizes, the message is the largest rank's, and bus bandwidth
+-- uses the bytes that the busiest sender sends to others (sent_bytes, from recorded split sizes); if these are unknown,
+-- so are the bandwidths.
 CREATE VIEW v1._collective AS
 WITH calls AS (
     SELECT

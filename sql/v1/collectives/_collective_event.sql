@@ -1,11 +1,10 @@
--- What every collective kernel is: which collective, of what size, in which group, and which member of its
--- configuration ran it.
--- Grain: kernel of class collective. v1._grouped_collective says how collective and member are known.
--- message_bytes is of the whole message as in NCCL's tests: what an all-gather gives, what a reduce-scatter
--- takes, else what goes in. sent_bytes is what goes to other ranks in an all-to-all, by recorded split sizes (their unit
--- is a row of the tensor); is_even: the rank sends each as much. size_key is what all ranks of the group agree upon;
--- where sizes may differ between ranks (all-to-all, gather, scatter) it is empty. group_key is what the ranks of a group
--- agree upon: its common name and its list of ranks.
+-- What each collective kernel is: which collective, of what size, in which group, on which member of its configuration.
+-- Grain: kernel of class collective. v1._grouped_collective explains how collective and member are determined.
+-- message_bytes is the size of the whole message as in nccl-tests: the output of an all-gather, the input of a
+-- reduce-scatter, else the input. sent_bytes is the number of bytes sent to other ranks in an all-to-all, from recorded
+-- split sizes (their unit is a row of the tensor); is_even: the rank sends the same amount to each. size_key is equal
+-- on all ranks of a group; it is empty if sizes may differ between ranks (all-to-all, gather, scatter). group_key is
+-- equal on all ranks of a group: its common name and its list of ranks.
 CREATE VIEW v1._collective_event AS
 SELECT
     e.* EXCLUDE (

@@ -1,10 +1,10 @@
--- Every matched kernel on the common clock, and its call once what cannot be of one call is taken apart.
--- Grain: kernel of class collective. Common clock: the capture's own, placed in the world where its zero is known, and
--- corrected by main.clock_alignment where that knows every rank of the call. Where it does not, clocks are taken as
--- recorded, if all zeros are known or none is; else start_ns is NULL.
--- No rank of a symmetric collective ends before the last one has begun. Kernels that were matched and yet end earlier
--- than that on aligned clocks, by 0.1 ms and ten times the residual, are of another call (one was lost, or their rank
--- recorded other iterations): they are taken out, and unmatched where nobody else is with them.
+-- Every matched kernel on the common clock, with its call after removing kernels that cannot belong to it.
+-- Grain: kernel of class collective. Common clock: the capture's own clock, converted to Unix time if its zero is
+-- known, and corrected by main.clock_alignment if that has every rank of the call. Otherwise clocks are used as
+-- recorded if all zeros are known or none is; else start_ns is NULL.
+-- In a symmetric collective, no rank can end before the last rank has started. Matched kernels that end earlier than
+-- that on aligned clocks, by 0.1 ms and ten times the residual, belong to another call (a call was lost, or their rank
+-- recorded other iterations): they are removed, and are unmatched if no other kernel is left with them.
 CREATE VIEW v1._collective_instance AS
 WITH parts AS (
     SELECT

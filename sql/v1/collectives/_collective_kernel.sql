@@ -1,5 +1,5 @@
--- Every kernel of class collective with what was recorded of it: operators around its launch, message, group, step.
--- Grain: kernel of class collective. The element type is the recorded one, else the one in the kernel's name.
+-- Every kernel of class collective with its recorded context: operators that contain its launch, message, group, step.
+-- Grain: kernel of class collective. The element type is the recorded one, else the one in the kernel name.
 CREATE VIEW v1._collective_kernel AS
 SELECT
     e.capture_id, e.event_id, e.device_id,

@@ -1,19 +1,22 @@
 -- Which kernels of different ranks are one collective call?
--- Grain: kernel of class collective, with what v1._collective_event knows of it (which is worked out once, here); those
--- of one call have one collective_id. Rules, the first that can be used:
--- sequence: equal process group (name and ranks) and sequence number, as recorded.
--- order: the same place in the order of starts among those of equal group, collective and size. The order is taken
--- within marked steps where all ranks that have a step have as many in it; so ranks that recorded other steps match.
--- Else over the whole capture, beginning with the first or (a rank that has fewer) ending with the last of those of the
--- fullest rank, whichever lets at least half of its calls run while those run. Where neither does, its recording may
--- have begun at another iteration, or its clock may be off. All ranks end a call together, so at the right place the
--- times from end to end are alike: the place is taken at which they are so four times better (spread of the middle half,
--- over 8 calls at least and half of all) than at any other. Where that does not tell, the place at which half of the
--- calls run together, as recorded; else the first, if there are as many and the times are alike to 0.2 ms.
--- order alone: groups were not recorded; the same order among kernels of equal name, if every rank of the configuration
--- has as many of them.
--- unmatched: none of these, or nothing to match with, or more ranks than the group has, or send and receive among more
--- than two ranks. duplicate rank: a rank is twice in the configuration, so nothing is matched there.
+-- Grain: kernel of class collective, with the columns of v1._collective_event (which is evaluated once, here). Kernels
+-- of one call share a collective_id. The first rule that applies is used:
+-- sequence: equal process group (name and ranks) and recorded sequence number.
+-- order: the same position by start among kernels of equal group, collective and size. Positions are counted within
+-- marked steps if all ranks that have a step have equally many in it, so ranks that recorded different steps still
+-- match.
+-- Otherwise positions are counted over the whole capture, aligned at the first call or (for a rank with fewer calls) at
+-- the last call of the rank with the most calls, whichever makes at least half of the rank's calls overlap theirs in
+-- time. If neither does, the recording may have started at another iteration, or its clock may be off. All ranks end a
+-- call together, so at the right shift the intervals between ends agree: the shift is chosen at which they agree four
+-- times better than at any other (interquartile range, over at least 8 calls and half of all). If that does not decide,
+-- the shift is used at which half of the calls overlap as recorded; else the first position, if there are equally many
+-- calls and the intervals agree to 0.2 ms.
+-- order alone: groups were not recorded; the same position among kernels of equal name, if every rank of the
+-- configuration has equally many of them.
+-- unmatched: no rule applies, or there is nothing to match with, or there are more ranks than in the group, or it is a
+-- send or receive among more than two ranks. duplicate rank: a rank occurs twice in the configuration, so nothing is
+-- matched.
 CREATE VIEW v1._collective_match AS
 WITH events AS (
     SELECT e.*

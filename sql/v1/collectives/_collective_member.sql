@@ -1,8 +1,8 @@
--- One rank's part in one collective call, beside what the others did in it, on the common clock.
--- Grain: kernel of class collective. How clocks are put onto a common one is said by v1._collective_instance; where that
--- cannot be, nothing is said that compares times of different ranks. Waiting and latency are durations and need no
--- common clock. The last rank to start is said only where it starts later than the next one by more than the clocks'
--- residual (the median); nobody is last in a tie.
+-- One rank's part in one collective call, with the other ranks' times, on the common clock.
+-- Grain: kernel of class collective. v1._collective_instance describes the common clock; without one, columns that
+-- compare times of different ranks are NULL. Waiting and latency are durations and need no common clock. The last rank
+-- to start is given only if it starts later than the next-to-last by more than the clock residual (the median); in a
+-- tie there is none.
 CREATE VIEW v1._collective_member AS
 WITH parts AS (
     SELECT i.*

@@ -1,7 +1,7 @@
--- Until when collectives run that have started: what a kernel must be compared with to know whether one ran beside it.
--- Grain: capture × device × moment at which a collective starts. Method: reach_ns is the latest end of all that
--- started until then, so [start_ns, reach_ns) of the last start before a kernel's end decides. Merged intervals
--- would do the same but for touching ones and ones of no length.
+-- Until when do started collectives run: what a kernel is compared with to decide whether it overlaps one.
+-- Grain: capture × device × start of a collective. Method: reach_ns is the latest end of all collectives started so
+-- far, so [start_ns, reach_ns) of the last start before a kernel's end decides. Merged intervals would give the same
+-- result except for touching intervals and intervals of zero length.
 CREATE VIEW v1._collective_span AS
 WITH starts AS (
     SELECT e.capture_id, e.device_id, e.start_ns, max(e.end_ns) AS end_ns

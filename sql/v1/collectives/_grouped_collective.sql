@@ -1,12 +1,13 @@
--- Which collective each collective kernel is, which member of its configuration ran it, and what its group is called.
--- Grain: kernel of class collective. The collective is the one recorded with it; else, for kernels whose name does not
--- tell (RCCL's generic ones, and send/receive, which an all-to-all is made of), that of the operator around the launch
--- or of the one around that; else the name's. Words are judged once each, not once for every kernel.
--- Member: the rank where every capture of the set knows it and used one device; else the device, where devices differ;
--- else a number. common_name is the group's name; where the ranks of a list have no name in common, but as many of them
--- (each counts its own groups), it is the place of the name among those that the rank has for the list. Lists that were
--- cut short (...) tell too little for that.
--- Why one view and not two: each would read all events into memory once more, which takes a tenth longer.
+-- Which collective is each collective kernel, which member of its configuration ran it, and what is its group called?
+-- Grain: kernel of class collective. The collective is the recorded one; else, for kernels whose name does not identify
+-- it (RCCL's generic kernels, and send/receive, which make up an all-to-all), the one named by the operator that
+-- contains the launch, or by that operator's parent; else the one in the kernel name. Each distinct word is evaluated
+-- once, not once per kernel.
+-- Member: the rank, if every capture of the set has one and used one device; else the device, if devices differ; else a
+-- number. common_name is the name of the group. If the ranks of a list have no common name but equally many names (each
+-- numbers its own groups), it is the position of the name among those that the rank has for the list. Truncated lists
+-- (...) are too ambiguous for that.
+-- This is one view, not two, because each would read all events into memory again, which takes a tenth longer.
 CREATE VIEW v1._grouped_collective AS
 WITH events AS (
     SELECT e.*

@@ -1,11 +1,12 @@
--- Which rank stands out as late to collectives?
--- Grain: set of captures × rank. Only calls matched over two ranks or more count. The waiting of a call is charged to
--- the rank that starts last in it. A rank is a straggler where it causes at least 75 % of the waiting in the calls it
--- takes part in, is last in at least half of them, waiting is at least 10 % of the time that ranks spend there, and
--- chance does not explain it: p_value < 0.01. So nobody is named where ranks take turns, where nobody waits, or where
--- there are too few calls to tell. p_value: were every rank of a call as likely to be the last one, how likely is it
--- that one of them is last as often as this one (binomial, times the number of ranks, since any of them could be)?
--- straggler_member is the straggler of the set; of several, in different groups, the one that costs most.
+-- Which rank is the straggler, that is, late to collectives?
+-- Grain: set of captures × rank. Only calls matched over at least two ranks count. The waiting in a call is charged to
+-- the rank that starts last. A rank is a straggler if it causes at least 75 % of the waiting in its calls, is last in
+-- at least half of them, waiting is at least 10 % of the time that ranks spend in them, and chance does not explain it
+-- (p_value < 0.01). So there is none if ranks take turns, if nobody waits, or if there are too few calls. p_value: the
+-- probability that any rank is last this often if every rank of a call were equally likely to be last (binomial, times
+-- the number of ranks, because it could be any of them).
+-- straggler_member is the straggler of the set; if there are several in different groups, the one that causes the most
+-- waiting.
 CREATE VIEW v1._straggler AS
 WITH parts AS (
     SELECT

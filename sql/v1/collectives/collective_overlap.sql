@@ -1,7 +1,7 @@
--- How much of the collectives' time is hidden under compute, and how much is exposed?
--- Grain: capture × device. Times are unions of intervals: kernels that run side by side count once, and touching or
--- empty intervals add nothing. One ordered pass: what an event adds to a union is the part of it past the furthest
--- end so far of that union. Overlap = collectives + compute - union of both.
+-- How much collective time is hidden under compute, and how much is exposed?
+-- Grain: capture × device. Times are unions of intervals: concurrent kernels count once, and touching or empty
+-- intervals add nothing. One ordered pass: an event adds to a union the part of it after the latest end so far of that
+-- union. Overlap = collectives + compute - union of both.
 CREATE VIEW v1.collective_overlap AS
 WITH events AS (
     SELECT

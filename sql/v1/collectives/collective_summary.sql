@@ -1,7 +1,7 @@
--- How long do the collectives of one kind and size take in each configuration, and at which bandwidth?
+-- How long do collectives of one kind and size take in each configuration, and at what bandwidth?
 -- Grain: configuration × collective × message size × element type × group size. Latency is the shortest duration over
--- ranks of a call (see collectives); calls of which only one rank is there count in unmatched_calls alone, since their
--- time is waiting and transfer together. Bandwidths are those of the total: all bytes over all latency.
+-- the ranks of a call (see collectives). Calls present on only one rank are counted only in unmatched_calls, because
+-- their waiting and transfer cannot be separated. Bandwidths are totals: all bytes divided by all latencies.
 CREATE VIEW v1.collective_summary AS
 WITH matches AS (
     SELECT

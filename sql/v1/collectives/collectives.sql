@@ -1,7 +1,8 @@
--- How long did each collective call take over the ranks of its group: how much of it waiting, how much transfer?
--- Grain: collective call. The kernel of a rank that comes early runs until the last one has come, so the shortest
--- duration is taken as the transfer, and the rest of each other rank's as waiting; after TraceLens. How kernels were
--- matched is said by match_rule (see v1._collective_match), clocks by v1._collective_member.
+-- How long did each collective call take over the ranks of its group: how much waiting, how much transfer?
+-- Grain: collective call. A rank's kernel runs from its own start until the last rank has arrived and the transfer is
+-- done, so the shortest duration is taken as the transfer, and the remainder on every other rank as waiting, as in
+-- TraceLens. match_rule says how kernels were matched (see v1._collective_match); v1._collective_member describes the
+-- clocks.
 CREATE VIEW v1.collectives AS
 SELECT
     /* by whole */

@@ -1,7 +1,7 @@
--- Which rank is late to its collectives, by how much, and what does that cost the others?
--- Grain: configuration × step × rank; steps that are not marked are NULL. Only calls matched over two ranks or more
--- count. The waiting of a call is charged to the rank that starts last in it. Who stands out is judged over all that is
--- looked at of a configuration: see v1._straggler.
+-- Which rank is late to its collectives, by how much, and how much waiting does that cause?
+-- Grain: configuration × step × rank; step is NULL outside marked steps. Only calls matched over at least two ranks
+-- count. The waiting in a call is charged to the rank that starts last. The straggler is determined over all selected
+-- calls of a configuration: see v1._straggler.
 CREATE VIEW v1.stragglers AS
 WITH parts AS (
     SELECT

@@ -1,7 +1,7 @@
--- By how much does the time of one GEMM spread on one GPU, by each setting of its run?
--- Grain: capture × device × kernel name × input shapes × factor, class matmul, with two calls or more; spread_ns is
--- that of v1.gemm_variance. A factor is a label that has several values here, or the rank where there are several;
--- its level is the value that the run has.
+-- How much does the time of one GEMM spread on one GPU, by each setting of its run?
+-- Grain: capture × device × kernel name × input shapes × factor, for class matmul with at least two calls; spread_ns is
+-- that of v1.gemm_variance. A factor is a label with several values here, or the rank if there are several; its level
+-- is the value in this run.
 CREATE VIEW v1._gemm_spread AS
 WITH gemms AS (
     SELECT

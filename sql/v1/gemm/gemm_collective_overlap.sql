@@ -1,9 +1,9 @@
--- Which collective ran beside which GEMM, and for how long?
--- Grain: GEMM × collective on the same device of the same capture, where the collective starts before the GEMM's end
--- and ends after its start; the predicate of gemm_variance and overlap_effect. Method: of such a pair either the
--- collective starts in the GEMM or the GEMM starts in the collective. Both are numbered by start, so what starts in an
--- interval is a run of numbers, whose ends are found by sorted passes (ASOF). The work is that of the answer's size; an
--- inequality join would compare every GEMM of a capture with every collective.
+-- Which collectives overlap which GEMMs, and for how long?
+-- Grain: GEMM × collective on the same device of the same capture, if the collective starts before the GEMM ends and
+-- ends after it starts; the predicate of gemm_variance and overlap_effect. Method: in such a pair either the collective
+-- starts during the GEMM or the GEMM starts during the collective. Both are numbered by start, so the events that start
+-- in an interval are consecutive numbers, whose bounds are found by sorted passes (ASOF). The cost is proportional to
+-- the size of the answer; an inequality join would compare every GEMM of a capture with every collective.
 CREATE VIEW v1.gemm_collective_overlap AS
 WITH gemms AS (
     SELECT

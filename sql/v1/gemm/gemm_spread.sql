@@ -1,11 +1,12 @@
--- Does a setting of the run change how much the times of GEMMs spread?
--- Grain: factor × level: a label that has several values, or the rank, and each of its values. What is looked at is the
--- spread (longest less shortest call) of each GEMM (kernel and input shapes) on each GPU; GEMMs called once have none.
--- Whiskers are Tukey's: the furthest values within 1.5 times the box from it.
--- The test is Kruskal and Wallis's, corrected for ties. Rows of one run are no independent trials: what disturbs a run
--- disturbs all its GEMMs. So one value a run counts, the median over its GEMMs (of a rank: over those of the rank), and
--- there is no p-value where a level has under 3. The tail of chi-squared is the closed form for whole degrees of
--- freedom.
+-- Does a setting of the run change the spread of GEMM times?
+-- Grain: factor × level: a label with several values, or the rank, and each of its values. The measured quantity is the
+-- spread (longest minus shortest call) of each GEMM (kernel and input shapes) on each GPU; GEMMs with one call have
+-- none.
+-- Whiskers are Tukey's: the furthest values within 1.5 interquartile ranges of the box.
+-- The test is Kruskal-Wallis, corrected for ties. Rows of one run are not independent: what disturbs a run disturbs all
+-- its GEMMs. So each run contributes one value, the median over its GEMMs (for factor rank: over those of the rank),
+-- and there is no p-value if a level has fewer than 3. The tail of the chi-squared distribution is the closed form for
+-- integer degrees of freedom.
 CREATE VIEW v1.gemm_spread AS
 WITH boxes AS (
     SELECT

@@ -1,8 +1,8 @@
--- What shape has the distribution of the spreads of GEMM times at each setting of the runs?
--- Grain: factor × level × point. Spreads run over decades and down to 0, so the density is per unit of
--- ln(1 + spread / 1 µs), linear below 1 µs and logarithmic above. Kernel: Gaussian, its width by Silverman's rule,
--- at least 0.05. The 80 points are equally far apart on that scale, from 0 to the largest spread of the factor; those
--- that are further than three widths from the level's own spreads have no row.
+-- How are the spreads of GEMM times distributed for each setting?
+-- Grain: factor × level × point. Spreads range over decades and down to 0, so the density is per unit of ln(1 + spread
+-- / 1 µs), linear below 1 µs and logarithmic above. Gaussian kernel, width by Silverman's rule, at least 0.05. The 80
+-- points are equidistant on that scale, from 0 to the largest spread of the factor; points further than three widths
+-- from every spread of the level have no row.
 CREATE VIEW v1.gemm_spread_density AS
 WITH places AS (
     SELECT g.factor, g.level, g.level_place, ln(1 + g.spread_ns / 1000) AS u

@@ -1,4 +1,4 @@
--- Does the effect of one setting on the spread of GEMM times depend on another one?
+-- Does the effect of one setting on the spread of GEMM times depend on another setting?
 -- Grain: factor × level × other factor × its level, for each pair of factors in both orders (see v1.gemm_spread).
 CREATE VIEW v1.gemm_spread_pairs AS
 SELECT

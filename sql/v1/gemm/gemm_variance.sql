@@ -1,8 +1,8 @@
--- How much does the time of one GEMM vary, and do collectives beside it explain that?
--- Grain: capture × device × kernel name × input shapes, class matmul. A call is overlapped when a collective on its
--- device starts before its end and ends after its start. How much of the spread that explains is the sum of squares
--- between overlapped and alone calls over the total one. Sums are whole numbers, exact for every row order (see
--- top_kernels). Operators are joined to the GEMMs alone; one sorted pass (ASOF) finds the collective that reaches
+-- How much does the time of one GEMM vary, and do overlapping collectives explain it?
+-- Grain: capture × device × kernel name × input shapes, class matmul. A call is overlapped if a collective on its
+-- device starts before it ends and ends after it starts. The explained share of the spread is the sum of squares
+-- between overlapped and other calls divided by the total sum of squares. Sums are integers, exact for every row order
+-- (see top_kernels). Operators are joined only to GEMMs; one sorted pass (ASOF) finds the collective that reaches
 -- furthest.
 CREATE VIEW v1.gemm_variance AS
 WITH gemms AS (

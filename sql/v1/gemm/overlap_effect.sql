@@ -1,8 +1,8 @@
--- Does a collective beside it slow a GEMM?
--- Grain: kernel name × input shapes, class matmul; by configuration with --by. A call is overlapped when a collective
--- on its device starts before its end and ends after its start (see gemm_variance). The two kinds of calls are
--- compared by their means, by their medians and by rank: the two-sided Mann-Whitney test (v1._mann_whitney_p). Twice the
--- mean rank of ties is a whole number, so that sums are exact for every row order. Below 8 calls on a side the normal
+-- Do overlapping collectives slow a GEMM?
+-- Grain: kernel name × input shapes, class matmul; with --by also by configuration. A call is overlapped if a
+-- collective on its device starts before it ends and ends after it starts (see gemm_variance). The two kinds of calls
+-- are compared by mean, by median and by rank: the two-sided Mann-Whitney test (v1._mann_whitney_p). Twice the mean
+-- rank of ties is an integer, so sums are exact for every row order. With fewer than 8 calls on either side the normal
 -- approximation does not hold, and p_value is NULL.
 CREATE VIEW v1.overlap_effect AS
 WITH gemms AS (

@@ -1,4 +1,4 @@
--- What makes two launches the same piece of work, as canonical JSON text: fixed order of keys, NULL written as null.
+-- What identifies a unique kernel, as canonical JSON text: fixed key order, NULL written as null.
 CREATE MACRO v1._kernel_signature(
     name, grid_x, grid_y, grid_z, block_x, block_y, block_z,
     static_shared_bytes, dynamic_shared_bytes, shared_bytes, dtype, bytes, op_name, input_dims

@@ -1,4 +1,4 @@
--- Does a stream compute or communicate? It communicates where collectives take at least half of the time of its events.
+-- Does a stream compute or communicate? It communicates if collectives take at least half of the time of its events.
 -- Grain: capture × device × context × stream.
 CREATE VIEW v1._stream_category AS
 SELECT

@@ -1,4 +1,4 @@
--- How often does each kernel run on each device, on streams that compute and on those that communicate?
+-- How often does each kernel run on each device, on compute streams and on communication streams?
 -- Grain: capture × device × category of the stream × name. Copies and memsets are counted, API calls are not.
 CREATE VIEW v1.kernel_counts AS
 WITH events AS (

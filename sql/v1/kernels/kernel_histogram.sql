@@ -1,7 +1,8 @@
--- How are the durations of one kernel distributed? As the recipe cuda_gpu_kern_hist of nsys.
--- Grain: kernel name × bin. A kernel's bins are equally wide on a logarithmic scale from its shortest duration to its
--- longest, so that one cold call does not put all others into one bin; 2 · calls^(1/3) of them (Rice's rule), 40 at
--- most, and no more than there are whole nanoseconds. They are those of all calls, also where --by tells calls apart.
+-- How are the durations of one kernel distributed? Like nsys's recipe cuda_gpu_kern_hist.
+-- Grain: kernel name × bin. The bins of a kernel are equally wide on a logarithmic scale from its shortest to its
+-- longest duration, so that one cold call does not push all others into one bin. There are 2 · calls^(1/3) of them
+-- (Rice's rule), at most 40, and no more than there are whole nanoseconds. They are based on all calls, even if --by
+-- separates calls. A logarithm may be off in its last digit, so the integer bounds decide.
 CREATE VIEW v1.kernel_histogram AS
 WITH calls AS (
     SELECT

@@ -1,5 +1,5 @@
--- At which pace does a kernel run, call after call? As the recipe cuda_gpu_kern_pace of nsys.
--- Grain: kernel call, counted on its capture and device in the order of starts.
+-- How regularly is a kernel called? Like nsys's recipe cuda_gpu_kern_pace.
+-- Grain: kernel call, counted per capture and device in start order.
 CREATE VIEW v1.kernel_pace AS
 SELECT
     /* by e */

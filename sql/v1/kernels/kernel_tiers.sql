@@ -1,4 +1,4 @@
--- How are time and calls spread over memory operations, matrix products and the rest?
+-- How are time and calls distributed over memory operations, matrix products and everything else?
 -- Grain: tier, as in v1.unique_kernels.
 CREATE VIEW v1.kernel_tiers AS
 SELECT

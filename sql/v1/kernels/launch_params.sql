@@ -1,4 +1,5 @@
--- With which launch size, registers, shared memory and message was each kernel launched, and on what kind of stream?
+-- With which launch configuration, registers, shared memory and message was each kernel launched, and on what kind of
+-- stream?
 -- Grain: GPU event.
 CREATE VIEW v1.launch_params AS
 SELECT

@@ -1,7 +1,8 @@
 -- How much of the kernel time is matrix multiplication, and what is the rest?
--- Grain: class. Durations are summed, so kernels that run side by side count both. Matmul always has a row where
--- there are kernels: that none of them is a matmul is an answer. Times are added up by name, since names are few and
--- their classes dear; calls recorded with collective arguments apart, for these make them collectives.
+-- Grain: class. Durations are summed, so concurrent kernels count fully. Matmul always has a row if there are kernels:
+-- "no kernel is a matmul" is an answer. Times are summed by name first, because there are few names and classifying
+-- them is expensive; calls with recorded collective arguments are summed separately, because these arguments make them
+-- collectives.
 CREATE VIEW v1.matmul_fraction AS
 WITH names AS (
     SELECT

@@ -1,11 +1,10 @@
--- Which kernels take the time? As nsys stats cuda_gpu_kern_sum.
+-- Which kernels take the time? Like nsys stats cuda_gpu_kern_sum.
 -- Grain: kernel name. A name has two rows only if some of its calls were recorded with collective arguments and the
--- name alone would not make them collectives. The deviation comes from whole-number sums, exact for every row order:
--- with mean m = total // calls, the squares about m are squares - m * (total + total % calls).
--- Why calls with and without those arguments are summed apart, and those of a name that has both once more together:
--- the class is looked up at the end, so that events need not wait for it nor be joined to it. And DuckDB groups by a
--- single text column through the numbers of its dictionary, by two columns through the texts themselves, which takes
--- twice as long.
+-- name alone would not make them collectives. The deviation comes from integer sums, exact for every row order: with
+-- mean m = total // calls, the squares about m are squares - m * (total + total % calls).
+-- Calls with and without collective arguments are summed separately, and those of a name that has both are then summed
+-- again, so that the class can be looked up at the end without joining events. Also, DuckDB groups by a single text
+-- column through its dictionary numbers, but by two columns through the texts, which takes twice as long.
 CREATE VIEW v1.top_kernels AS
 WITH plain_sum AS (
     SELECT

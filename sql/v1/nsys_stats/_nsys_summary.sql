@@ -1,6 +1,6 @@
--- The columns that every report of nsys stats has about durations, or other whole numbers: their sum, mean, median,
--- extremes and sample standard deviation, mean, median and deviation rounded to 0.1 as there.
--- n: how many there are, count(*) where none is NULL.
+-- The columns that every report of nsys stats has about durations or other integers: sum, mean, median, extremes and
+-- sample standard deviation; mean, median and deviation are rounded to 0.1, as in nsys stats.
+-- n: the number of values, count(*) if none is NULL.
 CREATE MACRO v1._nsys_summary(n, number) AS {
     'instances': n,
     'total': sum(number),

@@ -1,5 +1,5 @@
 -- The report cuda_gpu_kern_gb_sum of nsys stats, with its columns, units and rounding.
--- Grain: kernel name × grid × block. v1.unique_kernels tells kernels further apart.
+-- Grain: kernel name × grid × block. v1.unique_kernels distinguishes kernels further.
 CREATE VIEW v1.cuda_gpu_kern_gb_sum AS
 WITH sums AS (
     SELECT

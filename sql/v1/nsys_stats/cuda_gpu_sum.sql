@@ -1,5 +1,5 @@
 -- The report cuda_gpu_sum of nsys stats, with its columns, units and rounding.
--- Grain: category × name. Graph replays recorded as a whole are left out, as there.
+-- Grain: category × name. Graph replays recorded as a whole are excluded, as in nsys stats.
 CREATE VIEW v1.cuda_gpu_sum AS
 WITH sums AS (
     SELECT

@@ -1,7 +1,7 @@
 -- The report cuda_kern_exec_sum of nsys stats, with its columns, units and rounding.
--- Grain: launching thread × device × API call × kernel name, of kernels whose launch was recorded. v1.launch_latency has
--- the same for each kernel. The four times of a call become rows of one step, so that their statistics are written once;
--- the queue time is NULL where the kernel started before the call returned, and its deviation then 0, as there.
+-- Grain: launching thread × device × API call × kernel name, over kernels whose launch was recorded. v1.launch_latency
+-- has the same per kernel. The four times of a call become rows of one step, so that their statistics are written once.
+-- The queue time is NULL if the kernel started before the call returned, and its deviation is then 0, as in nsys stats.
 CREATE VIEW v1.cuda_kern_exec_sum AS
 WITH calls AS (
     SELECT

@@ -1,7 +1,7 @@
 -- The report nvtx_gpu_proj_sum of nsys stats, with its columns, units and rounding.
--- Grain: range × style, of instances that launch GPU work. The projection of an instance reaches from the first start to
--- the last end of it, graph replays recorded as a whole left out. GPU operations are counted by correlation id, as there:
--- one launch is one operation, however many kernels it starts.
+-- Grain: range × style, over instances that launch GPU work. The projection of an instance is from the first start to
+-- the last end of that work, excluding graph replays recorded as a whole. GPU operations are counted by correlation id,
+-- as in nsys stats: one launch is one operation, however many kernels it starts.
 CREATE VIEW v1.nvtx_gpu_proj_sum AS
 WITH instances AS (
     SELECT

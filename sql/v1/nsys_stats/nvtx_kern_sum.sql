@@ -1,8 +1,8 @@
 -- The report nvtx_kern_sum of nsys stats, with its columns, units and rounding.
--- Grain: range × launching thread × kernel name. A kernel counts in every range around its launch; kernels in none stand
--- under the range NULL, of files that hold ranges at all. A kernel in two ranges of one name, one inside the other, is one
--- instance, and its duration enters all other columns once for each of the two. v1.nvtx_kernels has the same numbers for
--- every rule.
+-- Grain: range × launching thread × kernel name. A kernel counts in every range that contains its launch; kernels
+-- outside all ranges have range NULL, in files with ranges. A kernel inside two nested ranges of one name is one
+-- instance, but its duration counts once for each of them in all other columns. v1.nvtx_kernels has the same numbers
+-- for every rule.
 CREATE VIEW v1.nvtx_kern_sum AS
 WITH ranges AS (
     SELECT

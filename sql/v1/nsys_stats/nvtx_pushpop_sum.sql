@@ -1,5 +1,5 @@
 -- The report nvtx_pushpop_sum of nsys stats, with its columns, units and rounding.
--- Grain: range. Ranges still open count until the last time that ranges tell, as there.
+-- Grain: range. Ranges still open end at the last recorded time of ranges, as in nsys stats.
 CREATE VIEW v1.nvtx_pushpop_sum AS
 WITH sums AS (
     SELECT

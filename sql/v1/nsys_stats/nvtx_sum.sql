@@ -1,5 +1,5 @@
 -- The report nvtx_sum of nsys stats, with its columns, units and rounding.
--- Grain: range × style. Ranges still open count until the last time that ranges tell, as there.
+-- Grain: range × style. Ranges still open end at the last recorded time of ranges, as in nsys stats.
 CREATE VIEW v1.nvtx_sum AS
 WITH sums AS (
     SELECT

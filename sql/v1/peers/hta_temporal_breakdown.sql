@@ -1,7 +1,7 @@
 -- The report temporal_breakdown of HTA, with its columns, units and rounding.
--- Grain: capture, that is rank, over all its devices. Computation is what HTA takes for it, by name: a kernel that is no
--- `^nccl.*Kernel` and has neither Memcpy nor Sync in its name; RCCL is computation too. Non-compute is the rest of the
--- busy time. v1.gpu_timeline knows other collectives, and has devices apart and nanoseconds.
+-- Grain: capture, that is, rank, over all its devices. Computation is defined by name as in HTA: a kernel that does not
+-- match `^nccl.*Kernel` and has neither Memcpy nor Sync in its name; RCCL counts as computation too. Non-compute is the
+-- rest of the busy time. v1.gpu_timeline recognises other collectives, separates devices and keeps nanoseconds.
 CREATE VIEW v1.hta_temporal_breakdown AS
 WITH events AS (
     SELECT

@@ -1,7 +1,7 @@
 -- The report gpu_timeline of TraceLens, with its rows, columns and units.
--- Grain: capture × kind of time, over all devices of the capture. Communication is what TraceLens takes for it, by name
--- (nccl, rccl, cross_device_reduce); memsets compute, and ROCm's copy kernels are copies. Computation + exposed
--- communication + exposed copies = busy and busy + idle = total. v1.gpu_timeline knows other collectives.
+-- Grain: capture × kind of time, over all devices of the capture. Communication is defined by name as in TraceLens
+-- (nccl, rccl, cross_device_reduce); memsets count as computation, ROCm's copy kernels as copies. Computation + exposed
+-- communication + exposed copies = busy, and busy + idle = total. v1.gpu_timeline recognises other collectives.
 CREATE VIEW v1.tracelens_gpu_timeline AS
 WITH events AS (
     SELECT

@@ -1,7 +1,7 @@
--- How long do computation, computation or collectives, and anything at all run on each GPU?
--- Grain: capture × device. One ordered pass over the events: what an event adds to a union is the part of it past the
--- furthest end so far of that union. The views over it repeat nothing of this: where a report has filters or --by, its
--- text takes the place of this view's name (hook inline), so that they reach the events.
+-- How long does computation, computation or collectives, and anything at all run on each GPU?
+-- Grain: capture × device. One ordered pass over the events: an event adds to a union the part of it after the latest
+-- end so far of that union. Views that use this view do not repeat it: if a report has filters or --by, the text of
+-- this view replaces its name (hook inline), so that they apply to the events.
 CREATE VIEW v1._gpu_time AS
 WITH events AS (
     SELECT

@@ -1,11 +1,11 @@
 -- Which setting is best?
--- Grain: configuration (labels less the rank, of one profiler) whose captures mark steps. A step takes one rank as long
--- as its range, or as its GPU work from the first start to the last end where that is longer (a host that runs ahead
--- ends its ranges early); it takes the configuration as long as its slowest rank. One value a step, and not one a rank
--- and step: ranks wait for each other, so that their times are no independent evidence. Files of unknown rank are runs of
--- their own. The best setting has the lowest mean.
--- Each other setting is tested against the best by the ranks of its steps' times (v1._mann_whitney_p), and the best one
--- against the second; below 4 steps a side the test says nothing.
+-- Grain: configuration (labels without the rank, of one profiler) whose captures mark steps. A step takes one rank as
+-- long as its range, or as its GPU work from first start to last end if that is longer (a host that runs ahead ends its
+-- ranges early); it takes the configuration as long as its slowest rank. Each step gives one value, not one per rank:
+-- ranks wait for each other, so their times are not independent. Files of unknown rank are separate runs. The best
+-- setting has the lowest mean.
+-- Every other setting is tested against the best by the ranks of its step times (v1._mann_whitney_p), and the best
+-- against the second best; with fewer than 4 steps on either side there is no result.
 CREATE VIEW v1.configurations AS
 WITH spans AS (
     SELECT

@@ -1,6 +1,6 @@
 -- What ran when on which stream, with the ranks of a run on one clock?
--- Grain: GPU event. The common clock is the one of v1._common_clock: corrected by the alignment of the ranks where it
--- is known, else as recorded. What a stream is not recorded for lies in its hardware queue.
+-- Grain: GPU event. The common clock is that of v1._common_clock: corrected by the alignment of the ranks if known,
+-- else as recorded. Events without a recorded stream are placed on their hardware queue.
 CREATE VIEW v1.gpu_activity AS
 SELECT
     /* by e */

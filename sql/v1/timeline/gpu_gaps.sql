@@ -1,7 +1,7 @@
--- When does a GPU idle, between what, and was it given work in time?
--- Grain: idle interval of a device between its first and last GPU event. Method: one ordered pass; a gap opens where an
--- event starts after the furthest end so far. Work was pending if the launch of any later event had returned before the
--- gap began: then the GPU waited for something else (another stream, a copy, an event) and not for the CPU.
+-- When is a GPU idle, between which events, and was work launched in time?
+-- Grain: idle interval of a device between its first and last GPU event. Method: one ordered pass; a gap opens if an
+-- event starts after the latest end so far. Work was pending if the launch of any later event had returned before the
+-- gap began: then the GPU waited for something else (another stream, a copy, an event), not for the CPU.
 CREATE VIEW v1.gpu_gaps AS
 WITH events AS (
     SELECT

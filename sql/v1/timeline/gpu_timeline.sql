@@ -1,7 +1,8 @@
--- Where does the GPU's time go: computing, waiting for collectives or copies that nothing hides, idle?
--- Grain: capture × device, from the first GPU event's start to the last one's end. Times are unions of intervals;
--- computation counts first, then collectives, then copies, each without what those before it cover. So computation
--- + exposed collectives + exposed copies = busy and busy + idle = total, exactly. How: see v1._gpu_time.
+-- Where does GPU time go: computation, exposed collectives, exposed copies, idle?
+-- Grain: capture × device, from the first start to the last end of its GPU events. Times are unions of intervals;
+-- computation counts first, then collectives, then copies, each without the time covered by the previous ones. So
+-- computation + exposed collectives + exposed copies = busy, and busy + idle = total, exactly. Method: see
+-- v1._gpu_time.
 CREATE VIEW v1.gpu_timeline AS
 SELECT
     /* by */

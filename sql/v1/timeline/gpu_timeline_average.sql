@@ -1,7 +1,7 @@
--- How does the GPU's time divide on the average rank of a configuration?
+-- How is GPU time divided on the average rank of a configuration?
 -- Grain: configuration × part of the time. Each rank and device counts once, with the parts of gpu_timeline: arithmetic
--- and geometric mean, smallest and largest. A geometric mean with a zero among its values is 0; how many there are is
--- said beside it, and no small number is put for them.
+-- and geometric mean, minimum and maximum. A geometric mean over a zero is 0; the number of zeros is given, and they
+-- are not replaced by a small number.
 CREATE VIEW v1.gpu_timeline_average AS
 WITH parts AS (
     SELECT

@@ -1,9 +1,9 @@
 -- How busy is each GPU over time?
--- Grain: capture × device × window; a device's time from its first event's start to its last one's end is cut into up to
--- 120 windows of as many whole ns each, the last of which may be shorter. In each, time
--- is divided as in gpu_timeline: computation first, then collectives, then copies, each without what those before it
--- cover. How: an event adds to each of the three unions the interval past the furthest end so far (see v1._gpu_time),
--- and the intervals are cut at the borders of the windows.
+-- Grain: capture × device × window. The time of a device from the first start to the last end of its events is divided
+-- into up to 120 windows of equal whole nanoseconds; the last may be shorter. Within each, time is divided as in
+-- gpu_timeline: computation first, then collectives, then copies, each without the time covered by the previous ones.
+-- Method: an event adds to each of the three unions its interval after the latest end so far (see v1._gpu_time), and
+-- the intervals are cut at window boundaries.
 CREATE VIEW v1.gpu_utilization AS
 WITH events AS (
     SELECT

@@ -1,9 +1,9 @@
--- Why does the GPU not compute: was nothing launched, had what was launched not begun, or did it wait for a collective?
--- Grain: capture × device. An idle gap lies between the furthest end so far and the next start. Up to the first launch
--- call of all that starts later it is host-bound, since nothing is pending; after that it is device-bound: launch
--- overhead, or waiting for another stream. Where the launches of what follows were not recorded it is unknown. So host
--- + device + unknown = idle, exactly, and idle is that of gpu_timeline. Collectives that no computation hides are not
--- idle, yet the device waits; they stand beside.
+-- Why is the GPU not computing: nothing launched, launched but not started, or waiting for a collective?
+-- Grain: capture × device. An idle gap lies between the latest end so far and the next start. Up to the first launch
+-- call of anything that starts later it is host-bound, because nothing is pending; after that it is device-bound:
+-- launch overhead, or waiting for another stream. If the launches of what follows were not recorded, it is unknown. So
+-- host + device + unknown = idle, exactly, and idle is that of gpu_timeline. Exposed collectives are not idle although
+-- the device waits; they are a separate column.
 CREATE VIEW v1.idle_breakdown AS
 WITH events AS (
     SELECT
