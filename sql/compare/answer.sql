@@ -1,12 +1,12 @@
--- Compares each side with the baseline: means over units, what is due to the number of calls and what to their time,
--- and whether the difference is beyond the spread between units.
--- In:  temp tables side_unit, side_run, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a side; the
---      macros v1._mann_whitney_u and v1._mann_whitney_p of the views.
+-- Compares each side with the baseline: means over units, the parts due to the number of calls and to time per call,
+-- and whether the difference exceeds the spread between units.
+-- In:  temp tables side_unit, side_run, side_timeline_unit, side_value (side.sql), side_name(side, name); {baseline}: a
+--      side; the macros v1._mann_whitney_u and v1._mann_whitney_p of the views.
 -- Out: temp table answer; temp view side_filled(kind, name, side, unit, calls, total_ns), with zeros; temp view
---      side_independent(kind, name, side, calls, total_ns, call_ns): one row for each step of a run, or run.
--- Why so: a unit without a kernel counts as zero. The spread is judged by rank (Mann-Whitney, from 4 values a side on),
--- which needs no draws and gives the same answer every time. Ranks wait for each other, so that their times of a step
--- are no independent evidence (see v1.configurations): the test is over their means.
+--      side_independent(kind, name, side, calls, total_ns, call_ns): one row per step of a run, or per run.
+-- A unit without a kernel counts as zero. The spread is tested by rank (Mann-Whitney, with at least 4 values on each
+-- side), which uses no random numbers, so the result is reproducible. Ranks wait for each other, so their times of one
+-- step are not independent (see v1.configurations): the test uses their means.
 CREATE OR REPLACE TEMP VIEW side_filled AS
 WITH places AS (
     SELECT 'timeline' AS kind, side, unit FROM side_timeline_unit

@@ -1,7 +1,7 @@
--- Adds what one side of a comparison is made of, which tells whether it can be compared with another one.
+-- Adds the properties of one side of a comparison, which decide whether it can be compared with another one.
 -- In:  {db}: the database of the side; {side}: its number; temp tables side_capture, side_marked, side_unit (side.sql).
--- Out: a row more of temp table side_fact: digests of its captures, whether its units are steps, how many units, GPUs
---      with events in all and in one capture at most, the names of these GPUs, the profilers.
+-- Out: one more row of temp table side_fact: digests of its captures, whether its units are steps, the number of units,
+--      the number of GPUs with events in total and at most in one capture, the names of these GPUs, the profilers.
 INSERT INTO side_fact
 WITH gpus AS (
     SELECT e.capture_id, coalesce(e.device_id, -1) AS device_id

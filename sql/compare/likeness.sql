@@ -1,7 +1,7 @@
--- Says how the sides differ from the baseline in what they are, and takes back differences that mean nothing.
+-- Describes how the properties of the sides differ from the baseline, and removes meaningless differences.
 -- In:  temp tables side_fact (facts.sql), side_name, answer (answer.sql); {baseline}: a side.
--- Out: temp table side_remark(side, remark, is_incomparable): in words; answer without differences and verdicts where
---      is_incomparable: a step is put beside a whole capture, or captures of other numbers of GPUs.
+-- Out: temp table side_remark(side, remark, is_incomparable): in words; answer without differences and verdicts if
+--      is_incomparable: a step is compared with a whole capture, or captures have different numbers of GPUs.
 CREATE OR REPLACE TEMP TABLE side_remark AS
 WITH pairs AS (
     SELECT o.side, n.name, m.name AS base_name, b, o

@@ -1,8 +1,10 @@
--- Tests for --beyond-noise whether a metric differs between a side and the baseline by more than its units do.
--- In:  temp view side_independent (answer.sql), temp table side_name; {baseline}: a side; the macros v1._mann_whitney_u and
---      v1._mann_whitney_p.
--- Out: temp table side_noise(side, kind, name, metric, p_value): two-sided p-value, NULL below 4 values a side, which
---      are of steps or runs and not of ranks. One without the entry has a time of 0, no calls, and no time per call.
+-- Tests for --beyond-noise whether a metric differs between a side and the baseline by more than it varies between
+-- units.
+-- In:  temp view side_independent (answer.sql), temp table side_name; {baseline}: a side; the macros v1._mann_whitney_u
+--      and v1._mann_whitney_p.
+-- Out: temp table side_noise(side, kind, name, metric, p_value): two-sided p-value, NULL with fewer than 4 values on a
+--      side; a value is a step or a run, not a rank. A value without the entry has a time of 0, no calls, and no time
+--      per call.
 CREATE OR REPLACE TEMP TABLE side_noise AS
 WITH measures AS (
     SELECT f.side, f.kind, f.name, unnest([

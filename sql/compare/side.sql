@@ -1,10 +1,11 @@
--- Adds what one side of a comparison did, by unit: a step of a rank where all its captures mark steps, else a capture.
--- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: steps left out;
---      session variable step_range (see v1._step).
--- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); of this
---      side alone side_capture(capture_id), side_marked(by_step, captures, without_steps). More rows of
---      side_run(side, capture_id, run): which captures are ranks of one run, as in v1.configurations; captures of
---      unknown rank are of the run that their file is of.
+-- Adds the values of one side of a comparison, by unit: a step of a rank if all its captures mark steps, else a
+-- capture.
+-- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: number of
+--      steps to skip; session variable step_range (see v1._step).
+-- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); for this
+--      side only, side_capture(capture_id), side_marked(by_step, captures, without_steps). More rows of side_run(side,
+--      capture_id, run): which captures are ranks of one run, as in v1.configurations; captures of unknown rank belong
+--      to the run of their file.
 CREATE OR REPLACE TEMP TABLE side_capture AS
 SELECT c.capture_id
 FROM {db}.main.capture AS c

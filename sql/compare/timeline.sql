@@ -1,5 +1,5 @@
--- Adds how one side of a comparison spent the GPU's time, by unit: from the first start of its events to the last end.
--- In:  {side}: its number; in the place of timeline, v1.gpu_timeline of its events by unit (comparison.py).
+-- Adds how one side of a comparison spent its GPU time, by unit: from the first start of its events to the last end.
+-- In:  {side}: its number; in place of timeline, v1.gpu_timeline of its events by unit (comparison.py).
 -- Out: more rows of temp tables side_timeline_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns).
 CREATE OR REPLACE TEMP TABLE side_timeline AS
 {timeline};

@@ -1,13 +1,14 @@
--- Finds how the clocks of captures stand to each other, pair by pair, from collectives that all ranks end together.
+-- Estimates offset and drift between the clocks of pairs of captures, from collectives, which all ranks end together.
 -- In:  v1._collective_match.
 -- Out: temp table clock_link(from_capture_id, capture_id, set_id, place, at_ns, offset_ns, drift, applied_drift, calls,
---      span_ns, residual_median_ns, residual_p99_ns), both ways round:
---      time of capture_id = time of from_capture_id + offset_ns + drift * (time of from_capture_id - at_ns).
--- Why so: the end of a collective at one rank less its end at the lowest rank of the call is the difference of their
--- clocks and some microseconds of noise, with outliers. The drift is the median of the slopes between all pairs of calls
--- (Theil and Sen; of 256 calls spread evenly, where there are more), the offset the median of what it leaves: shifting
--- and stretching a clock changes both by exactly that. Noise of 20 µs looks like a drift of 200 ppm over 0.2 s, so the
--- drift is applied only where at the ends of the span it does more than three times the median residual.
+--      span_ns, residual_median_ns, residual_p99_ns), in both directions: time of capture_id = time of from_capture_id
+--      + offset_ns + drift * (time of from_capture_id - at_ns).
+-- Method: the end of a collective on one rank minus its end on the lowest rank of the call is the difference of their
+-- clocks plus some microseconds of noise, with outliers. The drift is the median of the slopes between all pairs of
+-- calls (Theil-Sen; over 256 evenly spaced calls if there are more), the offset is the median of the remainder:
+-- shifting and stretching a clock changes both by exactly that amount. Noise of 20 µs looks like a drift of 200 ppm
+-- over 0.2 s, so the drift is applied only if it amounts to more than three times the median residual at the ends of
+-- the span.
 CREATE OR REPLACE TEMP TABLE clock_end AS
 SELECT
     e.collective_id,

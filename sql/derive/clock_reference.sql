@@ -1,5 +1,6 @@
--- Takes, of each configuration, the lowest rank whose clock is not placed yet as a reference of its own.
--- In:  clock_link, clock_end (clock_links.sql). In and out: temp table clock_found. Repeated by clocks.py.
+-- Makes the lowest rank whose clock is not aligned yet, of each configuration, a reference of its own.
+-- In:  clock_link, clock_end (clock_links.sql). In and out: temp table clock_found. Run repeatedly by
+--      clock_alignment.py.
 INSERT INTO clock_found
 WITH waiting AS (
     SELECT k.set_id, k.capture_id, min(e.member) AS member, max(k.calls) AS calls, max(k.span_ns) AS span_ns,

@@ -1,5 +1,6 @@
--- Places the clocks of the captures that collectives connect with one that is placed: over the link of most calls, and
--- of those of the least residual. In:  clock_link. In and out: temp table clock_found. Repeated by clocks.py.
+-- Aligns the clocks of captures that collectives connect with an aligned one, over the link with the most calls and,
+-- among those, the smallest residual.
+-- In:  clock_link. In and out: temp table clock_found. Run repeatedly by clock_alignment.py.
 INSERT INTO clock_found
 WITH candidate AS (
     SELECT

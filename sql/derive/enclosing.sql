@@ -1,9 +1,10 @@
--- Finds the innermost range that encloses each of many calls.
--- In:  nest_out (nesting.sql; its crossing ranges are passed over here) and temp table call_in(call_id, lane_a, lane_b,
+-- Finds the innermost range that contains each of many calls.
+-- In:  nest_out (nesting.sql; its crossing ranges are ignored here) and temp table call_in(call_id, lane_a, lane_b,
 --      start_ns, end_ns); parameter slack: ns by which a call may end after its range.
 -- Out: temp table call_out(call_id, lane_a, lane_b, item_id).
--- Why so: between two boundaries the innermost range of a thread does not change, so one ASOF join over these segments
--- finds it. A call that ends after that range belongs to the nearest one around it that contains the whole call.
+-- Method: the innermost range of a thread is constant between consecutive boundaries, so one ASOF join over these
+-- segments finds it. A call that ends after that range belongs to the nearest enclosing range that contains the whole
+-- call. If several boundaries have the same time, the last opening counts, else the outermost closing.
 CREATE OR REPLACE TEMP TABLE nest_segment AS
 WITH boundary AS (
     SELECT lane_a, lane_b, start_ns AS at_ns, item_id, 1000000 + depth AS rank FROM nest_out

@@ -1,9 +1,10 @@
--- How many graph launches of a capture left no GPU work behind, where their replays should have been recorded.
--- In:  {capture}: the capture; {graph_launch}: what is in the names of calls that launch a graph. Out: one row (launches, missing, inside): calls that launch a graph, those of them that no
--- GPU event names as its launch, and those of these between the first and the last GPU event.
--- A driver call inside the runtime's own is the same launch: of the names, those count that own GPU work; where none
--- does, the runtime's. A capture whose GPU work names no launches at all, or that has replays without their launch, tells
--- nothing.
+-- Counts the graph launches of a capture without GPU work, although their replays should have been recorded.
+-- In:  {capture}: the capture; {graph_launch}: text contained in the names of calls that launch a graph.
+-- Out: one row (launches, missing, inside): calls that launch a graph; those that no GPU event names as its launch; and
+--      those of the latter between the first and the last GPU event.
+-- A driver call inside the runtime's own call is the same launch: only names that own GPU work count; if none does, the
+-- runtime's. A capture whose GPU work refers to no launches at all, or that has replays without their launch, gives no
+-- result.
 WITH calls AS (
     SELECT l.launch_id, l.name, l.start_ns
     FROM main.launch AS l

@@ -1,8 +1,8 @@
--- Adds to call_out the ranges that cross an earlier one, and keeps of all ranges around a call those that lead to all
--- others along their parents. Run after enclosing.sql, only where ranges cross; the result has a row per such chain.
--- Why so: calls numbered by start lie side by side inside a range, so that no pair is tried in vain but with calls that
--- end too late. What is around a call is around it with all its parents, so a range leads to another one where that is
--- the nearest crossing one, or the nearest other one, around it.
+-- Adds to call_out the ranges that cross an earlier one, and keeps, of all ranges around a call, those that lead to all
+-- others through their parents. Run after enclosing.sql, only if ranges cross; the result has one row per such chain.
+-- Method: calls numbered by start are consecutive inside a range, so the only wasted pairs are calls that end too late.
+-- Everything that contains a call also contains it with all its parents, so a range leads to another one if that is the
+-- nearest crossing range, or the nearest other range, around it.
 CREATE OR REPLACE TEMP TABLE call_place AS
 SELECT
     call_id, lane_a, lane_b, start_ns, end_ns,

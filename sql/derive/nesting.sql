@@ -1,11 +1,11 @@
--- Finds, for time ranges on threads, the nearest range that contains each (its parent), and its depth.
+-- Finds, for time ranges on threads, the innermost range that contains each (its parent), and its depth.
 -- In:  temp table nest_in(item_id, lane_a, lane_b, start_ns, end_ns, tie): lanes are process and thread, never NULL;
---      parameter slack: ns by which a child may end after its parent (clocks of whole microseconds).
--- Out: temp table nest_out(item_id, lane_a, lane_b, start_ns, end_ns, parent_id, depth, place, is_crossing); is_crossing:
---      the range begins inside another one and ends after it.
--- Why so: a join of all enclosing pairs explodes. One running sum of openings minus closings gives each range its depth,
--- and the parent is the last range opened one level above: two sorted passes, whatever the depth. That is exact while
--- ranges nest; where two cross, the parent found does not contain its child, and those few are searched one by one.
+--      parameter slack: ns by which a child may end after its parent (clocks with whole microseconds).
+-- Out: temp table nest_out(item_id, lane_a, lane_b, start_ns, end_ns, parent_id, depth, place, is_crossing);
+--      is_crossing: the range starts inside another one and ends after it.
+-- Method: a join of all enclosing pairs explodes. A running sum of openings minus closings gives each range its depth,
+-- and the parent is the last range opened one level above: two sorted passes, whatever the depth. This is exact as long
+-- as ranges nest; if two cross, the parent found does not contain its child, and those few are searched individually.
 CREATE OR REPLACE TEMP TABLE nest_walk AS
 WITH boundary AS (
     SELECT item_id, lane_a, lane_b, start_ns AS at_ns, 1 AS is_opening, end_ns, tie, (end_ns > start_ns)::INTEGER AS step

@@ -1,6 +1,6 @@
--- Corrects nest_out by nest_linked(item_id, parent_id, depth, is_crossing, crossing_id, nested_id), which has the ranges
--- of threads on which some cross. is_crossing: the range, or one around it, begins inside an earlier one and ends after
--- it, and it begins before that one ends. What is not marked nests.
+-- Corrects nest_out by nest_linked(item_id, parent_id, depth, is_crossing, crossing_id, nested_id), which has the
+-- ranges of threads on which some cross. is_crossing: the range, or one around it, starts inside an earlier one, before
+-- that one ends, and ends after it. Ranges without it nest.
 CREATE OR REPLACE TEMP TABLE nest_out AS
 SELECT
     n.item_id, n.lane_a, n.lane_b, n.start_ns, n.end_ns, n.place,

@@ -1,5 +1,5 @@
--- Marks in nest_out what has to be searched anew where ranges cross (is_odd): likewise what begins inside an odd range,
--- since depths are off by one there after the range that it crosses has ended. Run only where a row is odd.
+-- Marks in nest_out the rows to be searched again because ranges cross (is_odd), including everything that starts
+-- inside an odd range, whose depths are off by one after the crossed range has ended. Run only if a row is odd.
 -- Out: temp table nest_odd: all ranges of the threads that have an odd one, with a number for each thread (lane).
 CREATE OR REPLACE TEMP TABLE nest_odd AS
 SELECT

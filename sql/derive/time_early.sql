@@ -1,7 +1,8 @@
--- Whether a GPU event of a capture starts before its launch call by more than the bound: a cheap look for millions.
+-- Whether a GPU event of a capture starts before its launch call by more than the limit: a cheap check for millions of
+-- events.
 -- In:  {capture}: the capture. Out: one row (is_early).
--- Method: calls are numbered about in the order of their starts, so that 64 of them lie close together; only where the
--- first event of such a portion starts that much before its last call is every event set against its own call.
+-- Method: calls are numbered roughly by start, so 64 consecutive ones are close in time. Only if the first event of
+-- such a group starts that much before its last call is every event compared with its own call.
 WITH limits AS (
     SELECT max(b.limit_ns)::HUGEINT AS early_ns
     FROM main.time_bound AS b

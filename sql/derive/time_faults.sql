@@ -1,12 +1,12 @@
--- Marks the GPU events, calls and ranges of a capture whose times cannot be true, and clocks that lie apart.
+-- Marks the GPU events, calls and ranges of a capture with impossible times, and devices whose clocks are not aligned.
 -- In:  {capture}: the capture; {ranges}: the table of its ranges, {of_capture}: the condition on them; main.time_bound.
---      No row has a time_fault of these yet.
+--      No row has such a time_fault yet.
 -- Out: time_fault in main.kernel_event, main.launch and {ranges}; rows of main.clock_fault.
--- Method: starts are grouped into stretches that nothing recorded lies between for longer than the bound `far` (in a
--- capture without API calls and operators `far_without_calls`). Of several stretches one is trusted: that of the calls;
--- failing that, the one with the most GPU events. A dispatch with counters, start 0 and no duration has no time at all.
--- Starts at 0 are a stretch of their own where no range is among them and nothing starts within `before_launch` after
--- them: 0 is what profilers write for a time they do not have.
+-- Method: starts are grouped into stretches, separated by gaps longer than `far` without any start (`far_without_calls`
+-- in a capture without API calls and operators). One stretch is the reference: the one with the calls; failing that,
+-- the one with the most GPU events. A dispatch with counters, start 0 and zero duration has no time at all. Starts at 0
+-- form a stretch of their own if they include no range and nothing else starts within `before_launch` after them,
+-- because profilers write 0 for a missing time.
 CREATE OR REPLACE TEMP TABLE time_limit AS
 SELECT
     max(b.limit_ns) FILTER (b.name = 'before_launch') AS before_launch,
@@ -164,9 +164,9 @@ UPDATE {ranges} AS a SET time_fault = 'too_long'
 FROM time_last AS z, time_limit AS t
 WHERE {of_capture} AND a.time_fault IS NULL AND a.start_ns::HUGEINT + a.duration_ns > z.last_ns + t.far_alone;
 
--- A device most of whose events begin before their calls, or all of them long after, runs on another clock. Where
--- a good part (one in 20) begins after its calls, and nothing lies between those and the early ones, it is not one
--- clock that lies apart: the early ones have false times.
+-- If most events of a device start before their calls, or all of them long after, its clock is not aligned. But if at
+-- least one in 20 starts after its call, and a gap separates the delays of these from the early ones, the clock is
+-- aligned and the early events have false times.
 DELETE FROM main.clock_fault AS f WHERE f.capture_id = {capture};
 
 INSERT INTO main.clock_fault BY NAME

@@ -1,4 +1,4 @@
--- What is to be said of a capture whose times were judged: rows of main.ingest_issue.
+-- The issues of a capture whose times were checked, as rows of main.ingest_issue.
 -- In:  {capture}, {ranges}, {of_capture} as in time_faults.sql. Out: rows (code, events, detail).
 WITH marked AS (
     SELECT

@@ -1,9 +1,9 @@
 -- The sheet of nccl_master_all_configs: latency, bandwidth and skew of each collective and size in each configuration.
 -- In:  temp table export_answer (report collectives), sweep_configuration.
 -- Out: temp view NCCL_Data. Latency is the shortest duration over the ranks of a call, in µs as in the original, which
---      printed it as ms. Only calls matched over ranks count; of others the time is waiting and transfer together.
---      An operation is a collective of one size, type and group size: operation_id is the same in all configurations, and
---      two collectives of one size do not share it.
+--      labels it ms. Only calls matched over ranks count, because waiting and transfer cannot be separated in others.
+--      An operation is a collective of one size, type and group size: operation_id is the same in all configurations,
+--      and two collectives of one size do not share it.
 CREATE OR REPLACE TEMP TABLE sweep_call AS
 WITH members AS (
     SELECT

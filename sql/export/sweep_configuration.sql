@@ -1,8 +1,8 @@
--- Names the configurations of a sweep as the scripts of ROCm/aorta do: 256thread_28ch.
+-- Names the configurations of a sweep like the scripts of ROCm/aorta: 256thread_28ch.
 -- In:  temp table selected_capture.
 -- Out: temp table sweep_configuration (capture_id, place, full_config, threads_num, thread_config, channels_num,
---      channel_config, sweep). Other labels that tell configurations apart, the sweep's above all, stand before, and after
---      them the cycle where ranks recorded more than once, and the profiler where there are several.
+--      channel_config, sweep). Other labels that distinguish configurations, the sweep above all, come before; the
+--      cycle, if ranks recorded more than once, and the profiler, if there are several, come after.
 CREATE OR REPLACE TEMP TABLE sweep_configuration AS
 WITH captures AS (
     SELECT

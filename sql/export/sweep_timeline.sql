@@ -1,8 +1,8 @@
--- The sheets of gpu_timeline_all_configs: parts of the GPU time, averaged over the ranks of each configuration.
--- In:  temp table export_answer (report tracelens-gpu-timeline), sweep_configuration; variable geo_mean: whether the mean
---      is the geometric one. That of values among which is a zero is 0; zero_ranks says of how many.
--- Out: temp views All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config; the pivots hold maps, whose keys, in the
---      order of configurations, become columns.
+-- The sheets of gpu_timeline_all_configs: parts of GPU time, averaged over the ranks of each configuration.
+-- In:  temp table export_answer (report tracelens-gpu-timeline), sweep_configuration; variable geo_mean: whether the
+--      mean is the geometric one. A geometric mean over a zero is 0; zero_ranks gives the number of zeros.
+-- Out: temp views All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config; the pivots hold maps, whose keys, in
+--      the order of configurations, become columns.
 CREATE OR REPLACE TEMP TABLE sweep_part AS
 SELECT
     c.place,

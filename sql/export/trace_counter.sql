@@ -1,5 +1,5 @@
 -- The counters of a capture: bytes of the framework's allocator, and hardware counters at the start of their dispatch.
--- In:  as of trace_cpu.sql. A hardware counter is a sum over its dispatch; between dispatches nothing is known.
+-- In:  as in trace_cpu.sql. A hardware counter is a sum over its dispatch; between dispatches its value is unknown.
 WITH samples AS (
     SELECT
         m.capture_id, m.start_ns AS recorded_ns, NULL AS start_ns, m.memory_event_id AS ordinal,

@@ -1,6 +1,6 @@
--- The GPU events of a capture, as events of a trace, each lane in the order of time.
--- In:  as of trace_cpu.sql, with the same columns first. flow: the event's own number, where its call is in the trace.
--- Grid and block of AMD are given as the profiler of torch does: hipExtModuleLaunchKernel takes the global size.
+-- The GPU events of a capture, as events of a trace, each lane in time order.
+-- In:  as in trace_cpu.sql, with the same columns first. flow: the event's own number, if its call is in the trace.
+--      Grid and block of AMD follow the torch profiler: hipExtModuleLaunchKernel takes the global size.
 SELECT
     CASE e.kind WHEN 'memcpy' THEN 'gpu_memcpy' WHEN 'memset' THEN 'gpu_memset' WHEN 'graph' THEN 'gpu_graph' ELSE 'kernel' END
         AS category,

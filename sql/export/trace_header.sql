@@ -1,6 +1,7 @@
--- What stands at the head of an exported timeline. One row.
--- In:  as of trace_cpu.sql. Rank, versions and process groups are said of one capture alone; devices where all captures
---      have the same ones. base_ns: Unix time of the file's zero; NULL where no clock is placed in the world.
+-- The header of an exported timeline. One row.
+-- In:  as in trace_cpu.sql. Rank, versions and process groups are given only for a single capture; devices only if all
+--      captures have the same ones. base_ns: Unix time of the file's zero; NULL if no clock can be converted to Unix
+--      time.
 WITH devices AS (
     SELECT d.device_id, d.name, d.vendor, d.sm_count, d.memory_bytes, d.arch, count(*) OVER (PARTITION BY d.device_id) AS kinds
     FROM main.device AS d

@@ -1,15 +1,16 @@
--- Gives every slice of an exported timeline a lane of its track, so that none hides another or is lost by a viewer.
+-- Gives every slice of an exported timeline a lane of its track, so that no slice hides another or is dropped by a
+-- viewer.
 -- In:  temp table trace_slice.
--- Out: temp table trace_link (n, lane, previous): slices that share their time with others of their track. lane is NULL
---      until trace_lane_spread.sql has followed previous, a slice on the same lane that ends before.
--- Tracks of threads nest: the viewer draws what lies in a slice under it, on lane 0. A slice that begins in another one
--- and ends after it cannot be drawn there. Such are found by matching brackets: at each depth the k-th beginning belongs
--- to the k-th end, and slices of which that is not true go to lanes of their own. Those left are the pairs of a bracket
--- matching, so none of them crosses another.
--- Tracks of streams do not nest. There, and for what was taken off a thread, lanes are given by a queue: a slice takes the
--- lane that was free for the longest time, else a new one. After i beginnings and E(i) ends before the i-th, the number
--- of lanes that were taken over is i + min(0, min over j <= i of (E(j) - j)), and the i-th takes over that of the end
--- with this number. A slice that begins when all before it have ended is on the first lane again.
+-- Out: temp table trace_link (n, lane, previous): slices that overlap others of their track. lane is NULL until
+--      trace_lane_spread.sql has followed previous, a slice on the same lane that ends before.
+-- Tracks of threads nest: the viewer draws slices inside a slice below it, on lane 0. A slice that starts inside
+-- another one and ends after it cannot be drawn there. Such slices are found by bracket matching: at each depth the
+-- k-th start belongs to the k-th end, and slices that do not match go to lanes of their own. The remaining slices are
+-- the pairs of a bracket matching, so none of them crosses another.
+-- Tracks of streams do not nest. There, and for slices removed from a thread, lanes are assigned by a queue: a slice
+-- takes the lane that has been free for the longest time, else a new one. After i starts and E(i) ends before the i-th
+-- start, the number of lanes taken over is i + min(0, min over j <= i of (E(j) - j)), and the i-th slice takes over the
+-- lane of the end with this number. A slice that starts after all previous ones have ended is on the first lane again.
 CREATE OR REPLACE TEMP TABLE trace_crossing AS
 WITH edges AS (
     SELECT s.track, s.n, true AS is_begin, s.start_ns AS at_ns, -s.end_ns AS tie, s.n AS place,

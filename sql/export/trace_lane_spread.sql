@@ -1,4 +1,4 @@
--- Gives slices the lane of the one before them, doubling the distance that is looked back each time it runs.
+-- Propagates lanes along previous, doubling the distance each time it runs.
 -- In:  temp table trace_link.
 -- Out: the same; the last statement writes as many rows as had no lane before.
 UPDATE trace_link SET lane = p.lane, previous = p.previous

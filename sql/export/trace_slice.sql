@@ -1,13 +1,15 @@
--- Chooses the slices of an exported timeline and puts them onto the clock of the file.
+-- Selects the slices of an exported timeline and converts them to the clock of the file.
 -- In:  temp table selected_capture; variables trace_aligned (whether clocks are corrected by main.clock_alignment),
---      trace_part (whether filters leave out GPU events), trace_gpu_only.
--- Out: temp tables trace_event (a GPU event that is shown), trace_clock (a capture: how its clock becomes the file's),
---      trace_slice (n, capture_id, kind, row_id, place, start_ns, end_ns): a slice of the file, in ns since base_ns.
--- Where filters choose GPU events, the rows of the CPU are those between the first launch and the last end of the chosen
--- ones. Open ranges last until the last moment of their capture. What has a time_fault is left out: one such row would
--- stretch the timeline to years.
--- The common clock is that of v1._collective_instance. GPU events keep their recorded duration; the ends of CPU rows are
--- moved as their starts are, so that what was nested stays nested where a clock is stretched by its drift.
+--      trace_part (whether filters exclude GPU events), trace_gpu_only.
+-- Out: temp tables trace_event (a GPU event that is shown), trace_clock (per capture: how its clock is converted to the
+--      file's), trace_slice (n, capture_id, kind, row_id, place, start_ns, end_ns): a slice of the file, in ns since
+--      base_ns.
+-- If filters select GPU events, CPU rows are those between the first launch and the last end of the selected events.
+-- Open ranges last until the end of their capture. Rows with a time_fault are excluded: a single one would stretch the
+-- timeline to years.
+-- The common clock is that of v1._collective_instance. GPU events keep their recorded duration; starts and ends of CPU
+-- rows are moved alike, so that nested rows stay nested if a clock is stretched for drift. Of clocks that cannot be
+-- compared, those without a zero start with the first of the others.
 CREATE OR REPLACE TEMP TABLE trace_event AS
 SELECT
     e.capture_id, e.event_id, e.device_id, e.context_id, e.stream_id, e.queue_id, e.launch_id, e.op_id,

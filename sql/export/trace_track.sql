@@ -1,9 +1,9 @@
 -- Names the processes and tracks of an exported timeline.
 -- In:  temp tables trace_slice, trace_link, trace_clock, trace_event, selected_capture.
 -- Out: temp tables trace_process (a capture), trace_lane (a lane of a track: what viewers call a thread).
--- A process has the number that was recorded, where these tell the captures apart; a thread too, where all numbers of its
--- process fit into what viewers take. Operators are numbered past every correlation id, so that no reader takes one for
--- the other.
+-- A process keeps the recorded number if these numbers distinguish the captures; a thread keeps its number if all
+-- numbers of its process fit into what viewers accept. Operators are numbered above every correlation id, so that no
+-- reader confuses the two.
 CREATE OR REPLACE TEMP TABLE trace_process AS
 WITH sizes AS (
     SELECT o.capture_id, max(o.op_id) + 1 AS ops

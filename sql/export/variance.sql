@@ -1,10 +1,10 @@
--- The time variance of GEMMs, with the columns of the scripts of ROCm/aorta, and what ran beside the extreme calls.
--- In:  temp table export_answer (report gemm-variance: a GEMM of one capture, device and shape), variable variance_top: how
---      many of each capture, 0 for all.
--- Out: temp views time_variance, time_variance_with_timestamps and time_variance_with_collective_overlap: the original's
---      three files, each with the columns of the one before, and after them those that it has not.
--- The variance of the original is the longest less the shortest duration. Its longest call is that of this very shape
--- here, not of any kernel whose name begins alike; min_… columns are the control that it lacks.
+-- The time variance of GEMMs, with the columns of the scripts of ROCm/aorta, and what overlapped the extreme calls.
+-- In:  temp table export_answer (report gemm-variance: a GEMM of one capture, device and shape), variable variance_top:
+--      number per capture, 0 for all.
+-- Out: temp views time_variance, time_variance_with_timestamps and time_variance_with_collective_overlap: the
+--      original's three files, each with the columns of the previous one, followed by columns that the original lacks.
+-- The variance of the original is the longest minus the shortest duration. Here the longest call is one of exactly this
+-- shape, not of any kernel whose name starts alike; the min_… columns are the control that the original lacks.
 CREATE OR REPLACE TEMP TABLE variance_chosen AS
 SELECT
     row_number() OVER (ORDER BY a.spread_ns DESC, a.capture_id, a.device_id, a.name, a.input_dims) AS place,

@@ -1,4 +1,4 @@
--- What was recorded: the captures that were chosen. Grain: capture. What a capture does not hold is NULL.
+-- What was recorded: the selected captures. Grain: capture. What a capture does not have is NULL.
 WITH gpu AS (
     SELECT
         e.capture_id,

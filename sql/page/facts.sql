@@ -1,4 +1,4 @@
--- What the captures that were chosen have in common, in words. Grain: fact. What no capture says is NULL.
+-- What the selected captures have in common, in words. Grain: fact. What no capture records is NULL.
 WITH label AS (
     SELECT unnest(map_entries(s.labels)) AS pair
     FROM temp.selected_capture AS s

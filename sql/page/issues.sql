@@ -1,4 +1,4 @@
--- What ingest skipped, repaired, guessed or left aside in the captures that were chosen. Grain: severity × code.
+-- What ingest skipped, repaired, guessed or ignored in the selected captures. Grain: severity × code.
 SELECT
     i.severity,
     i.code,

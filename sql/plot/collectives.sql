@@ -1,5 +1,5 @@
--- Latency and bandwidth of collectives by the size of their messages, up to 2,000 points; sizes that were not recorded
--- and calls that were matched with no other rank have none.
+-- Latency and bandwidth of collectives by message size, up to 2,000 points. Calls of unrecorded size and unmatched
+-- calls have none.
 -- In:  answer: rows of v1.collective_summary. {place}: order of configurations.
 WITH sized AS (
     SELECT a.*

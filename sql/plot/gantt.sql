@@ -1,7 +1,7 @@
--- GPU events as bars on their streams, runs from the start of their first event: the 40 first streams, and on them the
--- 5,000 longest events. Streams are numbered once they are grouped: a window over all events takes five times as long.
--- In:  answer: rows of v1.gpu_activity, with its column step where a step is chosen. {place}: order of captures.
---      {step}: number of a step, or NULL. {from_ns}, {to_ns}: window since the first event of a run, or NULL.
+-- GPU events as bars on their streams; each run starts at its first event. The first 40 streams, and on them the 5,000
+-- longest events. Streams are numbered after grouping: a window over all events takes five times as long.
+-- In:  answer: rows of v1.gpu_activity, with its column step if a step is selected. {place}: order of captures. {step}:
+--      number of a step, or NULL. {from_ns}, {to_ns}: window since the first event of a run, or NULL.
 WITH chosen AS (
     SELECT
         a.capture_id, a.event_id, a.rank, a.labels, a.set_id, a.device_id, a.lane, a.lane_number, a.name, a.class,

@@ -1,4 +1,4 @@
--- Boxes of the spread of GEMM times, a level of a factor each; the largest outliers are drawn one by one.
+-- Box plots of the spread of GEMM times, one per level of a factor; the largest outliers are drawn individually.
 -- In:  answer: rows of v1.gemm_spread. {factors}: a list of factors, empty for all.
 SELECT
     a.factor, a.level, a.level_place, a.gemms, a.runs,

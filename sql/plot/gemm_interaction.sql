@@ -1,4 +1,4 @@
--- The mean spread of GEMM times at each pair of settings: the first factor as lines over the second one.
+-- The mean spread of GEMM times for each pair of settings: the first factor as lines over the second one.
 -- In:  answer: rows of v1.gemm_spread_pairs. {factors}: a list of two factors, empty for threads and channels.
 SELECT
     a.factor, a.level, a.level_place, a.other_factor, a.other_level, a.other_place, a.gemms, a.runs,

@@ -1,4 +1,4 @@
--- Violins of the spread of GEMM times: half a width of at most 0.45 on each side of a level's place.
+-- Violins of the spread of GEMM times: at most 0.45 wide on each side of a level's position.
 -- In:  answer: rows of v1.gemm_spread_density. {factors}: a list of factors, empty for all.
 SELECT
     a.factor, a.level, a.level_place, a.gemms, a.point, a.spread_ns, a.density,

@@ -1,4 +1,5 @@
--- The histogram of one kernel: the one that takes most time among those whose name is, contains or matches a text.
+-- The histogram of one kernel: the one with the most total time among those whose name equals, contains or matches a
+-- text.
 -- In:  answer: rows of v1.kernel_histogram. {kernel}: that text, or NULL. {groups}: the columns of --by, or NULL.
 WITH matching AS (
     SELECT a.name, sum(a.total_ns) AS total_ns

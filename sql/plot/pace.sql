@@ -1,5 +1,5 @@
--- The pace of one kernel on the 12 first GPUs: the time between the starts of calls, and their durations. Of more than
--- 300 calls, as many that follow each other are put together as needed; a point is then the median of a group.
+-- The pace of one kernel on the first 12 GPUs: the time between the starts of calls, and their durations. If there are
+-- more than 300 calls, consecutive calls are grouped as needed; a point is then the median of a group.
 -- In:  answer: rows of v1.kernel_pace. {kernel}: as in histogram.sql. {place}: order of captures.
 WITH matching AS (
     SELECT a.name, sum(a.duration_ns) AS total_ns

@@ -1,4 +1,4 @@
--- The parts of the GPU's time on the average rank of each configuration, the first 60 of them.
+-- The parts of GPU time on the average rank of each configuration, for the first 60 of them.
 -- In:  answer: rows of v1.gpu_timeline_average. {place}: order of configurations.
 WITH placed AS (
     SELECT

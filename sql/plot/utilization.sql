@@ -1,4 +1,4 @@
--- How the time of each GPU divides, window by window and part by part: the 12 first GPUs.
+-- How the time of each GPU is divided, by window and part: the first 12 GPUs.
 -- In:  answer: rows of v1.gpu_utilization. {place}: order of captures.
 WITH placed AS (
     SELECT a.*, dense_rank() OVER (ORDER BY {place}, a.capture_id, a.device_id) AS gpu

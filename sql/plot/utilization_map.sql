@@ -1,4 +1,4 @@
--- How busy each GPU is, window by window: the 64 first GPUs.
+-- How busy each GPU is, by window: the first 64 GPUs.
 -- In:  answer: rows of v1.gpu_utilization. {place}: order of captures.
 WITH placed AS (
     SELECT a.*, dense_rank() OVER (ORDER BY {place}, a.capture_id, a.device_id) AS gpu

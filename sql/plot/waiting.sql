@@ -1,4 +1,4 @@
--- How long each rank waits for others in collectives, by step: the 24 first runs, 100 steps and 256 ranks of each.
+-- How long each rank waits for others in collectives, by step: the first 24 runs, with 100 steps and 256 ranks of each.
 -- In:  answer: rows of v1.stragglers. {place}: order of configurations, without the rank.
 WITH placed AS (
     SELECT

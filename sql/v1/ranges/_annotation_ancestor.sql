@@ -1,6 +1,6 @@
--- Which ranges a range lies in, itself included, of the ranges that are the innermost ones around GPU events.
--- Grain: range × enclosing range. Others are left out since pushes without a pop nest as deep as there are ranges.
--- UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
+-- Which ranges contain a range, itself included, for the ranges that are innermost around GPU events.
+-- Grain: range × enclosing range. Other ranges are excluded, because pushes without a pop nest as deep as there are
+-- ranges. UNION, not UNION ALL, so that a cycle of parents in a damaged file ends.
 CREATE VIEW v1._annotation_ancestor AS
 WITH RECURSIVE chain AS (
     SELECT m.capture_id, m.annotation_id, m.annotation_id AS ancestor_id

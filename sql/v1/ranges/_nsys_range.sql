@@ -1,7 +1,7 @@
--- Every range as nsys stats counts it: named by domain and text, and one that is still open ends at the last time
--- that ranges and marks of its file tell.
--- Grain: range with a beginning and an end. Calls of MPI, cuBLAS and others that the ingester keeps as ranges are left
--- out, since nsys has them in reports of their own; record_function ranges of other profilers are in.
+-- Every range as nsys stats counts it: named by domain and text; a range that is still open ends at the last recorded
+-- time of ranges and marks of its file.
+-- Grain: range with a start and an end. Calls of MPI, cuBLAS and others that the ingester stores as ranges are
+-- excluded, because nsys has separate reports for them; record_function ranges of other profilers are included.
 CREATE VIEW v1._nsys_range AS
 WITH lasts AS (
     SELECT

@@ -1,6 +1,6 @@
 -- Every range and mark with its capture: the base of the views over NVTX, roctx and record_function ranges.
--- Grain: annotation made by the program. Projections onto the GPU that the profiler drew itself are left out, and
--- so are ranges whose times cannot be true (time_fault).
+-- Grain: annotation made by the program. Excludes projections onto the GPU made by the profiler itself, and ranges with
+-- impossible times (time_fault).
 CREATE VIEW v1._range AS
 SELECT
     a.capture_id, a.annotation_id,

@@ -1,8 +1,8 @@
--- Every range with a beginning and an end, and whether it is warm-up.
--- Grain: range. Warm-up is what lies in a range named so (warmup, warm-up, warm_up), itself included. Where a capture
--- names none and marks no steps, it is the first of several instances of a name on a thread, which pays for loading
--- and choosing kernels. Captures with steps (ProfilerStep#N) come from a profiler that was started after the warm-up.
--- UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
+-- Every range with a start and an end, and whether it is warm-up.
+-- Grain: range. A range is warm-up if it is, or is inside, a range named warmup, warm-up or warm_up. If a capture has
+-- no such range and marks no steps, the first of several instances of a name on a thread is warm-up, because it pays
+-- for loading and selecting kernels. Captures with steps (ProfilerStep#N) come from a profiler that was started after
+-- the warm-up. UNION, not UNION ALL, so that a cycle of parents in a damaged file ends.
 CREATE VIEW v1._range_instance AS
 WITH RECURSIVE warm AS (
     SELECT a.capture_id, a.annotation_id

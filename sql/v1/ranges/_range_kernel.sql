@@ -1,6 +1,6 @@
--- Which GPU events lie in which ranges, under each rule: a range holds what its inner ranges hold.
--- Grain: rule × range × GPU event. Method: the innermost ranges found at load, rolled up to their ancestors. Where
--- ranges of a thread cross, an event has several innermost ones with common ancestors; DISTINCT counts it once.
+-- Which GPU events belong to which ranges, under each rule? A range contains everything that its inner ranges contain.
+-- Grain: rule × range × GPU event. Method: the innermost ranges found at load, expanded to their ancestors. If ranges
+-- of a thread cross, an event has several innermost ones with common ancestors; DISTINCT counts it once.
 CREATE VIEW v1._range_kernel AS
 SELECT DISTINCT
     m.rule, m.capture_id, m.event_id,

@@ -1,4 +1,4 @@
--- Which GPU events lie in which ranges, under each rule, as bare numbers: v1._range_kernel without the texts.
+-- Which GPU events belong to which ranges, under each rule, as ids only: v1._range_kernel without the texts.
 -- Grain: rule × range × GPU event.
 CREATE VIEW v1._range_member AS
 SELECT DISTINCT m.rule, m.capture_id, m.event_id, c.ancestor_id AS annotation_id

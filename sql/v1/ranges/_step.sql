@@ -1,11 +1,12 @@
--- Which annotations mark training steps, and the place of each among the steps of its capture.
--- Grain: annotation. Steps are ranges named ProfilerStep#N, with N for their number. Where the session variable
--- step_range holds a pattern (SET VARIABLE step_range = 'iter*', which `tracedb report --step-range` does), steps are
--- instead the ranges whose name matches it (GLOB), numbered 0, 1, … in the order of their starts on their thread; a
--- range inside another one of its thread that matches is part of that step. Equal numbers on several threads are one
--- step: threads that work side by side do the same iteration. marked_step is N in any case: it is the same in all ranks
--- of a run, which a place in one capture need not be, and so matches their collectives.
--- A variable, and no table of patterns: a file open for reading only can be asked by another pattern at every question.
+-- Which annotations mark training steps, and the position of each among the steps of its capture.
+-- Grain: annotation. Steps are ranges named ProfilerStep#N; N is their number. If the session variable step_range holds
+-- a pattern (SET VARIABLE step_range = 'iter*', as set by `tracedb report --step-range`), steps are instead the ranges
+-- whose name matches it (GLOB), numbered 0, 1, … by start on their thread; a matching range inside another one on its
+-- thread is part of that step. Equal numbers on several threads are one step: threads that work side by side run the
+-- same iteration. marked_step is always N: it is the same on all ranks of a run, unlike a position in one capture, so
+-- collectives are matched by it.
+-- A variable is used instead of a table of patterns, so that a read-only file can be queried with a different pattern
+-- each time.
 CREATE VIEW v1._step AS
 WITH marks AS (
     SELECT

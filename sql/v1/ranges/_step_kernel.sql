@@ -1,7 +1,7 @@
--- Which step a GPU event belongs to: its launch lies in the step on any thread of the process, or, where launches
--- were not recorded, it starts in the step.
--- Grain: GPU event inside a step. Where steps are ranges that were chosen (see v1._step), threads may be in different
--- ones at a time; then the launching thread's own comes first, else the one of the highest number.
+-- Which step a GPU event belongs to: its launch is in the step, on any thread of the process; or, if launches were not
+-- recorded, it starts in the step.
+-- Grain: GPU event inside a step. If steps are selected ranges (see v1._step), threads can be in different steps at the
+-- same time; then the launching thread's own step comes first, else the one with the highest number.
 CREATE VIEW v1._step_kernel AS
 SELECT
     m.capture_id, m.event_id,

@@ -1,5 +1,5 @@
 -- Which step a range belongs to: the step itself and every range below it.
--- Grain: annotation inside a step. UNION, not UNION ALL, so that a circle of parents in a damaged file ends.
+-- Grain: annotation inside a step. UNION, not UNION ALL, so that a cycle of parents in a damaged file ends.
 CREATE VIEW v1._step_range AS
 WITH RECURSIVE inside AS (
     SELECT s.capture_id, s.annotation_id, s.step, s.step_index, s.marked_step

@@ -1,7 +1,7 @@
--- How long do the parts of attention take, scores, softmax and values, beside the arithmetic that they do?
--- Grain: capture × rule × part, of ranges named after the parts, without the warm-up (see v1._range_instance).
--- FLOPs of one instance: 2·b·h·s²·d for scores and for values, 5·b·h·s² for the softmax. Shapes come from the operators
--- inside, where recorded; else from the capture's labels batch, heads, sequence and head_dim (or b, h, s, d).
+-- How long do the parts of attention (scores, softmax, values) take, compared with their FLOPs?
+-- Grain: capture × rule × part, over ranges named after the parts, excluding warm-up (see v1._range_instance). FLOPs
+-- per instance: 2·b·h·s²·d for scores and for values, 5·b·h·s² for the softmax. Shapes come from the operators inside,
+-- if recorded; else from the capture's labels batch, heads, sequence and head_dim (or b, h, s, d).
 CREATE VIEW v1.attention_split AS
 WITH instances AS (
     SELECT

@@ -1,9 +1,9 @@
--- Which kernels does each range launch? As nsys stats nvtx_kern_sum: a kernel counts in every range around it.
--- Grain: rule × range × thread × kernel name. Kernels outside all ranges stand under the range NULL and the thread
--- that launched them, as in nsys, where the capture has ranges at all. Every call is repeated for every range around
--- it, so texts are numbered first and only numbers repeated. Sums are whole numbers, exact for every row order (see
--- top_kernels). A call inside two instances of one range, one in the other, counts in both, so that times and calls are
--- of the same rows; nvtx_kern_sum counts such a call once, as nsys does.
+-- Which kernels does each range launch? Like nsys stats nvtx_kern_sum: a kernel counts in every enclosing range.
+-- Grain: rule × range × thread × kernel name. If the capture has ranges, kernels outside all of them have range NULL
+-- and the thread that launched them, as in nsys. Every call is repeated for every enclosing range, so texts are
+-- numbered first and only numbers are repeated. Sums are integers, exact for every row order (see top_kernels). A call
+-- inside two nested instances of one range counts in both, so that times and calls refer to the same rows;
+-- nvtx_kern_sum counts such a call once, as nsys does.
 CREATE VIEW v1.nvtx_kernels AS
 WITH ranges AS (
     SELECT

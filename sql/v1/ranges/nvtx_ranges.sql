@@ -1,8 +1,8 @@
--- How long do ranges take on the CPU, and how long is the GPU work that they launch? As nsys stats nvtx_sum joined
+-- How long do ranges take on the CPU, and how long is the GPU work that they launch? Like nsys stats nvtx_sum joined
 -- with nvtx_gpu_proj_sum.
--- Grain: rule × domain × name × style. The projection of an instance reaches from the first start to the last end of
--- the GPU events that the rule puts in it, inner ranges included; instances without any have none. Marks and ranges
--- still open have no duration. Sums are whole numbers, exact for every row order (see top_kernels).
+-- Grain: rule × domain × name × style. The projection of an instance is from the first start to the last end of the GPU
+-- events that the rule assigns to it, including inner ranges; instances without GPU work have none. Marks and ranges
+-- still open have no duration. Sums are integers, exact for every row order (see top_kernels).
 CREATE VIEW v1.nvtx_ranges AS
 WITH instances AS (
     SELECT

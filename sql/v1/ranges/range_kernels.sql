@@ -1,7 +1,7 @@
--- Which kernels does a pass consist of, how often does each run in it, and which share of it do they take?
--- Grain: rule × range × kernel name. Without the warm-up (see v1._range_instance), so that calls per instance come
--- out whole. All instances of the range count, whether they hold the kernel or not. Texts are numbered first, since
--- every call is repeated for every range around it.
+-- Which kernels does a range consist of, how often does each run per instance, and what share of the time does it take?
+-- Grain: rule × range × kernel name. Warm-up is excluded (see v1._range_instance), so that calls per instance are whole
+-- numbers. All instances of the range count, with or without the kernel. Texts are numbered first, because every call
+-- is repeated for every enclosing range.
 CREATE VIEW v1.range_kernels AS
 WITH instances AS (
     SELECT

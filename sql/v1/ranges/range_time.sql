@@ -1,7 +1,7 @@
--- How long does a pass take: on the CPU, on the GPU from its first start to its last end, and in kernels; per instance,
--- with the warm-up apart?
--- Grain: rule × domain × name × style. Warm-up: see v1._range_instance. Instances without GPU work, and ranges still
--- open, do not enter the averages that they have no value for.
+-- How long does a range take per instance: on the CPU, on the GPU from first start to last end, and in kernels? Warm-up
+-- is separate.
+-- Grain: rule × domain × name × style. Warm-up: see v1._range_instance. Instances without GPU work and ranges still
+-- open are excluded from averages for which they have no value.
 CREATE VIEW v1.range_time AS
 WITH instances AS (
     SELECT
