@@ -14,7 +14,7 @@ WITH boundary AS (
     WHERE end_ns > start_ns AND NOT is_crossing
 )
 
--- Of boundaries at one time, the last opening counts, else the outermost closing.
+-- If several boundaries have the same time, the last opening counts, else the outermost closing.
 SELECT lane_a, lane_b, at_ns, arg_max(coalesce(item_id, -1), rank) AS item_id
 FROM boundary
 GROUP BY lane_a, lane_b, at_ns;

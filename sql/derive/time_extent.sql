@@ -1,5 +1,6 @@
--- What tells whether a capture can hold times that cannot be true: one pass over the two large tables.
--- In:  {capture}: the capture; {graph_launch}: what is in the names of calls that launch a graph. Out: rows (of, events, first_ns, last_ns, longest_ns, graph_launches).
+-- Extremes that show whether a capture can have impossible times: one pass over the two large tables.
+-- In:  {capture}: the capture; {graph_launch}: text contained in the names of calls that launch a graph.
+-- Out: rows (of, events, first_ns, last_ns, longest_ns, graph_launches).
 SELECT
     'event' AS of,
     count(*) AS events,

@@ -74,7 +74,7 @@ SELECT
 FROM numbered AS n
 GROUP BY n.stretch;
 
--- Which stretches are false: for GPU events (is_false_event), and for calls and ranges (is_false_call).
+-- Which stretches are marked: for GPU events (is_false_event), and for calls and ranges (is_false_call).
 CREATE OR REPLACE TEMP TABLE time_verdict AS
 WITH trusted AS (
     SELECT
@@ -132,7 +132,7 @@ UPDATE {ranges} AS a SET time_fault = 'far_from_others'
 FROM time_verdict AS v
 WHERE {of_capture} AND v.is_false_call AND a.start_ns BETWEEN v.first_ns AND v.last_ns AND a.time_fault IS NULL;
 
--- The last moment that anything trusted tells of: a start, or the end of a call or range that is not absurdly long.
+-- The last plausible time: a start, or the end of a call or range of plausible length.
 CREATE OR REPLACE TEMP TABLE time_last AS
 SELECT max(f.last_ns) AS last_ns
 FROM (

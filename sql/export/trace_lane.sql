@@ -82,7 +82,7 @@ edges AS (
     FROM shared
 ),
 
--- Sums, since a filtered count over a window takes a time that grows with the square of its rows.
+-- Sums, because a filtered count over a window takes quadratic time.
 counted AS (
     SELECT
         track, run, n, is_gpu, is_begin,
@@ -108,7 +108,7 @@ chosen AS (
     FROM used
 ),
 
--- Joined by equality alone: anything more, and DuckDB compares every row with every other.
+-- Joined by equality only: with any other condition, DuckDB compares every row with every other.
 ended AS (
     SELECT track, run, ends, n
     FROM counted
@@ -117,7 +117,7 @@ ended AS (
 
 SELECT
     c.n,
-    -- The first lane of a thread is that of what nests.
+    -- The first lane of a thread holds the nested slices.
     CASE WHEN c.takes_over IS NULL THEN c.begins - c.taken - CASE WHEN c.is_gpu THEN 1 ELSE 0 END END AS lane,
     e.n AS previous
 FROM chosen AS c

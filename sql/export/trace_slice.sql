@@ -141,7 +141,7 @@ moved AS (
     INNER JOIN firsts AS f ON f.capture_id = k.capture_id
 ),
 
--- Of clocks that cannot be compared, those without a zero begin with the first of the others.
+-- If clocks cannot be compared, those without a zero start with the first of the others.
 placed AS (
     SELECT
         capture_id, clock_zero_unix_ns, at_ns, stretch, is_comparable,

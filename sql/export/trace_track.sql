@@ -66,7 +66,7 @@ facts AS (
         count(DISTINCT process_id) OVER (PARTITION BY capture_id) > 1 AS has_processes,
         coalesce(bool_and(thread_id BETWEEN 1 AND 2147483647) OVER (PARTITION BY capture_id), false)
             AND count(DISTINCT process_id) OVER (PARTITION BY capture_id) <= 1 AS fits,
-        -- Numbers past those of threads: viewers take 32 bits.
+        -- Numbers above those of threads; viewers accept 32 bits.
         CASE WHEN fits THEN CASE
             WHEN max(thread_id) OVER (PARTITION BY capture_id) < 1 << 30 THEN max(thread_id) OVER (PARTITION BY capture_id)
             ELSE 1::BIGINT << 31

@@ -70,7 +70,7 @@ SELECT
     abs(c.start_of_max_ns - c.start_of_min_ns) / 1e6 AS time_between_min_max_ms,
     c.min_ns / 1e3 AS min_duration_found_us,
     c.max_ns / 1e3 AS max_duration_found_us,
-    -- NULL where the capture has no collectives at all: nothing is known of their effect then.
+    -- NULL if the capture has no collectives at all, because their effect is unknown then.
     CASE WHEN c.verdict <> 'no collectives' THEN coalesce(m.collectives, 0) END AS overlapping_collective_count,
     m.names AS overlapping_collective_names,
     CASE WHEN c.verdict <> 'no collectives' THEN coalesce(m.max_percent, 0) END AS max_overlap_percentage,

@@ -15,9 +15,9 @@ WITH kernel_name AS (
         WHERE e.kind = 'kernel'
     ) AS d
 ),
--- Less return type, clone suffix, anonymous namespaces, and the words that hold "gemm" and mean none. Less also what
--- of a mangled name would be read as a word: the file in NVCC's anonymous namespaces, types of parameters, and two
--- size_t (mm) after one that stood before (S_, T_).
+-- The name without return type, clone suffix, anonymous namespaces, and words that contain "gemm" but mean none.
+-- Mangled names also lose everything that could be read as a word: the file in NVCC's anonymous namespaces, parameter
+-- types, and two size_t (mm) after a substitution (S_, T_).
 plain_name AS (
     SELECT
         k.name,
@@ -30,7 +30,7 @@ plain_name AS (
             '[Gg]emma([0-9A-Z_]|rms|norm|fused|$)', '\1', 'g')) AS plain
     FROM kernel_name AS k
 ),
--- A kernel's own name decides. Template arguments are read only of kernels that run whatever is named there.
+-- A kernel's own name decides. Template arguments count only for kernels that run the functor named there.
 kernel_subject AS (
     SELECT
         p.name,
@@ -49,7 +49,7 @@ subject_text AS (
     SELECT string_agg(DISTINCT s.subject, chr(10)) AS lines
     FROM kernel_subject AS s
 ),
--- [^x] would match a line break as well.
+-- [^x] would also match a line break.
 shipped_hit AS (
     SELECT
         r.priority,

@@ -74,7 +74,7 @@ kinds AS (
     FROM calls
     GROUP BY set_id, group_key, collective, size_key
 ),
--- Whether the order within steps can be used: never where some lie in no step and their numbers differ.
+-- Whether the order within steps can be used: never if some calls are outside steps and their counts differ.
 judged AS (
     SELECT
         k.set_id, k.group_key, k.collective, k.size_key, k.members_here, k.most_calls, k.agrees, k.fullest,
@@ -136,7 +136,7 @@ found AS (
     FROM shifts
     GROUP BY set_id, group_key, collective, size_key, member
 ),
--- By how many places the calls of a rank lie behind those of the fullest one; NULL where nothing tells.
+-- By how many positions the calls of a rank are behind those of the rank with the most calls; NULL if unknown.
 placed AS (
     SELECT
         h.set_id, h.group_key, h.collective, h.size_key, h.member,

@@ -34,7 +34,7 @@ collectives AS (
     FROM v1._gpu_event AS a
     WHERE a.kind = 'kernel' AND a.class = 'collective'
 ),
--- How many have started before a moment: the highest number among those of the last start before it.
+-- How many have started before a given time: the highest number at the last start before it.
 gemm_starts AS (
     SELECT clock_id, gpu_id, start_ns, max(place) AS started
     FROM gemms

@@ -59,7 +59,7 @@ sums AS (
     FROM ranked
     GROUP BY /* by */ name, input_dims
 ),
--- Of how many pairs of an overlapped call and one alone is the overlapped one slower?
+-- In how many pairs of an overlapped call and a call alone is the overlapped one slower?
 tests AS (
     SELECT
         /* by */

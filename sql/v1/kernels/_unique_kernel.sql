@@ -1,10 +1,10 @@
--- The different kernels and memory operations of a run, with what their calls have in common summed up.
--- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. Steps are the
--- marked or chosen ones (v1._step); a capture without any counts by the passes that v1._detected_pass finds. Names are
--- numbered first, since grouping millions of long texts with other columns costs more than all the rest. Sums are
--- whole numbers, exact for every row order (see top_kernels). Steps are counted from the events anew: of what is
--- asked for twice DuckDB would keep every row. The first call is the one of the lowest capture and event number, packed
--- into one number, since DuckDB compares structs slowly.
+-- The distinct kernels and memory operations of a run, with sums over their calls.
+-- Grain: signature, that is, everything that identifies the same piece of work; device and stream do not. Steps are the
+-- marked or selected ones (v1._step); a capture without any uses the passes found by v1._detected_pass. Names are
+-- numbered first, because grouping millions of long texts with other columns costs more than everything else. Sums are
+-- integers, exact for every row order (see top_kernels). Steps are counted from the events again, because DuckDB would
+-- materialize every row of a result that is used twice. The first call is the one with the lowest capture and event
+-- number, packed into one number, because DuckDB compares structs slowly.
 CREATE VIEW v1._unique_kernel AS
 WITH names AS (
     SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no

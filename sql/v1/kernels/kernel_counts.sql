@@ -27,7 +27,7 @@ FROM events AS v
 LEFT JOIN main.capture AS c ON c.capture_id = v.clock_id
 GROUP BY ALL;
 
-COMMENT ON VIEW v1.kernel_counts IS 'Number of calls of each kernel, on computing and communicating streams. Grain: capture × device × category × name.';
+COMMENT ON VIEW v1.kernel_counts IS 'Number of calls of each kernel, on compute and communication streams. Grain: capture × device × category × name.';
 COMMENT ON COLUMN v1.kernel_counts.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.kernel_counts.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.kernel_counts.labels IS 'Labels of the capture.';

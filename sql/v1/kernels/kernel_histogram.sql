@@ -38,7 +38,7 @@ guesses AS (
     FROM calls AS c
     INNER JOIN steps AS b ON b.kernel_name = c.kernel_name
 ),
--- A logarithm may be off by its last digit: the borders, which are whole numbers, decide.
+-- A logarithm may be off in its last digit, so the integer bounds decide.
 counts AS (
     SELECT
         /* by */

@@ -15,13 +15,13 @@ SELECT
 FROM v1._unique_kernel AS u /* inline */
 GROUP BY /* by u */ u.tier;
 
-COMMENT ON VIEW v1.kernel_tiers IS 'Time and calls of memory operations, matrix products and the rest. Grain: tier.';
-COMMENT ON COLUMN v1.kernel_tiers.tier IS '1 memory operation (memcpy, memset), 2 matrix product (GEMM, GEMV, split-K reduction), 3 the rest. [-]';
-COMMENT ON COLUMN v1.kernel_tiers.meaning IS 'The tier in a word.';
+COMMENT ON VIEW v1.kernel_tiers IS 'Time and calls of memory operations, matrix products and everything else. Grain: tier.';
+COMMENT ON COLUMN v1.kernel_tiers.tier IS '1: memory operation (memcpy, memset); 2: matrix product (GEMM, GEMV, split-K reduction); 3: everything else. [-]';
+COMMENT ON COLUMN v1.kernel_tiers.meaning IS 'Name of the tier.';
 COMMENT ON COLUMN v1.kernel_tiers.signatures IS 'Number of unique kernels. [count]';
-COMMENT ON COLUMN v1.kernel_tiers.signatures_percent IS 'Share of all unique kernels in the answer (in the --by group). [percent]';
+COMMENT ON COLUMN v1.kernel_tiers.signatures_percent IS 'Share of all unique kernels in the answer (with --by: in the group). [percent]';
 COMMENT ON COLUMN v1.kernel_tiers.calls IS 'Number of calls. [count]';
-COMMENT ON COLUMN v1.kernel_tiers.calls_percent IS 'Share of all calls in the answer (in the --by group). [percent]';
-COMMENT ON COLUMN v1.kernel_tiers.calls_per_step IS 'Calls per marked, chosen or detected step; NULL where there are none. [count]';
+COMMENT ON COLUMN v1.kernel_tiers.calls_percent IS 'Share of all calls in the answer (with --by: in the group). [percent]';
+COMMENT ON COLUMN v1.kernel_tiers.calls_per_step IS 'Calls per marked, selected or detected step; NULL without any. [count]';
 COMMENT ON COLUMN v1.kernel_tiers.total_ns IS 'Sum of durations. [ns]';
-COMMENT ON COLUMN v1.kernel_tiers.share_percent IS 'Share of the summed time of the answer (of the --by group). [percent]';
+COMMENT ON COLUMN v1.kernel_tiers.share_percent IS 'Share of the total time in the answer (with --by: in the group). [percent]';

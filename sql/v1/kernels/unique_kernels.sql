@@ -1,7 +1,7 @@
--- Which different kernels and memory operations does a run consist of, how often do they come per step, how long do
+-- Which distinct kernels and memory operations does a run consist of, how often do they run per step, and how long do
 -- they take?
--- Grain: signature, that is all that makes two launches the same piece of work; device and stream do not. The sums are
--- those of v1._unique_kernel, shares are of all signatures in the answer.
+-- Grain: signature, that is, everything that identifies the same piece of work; device and stream do not. The sums are
+-- those of v1._unique_kernel; shares are relative to all signatures in the answer.
 CREATE VIEW v1.unique_kernels AS
 SELECT
     /* by u */
@@ -35,10 +35,10 @@ SELECT
     v1._short_name(u.name) AS short_name
 FROM v1._unique_kernel AS u /* inline */;
 
-COMMENT ON VIEW v1.unique_kernels IS 'The different kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
+COMMENT ON VIEW v1.unique_kernels IS 'Distinct kernels and memory operations of a run, with calls per step and time. Grain: signature (name, class, launch size, shared memory, element type, bytes, operator and its input shapes).';
 COMMENT ON COLUMN v1.unique_kernels.name IS 'Name as recorded.';
 COMMENT ON COLUMN v1.unique_kernels.class IS 'Class of the kernel; copy for copies and memsets.';
-COMMENT ON COLUMN v1.unique_kernels.tier IS '1 memory operation (memcpy, memset), 2 matrix product (GEMM, GEMV, split-K reduction), 3 the rest. [-]';
+COMMENT ON COLUMN v1.unique_kernels.tier IS '1: memory operation (memcpy, memset); 2: matrix product (GEMM, GEMV, split-K reduction); 3: everything else. [-]';
 COMMENT ON COLUMN v1.unique_kernels.grid_x IS 'Grid size, x. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_y IS 'Grid size, y. [blocks]';
 COMMENT ON COLUMN v1.unique_kernels.grid_z IS 'Grid size, z. [blocks]';
@@ -52,17 +52,17 @@ COMMENT ON COLUMN v1.unique_kernels.dtype IS 'Element type of the collective as 
 COMMENT ON COLUMN v1.unique_kernels.bytes IS 'Bytes copied or set by one call. [bytes]';
 COMMENT ON COLUMN v1.unique_kernels.op_name IS 'Innermost framework operator that launched the kernel; NULL if none or not recorded.';
 COMMENT ON COLUMN v1.unique_kernels.input_dims IS 'Input shapes of that operator, as JSON text as recorded; NULL if not recorded.';
-COMMENT ON COLUMN v1.unique_kernels.batch IS 'Matrix products in one call of the operator; NULL unless it is one and its shapes were recorded. [count]';
-COMMENT ON COLUMN v1.unique_kernels.m IS 'Rows of the operator''s product. [-]';
-COMMENT ON COLUMN v1.unique_kernels.n IS 'Columns of the operator''s product. [-]';
-COMMENT ON COLUMN v1.unique_kernels.k IS 'Length of the sums in the operator''s product. [-]';
+COMMENT ON COLUMN v1.unique_kernels.batch IS 'Number of matrix products in one call of the operator; NULL if it is not a matrix product or its shapes were not recorded. [count]';
+COMMENT ON COLUMN v1.unique_kernels.m IS 'M: rows of the operator''s product. [-]';
+COMMENT ON COLUMN v1.unique_kernels.n IS 'N: columns of the operator''s product. [-]';
+COMMENT ON COLUMN v1.unique_kernels.k IS 'K: inner dimension of the operator''s product. [-]';
 COMMENT ON COLUMN v1.unique_kernels.calls IS 'Number of calls. [count]';
-COMMENT ON COLUMN v1.unique_kernels.calls_percent IS 'Share of all calls in the answer (in the --by group). [percent]';
-COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps per capture and step (of those that hold any GPU event), or per detected pass; NULL where there are neither. [count]';
-COMMENT ON COLUMN v1.unique_kernels.steps IS 'Steps or passes that calls_per_step divides by, over all captures; 0 where there are none. [count]';
-COMMENT ON COLUMN v1.unique_kernels.steps_from IS 'Where the steps come from: ProfilerStep; range (--step-range); detected, that is no steps are marked and the sequence of kernels repeats; NULL if none.';
+COMMENT ON COLUMN v1.unique_kernels.calls_percent IS 'Share of all calls in the answer (with --by: in the group). [percent]';
+COMMENT ON COLUMN v1.unique_kernels.calls_per_step IS 'Calls inside steps, per capture and step (steps with GPU events only), or per detected pass; NULL without either. [count]';
+COMMENT ON COLUMN v1.unique_kernels.steps IS 'Number of steps or passes that calls_per_step divides by, over all captures; 0 without any. [count]';
+COMMENT ON COLUMN v1.unique_kernels.steps_from IS 'Origin of the steps: ProfilerStep; range (--step-range); detected (no steps are marked, but the sequence of kernels repeats); NULL if none.';
 COMMENT ON COLUMN v1.unique_kernels.total_ns IS 'Sum of durations. [ns]';
-COMMENT ON COLUMN v1.unique_kernels.share_percent IS 'Share of the summed time of the answer (of the --by group). [percent]';
+COMMENT ON COLUMN v1.unique_kernels.share_percent IS 'Share of the total time in the answer (with --by: in the group). [percent]';
 COMMENT ON COLUMN v1.unique_kernels.mean_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
@@ -72,9 +72,9 @@ COMMENT ON COLUMN v1.unique_kernels.p25_ns IS '25th percentile of durations. [ns
 COMMENT ON COLUMN v1.unique_kernels.p75_ns IS '75th percentile of durations. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.p95_ns IS '95th percentile of durations. [ns]';
 COMMENT ON COLUMN v1.unique_kernels.max_ns IS 'Longest duration. [ns]';
-COMMENT ON COLUMN v1.unique_kernels.device_id IS 'Device number if all calls ran on the same one; NULL if not. [-]';
+COMMENT ON COLUMN v1.unique_kernels.device_id IS 'Device number, if all calls ran on the same device; else NULL. [-]';
 COMMENT ON COLUMN v1.unique_kernels.first_capture_id IS 'Capture of the first call. [-]';
 COMMENT ON COLUMN v1.unique_kernels.first_event_id IS 'First call (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.unique_kernels.signature IS 'The signature as canonical JSON text.';
-COMMENT ON COLUMN v1.unique_kernels.signature_key IS 'First 12 digits of the MD5 of the signature; unique_kernel_calls has the single calls under it.';
+COMMENT ON COLUMN v1.unique_kernels.signature_key IS 'First 12 hexadecimal digits of the MD5 of the signature; unique_kernel_calls lists the calls by this key.';
 COMMENT ON COLUMN v1.unique_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';

@@ -27,7 +27,7 @@ launched AS (
     INNER JOIN v1._timed_launch AS l ON l.capture_id = q.capture_id AND l.launch_id = q.launch_id
     WHERE q.kind IN ('kernel', 'graph')
 ),
--- A kernel that ends, by its clock, before its call begins leaves the queue right after that.
+-- A kernel that ends before its call starts, by the recorded clocks, leaves the queue immediately after the call.
 changes AS (
     SELECT clock_id, gpu_id, launch_id, launch_ns AS at_ns, count(*) AS added
     FROM launched

@@ -17,7 +17,7 @@ WITH events AS (
     FROM v1._gpu_event AS e /* join e */
     WHERE true /* filter e */
 ),
--- The furthest end so far of layer 1, of 1 and 2, of all three, of 2 alone and of 3 alone.
+-- The latest end so far of layer 1, of 1 and 2, of all three, of 2 alone and of 3 alone.
 reaches AS (
     SELECT
         /* by */

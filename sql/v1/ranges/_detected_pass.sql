@@ -1,12 +1,12 @@
--- How many times does a capture without marked steps repeat the same work? A decode loop, or an iteration that nobody
--- annotated, launches the same sequence of kernels in each pass.
--- Grain: capture with a detected period. Method: kernels are numbered in the order of their starts; a name recurs
--- regularly where at least three of four distances between its calls are within a tenth of their median. The pass is the
--- longest period on which two names agree (failing that, any), so that neither the layers inside a pass nor something
--- that comes once in many passes is taken for it. Names that come in every pass count the passes: a prefill runs
--- other GEMMs than the decode passes after it. A period must cover half of the capture's kernels. Two passes have a
--- single distance: two names must agree on it, and it must cover nine tenths.
--- Nothing is detected where steps are marked or chosen (v1._step). Of a single pass the layers are taken for passes.
+-- How many times does a capture without marked steps repeat the same work? A decode loop, or an iteration without
+-- annotations, launches the same sequence of kernels in each pass.
+-- Grain: capture with a detected period. Method: kernels are numbered by start; a name recurs regularly if at least
+-- three of four distances between its calls are within a tenth of their median. The pass is the longest period on which
+-- two names agree (failing that, any), so that neither the layers inside a pass nor an event that occurs once in many
+-- passes is mistaken for it. Names that occur in every pass count the passes; for example, a prefill runs different
+-- GEMMs than the decode passes after it. A period must cover half of the capture's kernels. Two passes have a single
+-- distance: two names must agree on it, and it must cover nine tenths.
+-- Nothing is detected if steps are marked or selected (v1._step). In a single pass, the layers are mistaken for passes.
 CREATE VIEW v1._detected_pass AS
 WITH names AS (
     SELECT e.capture_id, e.name, row_number() OVER (ORDER BY e.capture_id, e.name) AS name_no

@@ -49,7 +49,7 @@ times AS (
     FROM events
     GROUP BY rule, capture_id, annotation_id
 ),
--- The last dimension of the second factor, and the whole first one; of addmm and baddbmm a summand comes before them.
+-- The last dimension of the second factor, and all of the first; in addmm and baddbmm a summand precedes them.
 operands AS (
     SELECT
         o.capture_id, o.op_id, o.name,

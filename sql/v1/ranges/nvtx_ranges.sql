@@ -19,7 +19,7 @@ WITH instances AS (
     INNER JOIN v1._capture_rule AS u ON u.capture_id = r.capture_id
     WHERE true /* filter r */
 ),
--- Events that lie in several innermost ranges (of crossing ranges, or of several threads).
+-- Events in several innermost ranges (crossing ranges, or ranges of several threads).
 shared AS (
     SELECT m.rule, m.capture_id, m.event_id
     FROM main.annotation_kernel AS m
@@ -41,7 +41,7 @@ innermost AS (
     WHERE true /* filter e */
     GROUP BY m.rule, m.capture_id, m.annotation_id, s.event_id
 ),
--- A shared event comes to a common outer range by several ways and counts once.
+-- A shared event reaches a common outer range on several paths and counts once.
 enclosing AS (
     SELECT
         i.rule,

@@ -14,7 +14,7 @@ WITH events AS (
     FROM v1._gpu_event AS e /* join e */
     WHERE true /* filter e */
 ),
--- The furthest end so far of layer 1, of 1 and 2, and of all three.
+-- The latest end so far of layer 1, of 1 and 2, and of all three.
 reaches AS (
     SELECT
         /* by */

@@ -103,7 +103,7 @@ means AS (
     FROM steps
     GROUP BY /* by */ /* grain */ profiler, setting, /* end grain */ setting_id
 ),
--- The setting that each one is tested against.
+-- The setting that each setting is tested against.
 rivals AS (
     SELECT m.setting_id, r.setting_id AS rival_id
     FROM means AS m

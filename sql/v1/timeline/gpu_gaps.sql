@@ -40,7 +40,7 @@ gaps AS (
     FROM reaches
     WHERE start_ns > reach_ns
 ),
--- What ended last before a gap; of several that ended together the one with the highest number.
+-- The event that ended last before a gap; if several ended at the same time, the one with the highest number.
 ends AS (
     SELECT /* by g */ g.clock_id, g.gpu_id, g.event_id AS gap_no, max(e.event_id) AS event_id
     FROM gaps AS g

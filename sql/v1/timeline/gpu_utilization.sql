@@ -40,7 +40,7 @@ reaches AS (
         PARTITION BY clock_id, gpu_id ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ),
--- What an event adds to the union of the layers up to one: from the furthest end so far to its own.
+-- What an event adds to the union of the layers up to a given one: from the latest end so far to its own end.
 additions AS (
     SELECT clock_id, gpu_id, 1 AS union_no, greatest(start_ns, reach_1_ns) AS start_ns, end_ns
     FROM reaches

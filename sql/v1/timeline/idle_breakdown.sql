@@ -62,7 +62,7 @@ SELECT
     /* end grain */
     count(*) FILTER (idle_ns > 0) AS gaps,
     coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
-    -- NULL where no launch was recorded: what idling was for is then not captured, not 0.
+    -- NULL if no launch was recorded: the cause of idle time was not captured, so it is not 0.
     CASE WHEN count(next_launch_ns) > 0 THEN
         coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
     END::BIGINT AS host_bound_ns,
