@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from support.rows import insert
+from tracedb.storage import views
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
@@ -47,9 +48,19 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             CREATE TABLE main.kernel_rule (priority INTEGER, pattern VARCHAR, class VARCHAR);
             """
         )
-        for view in ("_kernel_rule", "_kernel_class"):
-            connection.execute((ROOT / "sql" / "v1" / "classify" / f"{view}.sql").read_text("utf-8"))
+        for view in needed("_kernel_class"):
+            connection.execute(view.text)
         yield connection
+
+
+def needed(name: str) -> list[views.View]:
+    """Return a view and everything that it reads, in an order in which they can be created."""
+    every = {view.name: view for view in views.by_dependency()}
+    names, more = set[str](), {name}
+    while more:
+        names |= more
+        more = {read for one in more for read in every[one].needs} - names
+    return [view for view in every.values() if view.name in names]
 
 
 def classify(con: duckdb.DuckDBPyConnection, names: Iterable[str]) -> dict[str, Answer]:
