@@ -1,9 +1,10 @@
-"""How fast traces are read and how much memory that takes, beside other ways to read them.
+"""Speed and memory of reading traces, compared with other readers.
 
     python benchmarks/ingest.py [--source TRACE] [--others PYTHON] [--runs N] [--out RESULTS.md]
 
-``--source`` is a real Kineto trace in its native layout (.json.gz); larger ones are built of its events. ``--others``
-is a Python that has HolisticTraceAnalysis and pandas. Prints a Markdown table; every figure is the median of the runs.
+``--source`` is a real Kineto trace in its native layout (.json.gz); larger traces are built from its events.
+``--others`` is a Python that has HolisticTraceAnalysis and pandas. Prints a Markdown table; every figure is the
+median of the runs.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
     lines = [
         f"Machine: {measure.machine()}. Source: `{chosen.source.name}`. Median of runs: {chosen.runs}.",
         "",
-        "| input | way | wall s | CPU s | MB of JSON / s | MB / CPU-s | peak memory MB | file MB |",
+        "| input | reader | wall s | CPU s | MB of JSON / s | MB / CPU-s | peak memory MB | file MB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     json_mb = raw.stat().st_size / 1e6
@@ -83,7 +84,7 @@ def _table(chosen: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def _small(sample: Path, folder: Path, runs: int) -> str:
-    """Measure many small traces, which differ in the blanks behind them."""
+    """Measure many small traces, which differ only in trailing blanks."""
     content = gzip.decompress(sample.read_bytes())
     many = folder / "many"
     for number in range(SMALL_FILES):

@@ -1,4 +1,4 @@
-"""Makes a large SQLite export as nsys writes them: kernels of 20 columns, in the order of their starts."""
+"""Write a large SQLite export like those of nsys: kernels with 20 columns, in start order."""
 
 from __future__ import annotations
 

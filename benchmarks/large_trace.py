@@ -1,4 +1,4 @@
-"""Makes a large trace out of a real one: its events again and again, with new ids and later times."""
+"""Build a large trace from a real one by repeating its events with new ids and later times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running one command and measuring it as a whole: wall time, CPU time and memory of all its processes."""
+"""Run one command and measure wall time, CPU time and memory of all its processes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pathlib import Path
 
 LOOK_SECONDS = 0.05
 SUM_EVERY = 5
-"""In every so many looks memory is summed up over processes: that walks their page tables, while they wait."""
+"""Memory is summed over processes in one of this many samples, because that walks their page tables and stalls them."""
 AGAINST_CACHES = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run of a command took."""
+    """Time and memory of one run of a command."""
 
     wall_seconds: float
     cpu_seconds: float
     peak_bytes: int
-    """Largest resident set of the command's own process, or, where that is more, largest sum over its processes.
+    """Maximum resident set size of the command's own process or, if larger, maximum sum over its processes, in bytes.
 
-    The sum is of the memory that is theirs (proportional set size), looked at from time to time.
+    The sum is of proportional set sizes, sampled at intervals.
     """
     exit_code: int
     stderr: str
 
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Measured:
-    """Run a command with its output thrown away. Linux only: memory is read from /proc.
+    """Run a command and discard its output. Linux only: memory is read from /proc.
 
-    Python may keep the compiled form of its modules, as it does where a program is installed: settings of this
-    environment against that would have every run compile them anew.
+    Environment settings that stop Python from caching compiled modules are removed, because an installed program has
+    them cached and every run would compile them again.
     """
     kept = {key: value for key, value in os.environ.items() if key not in AGAINST_CACHES}
     started = time.perf_counter()
@@ -59,7 +59,7 @@ def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Me
 
 
 def _look(pid: int, peaks: list[int], is_over: threading.Event) -> None:
-    """Note the memory of a process and its children from time to time."""
+    """Sample the memory of a process and its children at intervals."""
     for number in itertools.count():
         if is_over.wait(LOOK_SECONDS):
             return
@@ -95,7 +95,7 @@ def _tree(root: int) -> list[int]:
 
 
 def _largest(pid: int) -> int:
-    """Return the largest resident set that a process has had, in bytes."""
+    """Return the maximum resident set size that a process has had, in bytes."""
     lines = (line for line in _lines(Path(f"/proc/{pid}/status")) if line.startswith("VmHWM:"))
     return next((int(line.split()[1]) << 10 for line in lines), 0)
 

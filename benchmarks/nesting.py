@@ -1,8 +1,8 @@
-"""How long it takes to nest ranges and to find those around calls: the compiled library, and SQL.
+"""CPU time of nesting ranges and finding the range around each call: compiled library and SQL.
 
     python benchmarks/nesting.py [--sizes N …]
 
-Ranges lie eight deep on two threads, with as many calls between. Prints a Markdown table of CPU time, the least of
+Ranges are nested eight deep on two threads, with as many calls. Prints a Markdown table of CPU time, the minimum of
 the runs.
 """
 
@@ -25,7 +25,7 @@ CALLS = "SELECT call_id, 0 AS lane_a, lane AS lane_b, start_ns, end_ns FROM call
 
 
 def made(count: int) -> tuple[Ranges, Column]:
-    """Return ranges, and when as many calls begin."""
+    """Return ranges, and the starts of as many calls."""
     number = np.arange(count)
     depth, block = number // 2 % 8, number // 16
     start, end = block * 1000 + depth * 10, block * 1000 + 900 - depth * 10
@@ -34,7 +34,7 @@ def made(count: int) -> tuple[Ranges, Column]:
 
 
 def milliseconds(work: Callable[[], None], runs: int) -> float:
-    """Return the least CPU time of some runs."""
+    """Return the minimum CPU time over several runs."""
     each = []
     for _ in range(runs):
         begun = time.process_time()

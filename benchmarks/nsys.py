@@ -1,9 +1,9 @@
-"""How fast nsys exports are read and in how much memory: compiled, by the Arrow driver, by the standard library.
+"""Speed and memory of reading nsys exports: compiled reader, Arrow driver, standard library.
 
     python benchmarks/nsys.py [--rows N] [--runs N] [--out RESULTS.md]
 
-The export is made: kernels of 20 columns (see large_export.py). Prints a Markdown table; every figure is the median of
-the runs.
+The export is synthetic: kernels with 20 columns (see large_export.py). Prints a Markdown table; every figure is the
+median of the runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _table(rows: int, runs: int, folder: Path) -> list[str]:
     return [
         f"Machine: {measure.machine()}. {size}. Runs: {runs}.",
         "",
-        "| way | wall s | CPU s | kernels / s | kernels / CPU-s | peak memory MB | file MB |",
+        "| reader | wall s | CPU s | kernels / s | kernels / CPU-s | peak memory MB | file MB |",
         "|---|---|---|---|---|---|---|",
         _line("compiled reader", export, rows, runs, {}),
         _line("Arrow driver", export, rows, runs, uncompiled),

@@ -1,8 +1,8 @@
-"""How long the reports over ranks and configurations take on a sweep, each as a whole process.
+"""Time and memory of the reports over ranks and configurations on a sweep, each in its own process.
 
     python benchmarks/ranks.py TRACES… [--by threads --by channels] [--sides A B] [--out RESULTS.md]
 
-TRACES are files or folders, or one database that holds them already. Loading is not measured here (see ingest.py).
+TRACES are files or folders, or one database with the traces already loaded. Loading is not measured (see ingest.py).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ REPORTS = (
     "queue-depth",
 )
 GROUPED = ("overlap-effect",)
-"""Reports that are asked by configuration; of the others, rows are of a configuration or rank anyway."""
+"""Reports that are run with --by; the rows of the others are per configuration or rank anyway."""
 
 
 def commands(by: Sequence[str], sides: Sequence[str]) -> list[list[str]]:
-    """Return what is run, without the program and the database."""
+    """Return the arguments of each command, without the program and the database."""
     groups = [word for key in by for word in ("--by", key)]
     found = [["report", name, *(groups if name in GROUPED else ())] for name in REPORTS]
     return [*found, ["compare", *sides]]
 
 
 def rows(database: Path, asked: Sequence[Sequence[str]]) -> list[str]:
-    """Run the commands one after the other and return the table's lines, the sum last."""
+    """Run the commands one after the other and return the lines of the table, with the total last."""
     lines = ["| command | wall s | CPU s | peak memory MB |", "|---|---|---|---|"]
     wall = cpu = 0.0
     peak = 0

@@ -1,7 +1,7 @@
-"""Models of operator times against those of estimate-train-time, on their own samples and the same rows.
+"""Compare models of operator times with those of estimate-train-time, on their samples and the same rows.
 
 ``python benchmarks/regress.py FOLDER [--theirs | --only-theirs] [--seeds N] [--jobs N]``; FOLDER holds ``Perlmutter``
-and ``Vista`` as their repository does. Needs scikit-learn, and XGBoost for their models. Their models are re-made
+and ``Vista`` as their repository does. Needs scikit-learn, and XGBoost for their models. Their models are retrained
 from the kinds and settings in their ``GPU.csv``, on raw microseconds. The errors are mean absolute percentages of the
 test rows, averaged over seeds: ``random`` is their 80/20 split of rows, ``grouped`` an 80/20 split of their feature
 vectors (they fold shapes into sizes, and a random split has a twin of most test rows in training), ``extrapolation``
@@ -36,12 +36,12 @@ Array = NDArray[np.float64]
 SEEDS = (42, 1, 2)
 SPLITS = ("random", "grouped", "extrapolation")
 BROKEN = ("Vista", "firstStage_optimizer")
-"""Rows of tens of seconds among milliseconds: left out of the means, as in the baseline."""
+"""Rows of tens of seconds among milliseconds, excluded from the means as in the baseline."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The samples of one target: shapes as recorded, features as estimate-train-time makes them, microseconds."""
+    """Samples of one target: shapes as recorded, features as computed by estimate-train-time, times in microseconds."""
 
     cluster: str
     gpu: str
@@ -73,7 +73,7 @@ def vocabulary(ranks: int) -> int:
 
 
 def their_features(operator: str, s: dict[str, int]) -> list[float]:
-    """Return the feature vector of a shape as estimate-train-time makes it."""
+    """Return the feature vector of a shape as computed by estimate-train-time."""
     ranks, dim = s.get("mp", 1), s.get("dim", 0)
     if operator.startswith("linear"):
         tokens = s["b"] * s["l"]
@@ -196,7 +196,7 @@ def judged(task: tuple[Rows, int, bool, bool, str]) -> Result:
 
 
 def table(results: list[Result]) -> Iterator[str]:
-    """Yield the lines of a Markdown table: a row a target, then the means of each cluster."""
+    """Yield the lines of a Markdown table: one row per target, then the means of each cluster."""
     yield (
         "| cluster | operator | pass | rows | random | grouped | extrapolation "
         "| theirs, random | theirs, grouped | theirs, extrapolation | in interval, grouped |"
@@ -217,12 +217,12 @@ def _line(items: list[Result], start: str) -> str:
 
 
 def _mean(items: list[dict[str, float]], split: str) -> str:
-    """Return the mean over targets; nothing where it was not asked for."""
+    """Return the mean over targets; an empty text if it was not requested."""
     return f"{np.mean([item[split] for item in items]):.2f}" if items[0] else ""
 
 
 def main() -> None:
-    """Print the table and what it cost."""
+    """Print the table and the CPU time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--theirs", action="store_true", help="fit their models too")

@@ -1,10 +1,10 @@
-"""How long reports take on a file of 10 million kernel events.
+"""Time and memory of reports on a file of 10 million kernel events.
 
     python benchmarks/reports.py [--millions 10] [--of DATABASE] [--keep FILE] [--runs 1] [--out RESULTS.md]
 
-The file is synthetic: 8 captures, 200 kernel names, an operator for every kernel, a collective in twenty kernels on a
-second stream. With `--of` it is made of the captures of a database, repeated. Reports run as whole processes,
-`tracedb report NAME`; of several runs the median is printed, and the longest.
+The file is synthetic: 8 captures, 200 kernel names, one operator per kernel, and one collective in twenty kernels on a
+second stream. With `--of` it repeats the captures of a database. Each report runs in its own process,
+`tracedb report NAME`. Prints the median and the maximum of the runs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def build(path: Path, millions: float) -> None:
 
 
 def repeat(path: Path, millions: float, source: Path) -> None:
-    """Write the database of the captures of another, each often enough."""
+    """Write a database that repeats the captures of another one."""
     with workbench("2GB", None, path) as connection, attached(connection, path):
         connection.execute(f"ATTACH {quoted(str(source))} AS given (READ_ONLY)")
         schema.apply(connection, "benchmark")
@@ -79,7 +79,7 @@ def repeat(path: Path, millions: float, source: Path) -> None:
 
 
 def row(name: str, path: Path, times: int) -> str:
-    """Run a report so many times; returns its line of the table."""
+    """Run a report ``runs`` times and return its line of the table."""
     command = [sys.executable, "-m", "tracedb", "report", name, "--db", str(path), "--format", "csv"]
     runs = [measure.run(command) for _ in range(times)]
     assert all(run.exit_code in (0, NOT_CAPTURED) for run in runs), runs[0].stderr
@@ -108,9 +108,9 @@ def main() -> None:
         lines = [
             f"Machine: {measure.machine()}.",
             f"{chosen.millions:g} million kernel events, file of {path.stat().st_size / 1e6:,.0f} MB."
-            f" Median of {chosen.runs}; the longest beside it.",
+            f" Median and maximum of {chosen.runs} runs.",
             "",
-            "| report | wall s | longest | CPU s | peak memory MB |",
+            "| report | wall s | max wall s | CPU s | peak memory MB |",
             "|---|---|---|---|---|",
             *(row(name, path, chosen.runs) for name in REPORTS),
         ]

@@ -1,10 +1,10 @@
-"""What each size at which ingest switches paths is worth: the same input on both paths.
+"""Measure each size threshold at which ingest switches code paths: the same input on both paths.
 
     python benchmarks/thresholds.py [--runs N] [--only WORD]
 
-The two paths run in turn. Prints the medians of CPU and wall seconds of the whole command, the largest peak memory, and
-the medians of the ratios pair by pair: below 1, the path for large input is faster. With other work on the machine, run
-it under ``chrt -f 50``, which preempts that; without, the wall times mean nothing.
+The two paths run alternately. Prints the medians of CPU and wall seconds of the whole command, the largest peak
+memory, and the medians of the ratios pair by pair: below 1, the path for large input is faster. On a busy machine,
+run it under ``chrt -f 50``, which preempts other work; otherwise the wall times are meaningless.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ main()
 
 
 class Threshold(NamedTuple):
-    """A constant by its module, the input that shows it, and values that make all input small, and all large."""
+    """A constant with its module, an input that shows its effect, and values that make all input small or all large."""
 
     constant: str
     source: str
@@ -85,7 +85,7 @@ SOURCES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "export": ("export.sqlite", partial(large_export.make, rows=900_000)),
     "dispatches": ("1_kernel_trace.csv", partial(rocprof.make, rows=400_000, is_quoted=True)),
 }
-"""Name → name of the file or folder, and what makes it."""
+"""Name → name of the file or folder, and the function that creates it."""
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
-"""A training step of a GPT on several GPUs, timed and traced, to hold ``tracedb predict --step`` against.
+"""Time and trace a training step of a GPT on several GPUs, to compare with ``tracedb predict --step``.
 
 ``torchrun --standalone --nproc-per-node=2 benchmarks/training_step.py OUT --spread dp``; OUT gets ``NAME.json`` with
 the configuration and the times of whole steps, as ``predict --step`` reads it, and ``config=NAME/rankN.json.gz``, a
-trace of two steps for each rank.
+trace of two steps per rank.
 
-``--spread``: ``one`` GPU alone; ``dp`` replicas that sum their gradients up after the backward, each weight by itself;
-``ddp`` the same beside the backward, by DistributedDataParallel; ``mp`` every product split over the ranks; ``pp`` a
-pipeline stage a rank, 1F1B. With ``mp`` each rank takes the loss over its own share of the vocabulary, which is the
-work that a rank has, and no training objective.
+``--spread``: ``one`` GPU alone; ``dp`` replicas that all-reduce their gradients after the backward, one weight at a
+time; ``ddp`` the same overlapping the backward, by DistributedDataParallel; ``mp`` every product split over the
+ranks; ``pp`` one pipeline stage per rank, 1F1B. With ``mp`` each rank computes the loss over its own share of the
+vocabulary: the same work as in training, but not a training objective.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WARMUPS, STEPS, TRACED = 5, 20, 2
 
 
 class Into(torch.autograd.Function):  # type: ignore[misc]
-    """Into a split product: the input as it is, its gradient summed up over the ranks."""
+    """Enter a split product: identity in the forward, all-reduce of the gradient in the backward."""
 
     @staticmethod
     def forward(context: object, x: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class Into(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Out(torch.autograd.Function):  # type: ignore[misc]
-    """Out of a split product: the output summed up over the ranks, its gradient as it is."""
+    """Leave a split product: all-reduce of the output in the forward, identity in the backward."""
 
     @staticmethod
     def forward(context: object, x: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Out(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Layer(nn.Module):  # type: ignore[misc]
-    """Attention and a block of two products, each after a norm and around a residual."""
+    """Attention and an MLP of two products, each with a norm before it and a residual connection."""
 
     def __init__(self, dim: int, heads: int, ranks: int) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def _same(x: Tensor) -> Tensor:
 
 
 class Trainer:
-    """Runs steps of one spread."""
+    """Runs steps with one kind of parallelism (``--spread``)."""
 
     def __init__(self, said: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> None:
         self.said, self.device, self.dtype = said, device, dtype
@@ -162,7 +162,7 @@ class Trainer:
         self.optimizer.step()
 
     def _reduce(self) -> None:
-        """Average the gradients over the replicas: large ones as they are, the norms' in one."""
+        """Average the gradients over the replicas: large ones individually, those of the norms in one all-reduce."""
         found = [parameter.grad for parameter in self.module.parameters() if parameter.grad is not None]
         small = [gradient for gradient in found if gradient.dim() == 1]
         flat = torch.cat(small)
@@ -174,7 +174,7 @@ class Trainer:
         self.buckets = [gradient.numel() for gradient in sent]
 
     def _pipeline(self, tokens: Tensor, target: Tensor) -> None:
-        """Run the micro-batches of two stages, one forward and one backward in turn."""
+        """Run the micro-batches of two stages, alternating forward and backward (1F1B)."""
         shape = (self.said.batch, self.said.seq, self.said.dim)
         count, kept = self.said.micro_batches, {}
 
@@ -247,7 +247,7 @@ def traced(run: Callable[[], None], device: torch.device, trace: Path) -> None:
 
 
 def described(said: argparse.Namespace, name: str, trainer: Trainer, times: list[float]) -> dict[str, object]:
-    """Return the step as ``tracedb predict --step`` reads it, with what was measured."""
+    """Return the configuration as ``tracedb predict --step`` reads it, with the measured times."""
     keys = ("layers", "dim", "heads", "seq", "batch", "dtype")
     found: dict[str, object] = {"config": name, **{key: getattr(said, key) for key in keys}}
     if trainer.device.type == "cuda":

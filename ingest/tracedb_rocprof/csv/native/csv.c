@@ -42,7 +42,7 @@ static uint64_t mixed(uint64_t found, const char *text) {
     return found ^ found >> 32;
 }
 
-/* Names are long: four independent chains of multiplications run in parallel. */
+/* Names are long, so four independent multiplication chains run in parallel. */
 static uint64_t hash(uint64_t seed, const char *text, int64_t length) {
     uint64_t found = seed ^ (uint64_t)length, word = 0;
     if (length >= 32) {
@@ -119,7 +119,7 @@ static int32_t place(const char *data, struct column *column, struct dictionary 
     return known->last = text;
 }
 
-/* Whether a line ends here, or the data. */
+/* Returns whether a line, or the data, ends here. */
 static int at_line_end(const char *at, const char *end) {
     return at == end || *at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n');
 }

@@ -1,4 +1,4 @@
-/* Parses blocks of plain CSV: one record per line, quotes only around whole fields, integers that are not negative.
+/* Parses blocks of plain CSV: one record per line, quotes only around whole fields, non-negative integers.
  *
  * It gives up on anything else and leaves that to another parser, so it never has to decide what a quote means.
  */

@@ -1,4 +1,4 @@
-/* What the scanner knows about trace events: categories, and for each kind the arguments that become columns. */
+/* The trace events that the scanner supports: categories, and for each kind the arguments that become columns. */
 #ifndef TRACEDB_EVENTS_H
 #define TRACEDB_EVENTS_H
 
@@ -11,7 +11,7 @@ typedef struct {
     const char *name;
     size_t length;
     event_kind kind;
-    int code; /* of a GPU row: kernel, memcpy, memset; of a skipped event: its counter */
+    int code; /* for a GPU row: kernel, memcpy, memset; for a skipped event: its counter */
 } category;
 
 #define NAMED(text) text, sizeof(text) - 1

@@ -1,7 +1,7 @@
-/* Reads a file on and cuts a block at the last place in sight where one event ends and the next begins.
+/* Continues reading a file and ends each block at the last boundary between two events.
  *
- * Python would need the interpreter several times for that: while it imports, a block would wait for each. Anything but
- * plain reading is left to it: the head, the last block, an odd layout.
+ * Doing this in Python would take the interpreter lock several times per block, and each time the block would wait
+ * while Python imports modules. Everything else is left to Python: the header, the last block, unusual layouts.
  */
 #include "feed.h"
 

@@ -7,7 +7,7 @@
 
 #include "public.h"
 
-/* A file that several threads read in turns, and the text between its events. */
+/* A file that several threads read in turn, and the text between its events. */
 typedef struct {
     uint8_t *rest;       /* bytes read but not yet in a block, starting with an event */
     size_t size, room;

@@ -11,7 +11,7 @@ static int64_t external(const event *e, int column) {
     return found == 0 ? NOTHING : found;
 }
 
-/* The profilers' different words for none become NULL, so that joins skip them. */
+/* Profilers use different values for none; all become NULL, so that joins skip them. */
 static int64_t correlation(int64_t found) {
     return found == 0 || found == -1 || found == MORE_THAN_32_BITS ? NOTHING : found;
 }
@@ -95,7 +95,7 @@ static verdict store(scanner *s, event *e) {
     return added ? DONE : OUT_OF_MEMORY;
 }
 
-/* Whether an event gives no row; it is counted then. */
+/* Returns whether an event produces no row; if so, counts it. */
 static bool is_left(scanner *s, const event *e) {
     switch (e->found->kind) {
         case LEFT: s->counts[e->found->code]++; return true;
@@ -108,7 +108,7 @@ static bool is_left(scanner *s, const event *e) {
     }
 }
 
-/* Whether process and thread are valid as device and stream, if they stand for these. */
+/* Returns whether process and thread are valid as device and stream, if they represent these. */
 static bool has_place(const event *e) {
     event_kind kind = e->found->kind;
     if (e->process > INT32_MAX && (kind == PROJECTION || (kind == GPU && e->row[GPU_DEVICE] == NOTHING))) return false;
@@ -130,7 +130,7 @@ verdict event_finish(scanner *s, event *e, bool is_odd) {
     bool stored = is_odd || e->found->kind != LEFT;
     s->has_long_fraction |= e->start.is_long_fraction;
     if (e->start.is_there && !e->start.is_plain) s->has_odd_times = true;
-    /* How unusual times are read depends on all events of the block. */
+    /* The interpretation of unusual times depends on all events of the block. */
     if (stored && ((e->start.is_there && !e->start.is_plain) ||
                    (e->duration.is_there && (!e->duration.is_plain || e->duration.is_large))))
         return REFUSED;

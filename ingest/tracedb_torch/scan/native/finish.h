@@ -21,7 +21,7 @@ typedef struct {
     uint64_t raw_there;
 } event;
 
-/* What became of an event; the last two end the block. */
+/* Outcome of an event; the last two end the block. */
 typedef enum { DONE, IS_ODD, REFUSED, OUT_OF_MEMORY } verdict;
 
 verdict event_finish(scanner *s, event *e, bool is_odd);

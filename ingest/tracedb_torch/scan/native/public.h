@@ -1,4 +1,4 @@
-/* What the library shows to the outside; everything else stays hidden. */
+/* Marks exported symbols; all others are hidden. */
 #ifndef TRACEDB_PUBLIC_H
 #define TRACEDB_PUBLIC_H
 

@@ -7,7 +7,7 @@
 
 #include "finish.h"
 
-static const int64_t EXACT_BELOW = (int64_t)1 << 43;        /* microseconds that a double holds to the nanosecond */
+static const int64_t EXACT_BELOW = (int64_t)1 << 43;        /* microseconds that a double represents to the nanosecond */
 static const int64_t LATEST = (int64_t)9000000000000000;    /* microseconds: later ones leave 64 bits in nanoseconds */
 enum { LONG_DIGITS = 13 };
 
@@ -56,7 +56,7 @@ static inline bool read_thread_text(cursor *c, int64_t *number, bool *is_plain) 
     return true;
 }
 
-/* Reads a process or thread number. Texts and negative numbers matter only where the event is stored. */
+/* Reads a process or thread number. Texts and negative numbers matter only if the event is stored. */
 static inline bool read_number(cursor *c, event *e, int64_t *found, bool *is_there, bool is_thread) {
     bool is_plain = false;
     span text;

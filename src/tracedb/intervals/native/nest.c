@@ -110,7 +110,7 @@ typedef struct {
     int64_t *found;
 } calls;
 
-/* Answers the calls of a lane that start before `ns`. */
+/* Finds the ranges around the calls of a lane that start before `ns`. */
 static void answer(walk *w, calls *c, int64_t lane, int64_t ns, bool all) {
     for (; c->next < c->count && c->lane[c->next] == lane && (all || c->start[c->next] < ns); c->next++)
         c->found[c->next] = around(w, c->start[c->next], c->end[c->next]);
