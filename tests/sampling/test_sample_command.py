@@ -16,7 +16,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 # ruff: noqa: E402
 from tracedb.errors import TracedbError
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.operator import Operator, Prepared, find, shipped
+from tracedb.sampling.operator import Operator, Prepared
+from tracedb.sampling.operator_registry import find, shipped
 from tracedb.sampling.recording import Outcome, Recorder
 
 OPERATORS = {

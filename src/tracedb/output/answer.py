@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tracedb.output import units
+from tracedb.output.show import Show
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-    from tracedb.output.display import Show
 
 BATCH = 10_000
 

@@ -5,37 +5,17 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tracedb.output.answer import Answer, Column, plain
 from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apart, visible
+from tracedb.output.show import Show
 
 MISSING = "\N{EN DASH}"
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
 _FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
 Values = Sequence[object]
 Shorten = Callable[[Sequence[str], int], list[str]]
-
-
-@dataclass(frozen=True)
-class Show:
-    """A column for eyes, made of one or more columns of the answer.
-
-    ``kind``: ns, count, percent, ratio, number, raw, name, dims, labels, pair, size, span, place, text, fold (text that
-    is never cut, but goes on in further lines), word (the same, and no word is broken), verdict (a word column that
-    stays in however narrow a table), kernel (a name with a short form for where it is long, by ``short``); by the unit
-    where None. ``drop``: the highest goes first where the table is too wide; 0 stays. ``keys``: label keys to show.
-    ``words``: what is shown for a value; for a place, for a KEY=VALUE.
-    """
-
-    columns: tuple[str, ...]
-    header: str | None = None
-    kind: str | None = None
-    drop: int = 0
-    floor: int = 16
-    keys: tuple[str, ...] = ()
-    short: Callable[[Sequence[str]], Mapping[str, str]] | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -13,7 +13,8 @@ from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
 from tracedb.sampling import sweep, sweep_status
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.operator import Operator, find
+from tracedb.sampling.operator import Operator
+from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
 from tracedb.sampling.sweep import Shape
 from tracedb.sampling.sweep_status import Series
