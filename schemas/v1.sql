@@ -406,6 +406,24 @@ COMMENT ON COLUMN main.operator_sample.shape IS 'Map from shape parameter to val
 COMMENT ON COLUMN main.operator_sample.statistic IS 'Which statistic time_ns is, such as span_trimmed_mean.';
 COMMENT ON COLUMN main.operator_sample.time_ns IS 'The time, rounded to whole nanoseconds. [ns]';
 
+CREATE TABLE main.measure (
+    capture_id INTEGER NOT NULL,
+    measure_id BIGINT NOT NULL,
+    name VARCHAR NOT NULL,
+    statistic VARCHAR NOT NULL CHECK (statistic IN ('single', 'mean', 'median', 'min', 'max', 'stddev')),
+    time_ns BIGINT NOT NULL CHECK (time_ns >= 0),
+    n BIGINT,
+    settings MAP(VARCHAR, VARCHAR) NOT NULL
+);
+COMMENT ON TABLE main.measure IS 'One time that a program took of itself, outside of any trace. The view range_measured puts it beside the ranges of that name.';
+COMMENT ON COLUMN main.measure.capture_id IS 'Capture: the file of times. [-]';
+COMMENT ON COLUMN main.measure.measure_id IS 'Number of the time within the capture. [-]';
+COMMENT ON COLUMN main.measure.name IS 'What was timed: the name of the range around the same work in a trace.';
+COMMENT ON COLUMN main.measure.statistic IS 'single (one repetition), mean, median, min, max or stddev over repetitions.';
+COMMENT ON COLUMN main.measure.time_ns IS 'The time, rounded to whole ns. [ns]';
+COMMENT ON COLUMN main.measure.n IS 'Repetitions behind it; NULL if not recorded. [count]';
+COMMENT ON COLUMN main.measure.settings IS 'Other columns of the file, such as model and context length.';
+
 CREATE TABLE main.ingest_issue (
     capture_id INTEGER,
     code VARCHAR NOT NULL,

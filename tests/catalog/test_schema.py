@@ -32,7 +32,7 @@ TABLES = (
         "ingest_issue",
         "kernel_event",
     ),
-    *("kernel_rule", "launch", "memory_event", "op", "operator_sample"),
+    *("kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
     *("overlapping_kernel", "sample_status", "time_bound"),
 )
 CONTRACT = {

@@ -28,6 +28,7 @@ KEYS = {
     "annotation": "annotation_id",
     "memory_event": "memory_event_id",
     "operator_sample": "sample_id",
+    "measure": "measure_id",
 }
 """The column that numbers the rows of a table, within a capture."""
 

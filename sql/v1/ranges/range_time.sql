@@ -3,45 +3,8 @@
 -- Grain: rule × domain × name × style. Warm-up: see v1._range_instance. Instances without GPU work and ranges still
 -- open are excluded from averages for which they have no value.
 CREATE VIEW v1.range_time AS
-WITH instances AS (
-    SELECT
-        /* by r */
-        r.capture_id AS clock_id,
-        r.annotation_id,
-        u.rule,
-        r.name,
-        r.domain,
-        r.style,
-        r.duration_ns,
-        r.is_warmup
-    FROM v1._range_instance AS r /* join r */
-    INNER JOIN v1._capture_rule AS u ON u.capture_id = r.capture_id
-    WHERE true /* filter r */
-),
-projections AS (
-    SELECT
-        m.rule,
-        m.capture_id,
-        m.annotation_id,
-        max(e.end_ns) - min(e.start_ns) AS projected_ns,
-        sum(e.duration_ns) FILTER (e.kind = 'kernel') AS kernel_ns,
-        count(*) FILTER (e.kind = 'kernel') AS kernels
-    FROM v1._gpu_event AS e /* join e */
-    INNER JOIN v1._range_member AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
-    WHERE true /* filter e */
-    GROUP BY m.rule, m.capture_id, m.annotation_id
-),
-timed AS (
-    SELECT
-        /* by i */
-        i.rule, i.name, i.domain, i.style, i.is_warmup, i.duration_ns,
-        p.projected_ns, p.kernel_ns, p.kernels
-    FROM instances AS i
-    LEFT JOIN projections AS p
-        ON p.capture_id = i.clock_id AND p.annotation_id = i.annotation_id AND p.rule = i.rule
-)
 SELECT
-    /* by */
+    /* by t */
     rule,
     name,
     domain,
@@ -58,8 +21,8 @@ SELECT
     count(*) FILTER (is_warmup) AS warmup_instances,
     sum(duration_ns) FILTER (is_warmup) / count(duration_ns) FILTER (is_warmup) AS warmup_range_avg_ns,
     sum(projected_ns) FILTER (is_warmup) / count(projected_ns) FILTER (is_warmup) AS warmup_projected_avg_ns
-FROM timed
-GROUP BY /* by */ rule, name, domain, style;
+FROM v1._range_span AS t /* inline */
+GROUP BY /* by t */ rule, name, domain, style;
 
 COMMENT ON VIEW v1.range_time IS 'Time of a range per instance, on the CPU and on the GPU, excluding warm-up. Grain: rule × domain × name × style.';
 COMMENT ON COLUMN v1.range_time.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses process.';

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @top_option
 @output_options
 @click.option("--wide", is_flag=True, help="Show every column of the view in a table, however wide it gets.")
+@click.option(
+    "--measured", is_flag=True, help="Put times measured outside of traces beside the ranges (range-time only)."
+)
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
 def report(
@@ -36,6 +39,7 @@ def report(
     out: Path | None,
     version: str,
     wide: bool,
+    measured: bool,
     show_sql: bool,
     **chosen: Any,
 ) -> None:
@@ -57,6 +61,12 @@ def report(
     if is_list or name is None:
         write(registry.listing(), form, out)
         return
+    if measured:
+        from tracedb.errors import UsageError
+
+        if name not in ("range-time", "range_time"):
+            raise UsageError("--measured goes with report range-time")
+        name = "range-measured"
     top = rows_shown(form, top)
     _run(db, registry.find(name), Filters(**chosen), version, top, None if show_sql else form, out, wide)
 

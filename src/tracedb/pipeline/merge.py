@@ -287,7 +287,8 @@ def _captures(connection: duckdb.DuckDBPyConnection) -> list[MergedCapture]:
                 (SELECT count(*) FROM main.kernel_event AS e WHERE e.capture_id = n.new_id AND e.kind = 'kernel'),
                 coalesce((SELECT list((i.code, i.severity, i.count, coalesce(i.detail, '')) ORDER BY i.code, i.detail)
                     FROM main.ingest_issue AS i WHERE i.capture_id = n.new_id), []),
-                (SELECT count(*) FROM main.operator_sample AS s WHERE s.capture_id = n.new_id),
+                (SELECT count(*) FROM main.operator_sample AS s WHERE s.capture_id = n.new_id)
+                + (SELECT count(*) FROM main.measure AS m WHERE m.capture_id = n.new_id),
                 (SELECT count(*) > 0 FROM main.counter AS h WHERE h.capture_id = n.new_id)
             FROM temp.{BATCH} AS n INNER JOIN main.capture AS c ON c.capture_id = n.new_id ORDER BY n.capture_id"""
     ).fetchall()

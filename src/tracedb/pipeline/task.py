@@ -125,7 +125,7 @@ class Loaded:
     kernels: int
     issues: list[tuple[str, str, int, str]]
     samples: int = 0
-    """Number of operator samples: single measurements without events."""
+    """Number of operator samples and of measured times: single measurements without events."""
     has_counters: bool = False
     """Whether hardware counters were read; if so, perhaps none of its kernels was a plain run."""
 

@@ -54,7 +54,7 @@ class _Part:
         """Record statistics of ``count`` rows that have been written."""
         if table in ("kernel_event", "launch"):
             self.events.take(table, written, count)
-        elif table == "operator_sample":
+        elif table in ("operator_sample", "measure"):
             self.samples += count
         elif table == "counter":
             self.has_counters = self.has_counters or count > 0

@@ -41,3 +41,5 @@ class Needs(StrEnum):
     """Hardware counters."""
     SAMPLES = "samples"
     """Sampled operators."""
+    MEASURES = "measures"
+    """Times measured outside of traces, and ranges of their names."""

@@ -93,6 +93,20 @@ def _no_samples(_search: _Search) -> str:
     )
 
 
+def _no_measures(search: _Search) -> str:
+    (names,) = row(
+        search.connection,
+        """SELECT string_agg(name, ', ' ORDER BY name) FROM (
+               SELECT DISTINCT m.name FROM main.measure AS m ORDER BY m.name LIMIT 5)""",
+    )
+    if names is None:
+        return (
+            "no times measured outside of traces: ingest a CSV of them, with a column range and one such as mean_ms, "
+            "or with columns such as forward_mean_ms"
+        )
+    return f"no range{search.filters} has the name of a measured time ({names}) and labels that agree with its settings"
+
+
 def _impossible_times(search: _Search) -> str:
     return time_caveats.all_impossible(search.connection)
 
@@ -262,6 +276,7 @@ _ALL = frozenset(Needs)
 CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (_ALL, _no_captures),
     (frozenset({Needs.SAMPLES}), _no_samples),
+    (frozenset({Needs.MEASURES}), _no_measures),
     (frozenset({Needs.MEMORY}), _no_memory),
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),

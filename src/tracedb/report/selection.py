@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_IS_TRACE = """c.source <> 'measure' OR NOT EXISTS (SELECT 1 FROM main.capture AS o WHERE o.source <> 'measure')"""
+"""Files of times measured outside of traces hold no events; beside traces they are no captures to pool."""
+
+
 def select(
     connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool, default_rule: str | None
 ) -> Scope:
@@ -28,7 +32,10 @@ def select(
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
         _check_one(connection, text, condition, listing)
-    conditions = " AND ".join(f"({item})" for item in capture_conditions(filters, "c")) or "true"
+    wanted = capture_conditions(filters, "c")
+    if not filters.on_captures:
+        wanted.append(_IS_TRACE)
+    conditions = " AND ".join(f"({item})" for item in wanted) or "true"
     shared_work.select(
         (conditions, filters.captures, filters.step_range), lambda: _choose(connection, filters, conditions)
     )
