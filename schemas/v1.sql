@@ -270,7 +270,7 @@ CREATE TABLE main.overlapping_kernel (
     capture_id INTEGER NOT NULL,
     event_id BIGINT NOT NULL
 );
-COMMENT ON TABLE main.overlapping_kernel IS 'Derived at load: kernels that start before an earlier kernel of their stream (AMD: of their hardware queue) has ended. Kernels whose times cannot be true are left out.';
+COMMENT ON TABLE main.overlapping_kernel IS 'Derived at load: kernels that start before an earlier kernel on their stream (AMD: hardware queue) has ended. Kernels with impossible times are excluded.';
 COMMENT ON COLUMN main.overlapping_kernel.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.overlapping_kernel.event_id IS 'Kernel (kernel_event.event_id). [-]';
 
@@ -463,18 +463,18 @@ CREATE TABLE main.device_peak (
     fp8_tflops DOUBLE,
     int8_tflops DOUBLE
 );
-COMMENT ON TABLE main.device_peak IS 'How fast devices can be at best, to be edited: the vendors'' data sheets at first (dense matrix units with the plain accumulator, of the module with the highest power limit), and what `tracedb sample --peaks` measured.';
-COMMENT ON COLUMN main.device_peak.priority IS 'Of the patterns that are found in a device''s name the lowest number counts, for each source. [-]';
-COMMENT ON COLUMN main.device_peak.device_name IS 'Regular expression (RE2) searched in device.name.';
+COMMENT ON TABLE main.device_peak IS 'Peak rates of devices; may be edited. Initially from the vendors'' data sheets (dense matrix units with the default accumulator, for the module with the highest power limit); `tracedb sample --peaks` adds measured ones.';
+COMMENT ON COLUMN main.device_peak.priority IS 'For each source, the matching row with the lowest number is used. [-]';
+COMMENT ON COLUMN main.device_peak.device_name IS 'Regular expression (RE2) that is searched for in device.name.';
 COMMENT ON COLUMN main.device_peak.source IS 'data sheet (the vendor''s figure, or your own), or measured.';
-COMMENT ON COLUMN main.device_peak.memory_gbps IS 'Bandwidth of its memory, reading and writing together. [GB/s]';
-COMMENT ON COLUMN main.device_peak.fp64_tflops IS 'Rate of products of fp64. [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.fp32_tflops IS 'Rate of products of fp32 in full precision. [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.tf32_tflops IS 'Rate of products of fp32 taken as TF32 (XF32 of AMD). [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.fp16_tflops IS 'Rate of products of fp16. [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.bf16_tflops IS 'Rate of products of bf16. [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.fp8_tflops IS 'Rate of products of fp8. [TFLOP/s]';
-COMMENT ON COLUMN main.device_peak.int8_tflops IS 'Rate of products of int8, in 10^12 operations per second. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.memory_gbps IS 'Memory bandwidth, reads and writes together. [GB/s]';
+COMMENT ON COLUMN main.device_peak.fp64_tflops IS 'Peak rate of fp64 matrix products. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.fp32_tflops IS 'Peak rate of fp32 matrix products in full precision. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.tf32_tflops IS 'Peak rate of fp32 matrix products in TF32 (AMD: XF32). [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.fp16_tflops IS 'Peak rate of fp16 matrix products. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.bf16_tflops IS 'Peak rate of bf16 matrix products. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.fp8_tflops IS 'Peak rate of fp8 matrix products. [TFLOP/s]';
+COMMENT ON COLUMN main.device_peak.int8_tflops IS 'Peak rate of int8 matrix products, in 10^12 operations per second. [TFLOP/s]';
 INSERT INTO main.device_peak VALUES
     (100, 'B200', 'data sheet', 8000, 37, 75, 1100, 2250, 2250, 4500, 4500),
     (110, 'GH200', 'data sheet', 4000, 67, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9),

@@ -75,4 +75,4 @@ COMMENT ON COLUMN v1.counter_summary.avg_ns IS 'Mean of these durations. [ns]';
 COMMENT ON COLUMN v1.counter_summary.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.counter_summary.counter_means IS 'Mean per dispatch of each counter by name, in the counter''s own unit. [-]';
 COMMENT ON COLUMN v1.counter_summary.counter_sums IS 'Sum over dispatches of each counter by name, in the counter''s own unit. [-]';
-COMMENT ON COLUMN v1.counter_summary.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.counter_summary.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

@@ -40,4 +40,4 @@ COMMENT ON COLUMN v1.kernel_counters.sm_count IS 'Compute units of the device; N
 COMMENT ON COLUMN v1.kernel_counters.max_clock_mhz IS 'Maximum clock of the compute units; NULL if not captured. [MHz]';
 COMMENT ON COLUMN v1.kernel_counters.cu_busy_percent IS 'SQ_BUSY_CU_CYCLES / (compute units × maximum clock × duration); a lower bound if the GPU ran below its maximum clock. NULL if any of these was not captured. [percent]';
 COMMENT ON COLUMN v1.kernel_counters.counters IS 'All counters of the dispatch by name, each in its own unit. [-]';
-COMMENT ON COLUMN v1.kernel_counters.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.kernel_counters.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

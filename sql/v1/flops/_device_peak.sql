@@ -1,6 +1,6 @@
--- How fast can each device be, by element type? Grain: device name × element type of the arithmetic. The row of
--- main.device_peak with the lowest priority whose pattern is found in the name, one for each source; TRY lets an invalid
--- pattern match nothing.
+-- Peak rates of each device by element type. Grain: device name × element type of the arithmetic. For each source, the
+-- row of main.device_peak with the lowest priority whose pattern is found in the name; TRY makes an invalid pattern
+-- match nothing.
 CREATE VIEW v1._device_peak AS
 WITH device_name AS (
     SELECT DISTINCT d.name

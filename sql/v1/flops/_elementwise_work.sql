@@ -1,6 +1,6 @@
--- How many bytes does an operator move that computes little? Grain: row of v1._op_signature of a pointwise operator, a
--- softmax, a norm's forward, a copy or a fill. Each tensor is read or written once. FLOPs are not counted: no two tools
--- agree on those of an exponential, and memory is what bounds these. Lists of tensors are not known.
+-- Bytes moved by an operator with little arithmetic. Grain: row of v1._op_signature of a pointwise operator, a softmax,
+-- a norm's forward, a copy or a fill. Each tensor is read or written once. FLOPs are not counted: no two tools agree on
+-- those of an exponential, and these operators are memory-bound. Lists of tensors are unknown.
 CREATE VIEW v1._elementwise_work AS
 WITH read AS (
     SELECT

@@ -1,5 +1,5 @@
--- How long did the GPU work take that each operator launched itself? Grain: operator instance × device. Work that an
--- operator inside it launched is that one's: aten::mm has it, not the aten::matmul around it, so nothing counts twice.
+-- How long did the GPU work take that each operator launched itself? Grain: operator instance × device. Work launched
+-- by a nested operator belongs to that one: to aten::mm, not to the aten::matmul around it, so nothing counts twice.
 CREATE VIEW v1._launched_op AS
 SELECT
     /* by e */

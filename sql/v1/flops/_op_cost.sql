@@ -1,5 +1,5 @@
--- What does each operator compute and move, by its shapes? Grain: operator instance. Numbers that no BIGINT holds come
--- from sizes that no device has: NULL.
+-- FLOPs and bytes of each operator, from its shapes. Grain: operator instance. Numbers too large for a BIGINT come from
+-- impossible sizes and become NULL.
 CREATE VIEW v1._op_cost AS
 SELECT
     o.capture_id, o.op_id, o.name, o.input_dims,

@@ -1,6 +1,6 @@
--- What different calls are there of operators that have a formula? Grain: name × shapes × types × scalars as recorded.
--- The texts are read once for each: a model repeats few of them. A text that is no list of lists of numbers gives NULL,
--- and so does a list of tensors in it.
+-- Which distinct calls are there of operators with a formula? Grain: name × shapes × types × scalars as recorded.
+-- Each distinct text is parsed once, because a model repeats few of them. A text that is not a list of lists of numbers
+-- gives NULL, and so does a list of tensors in it.
 CREATE VIEW v1._op_signature AS
 WITH spelt AS (
     SELECT DISTINCT o.name, o.input_dims, o.input_types, o.concrete_inputs

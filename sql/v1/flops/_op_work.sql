@@ -1,4 +1,4 @@
--- What does a call of an operator compute and move, by its shapes? Grain: row of v1._op_signature with a formula.
+-- FLOPs and bytes of an operator call, from its shapes. Grain: row of v1._op_signature with a formula.
 CREATE VIEW v1._op_work AS
 SELECT p.name, p.input_dims, p.input_types, p.concrete_inputs, p.batch, p.m, p.n, p.k, p.flops, p.model_flops, p.bytes
 FROM v1._product_work AS p

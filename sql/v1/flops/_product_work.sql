@@ -1,7 +1,7 @@
--- What does a matrix product compute and move? Grain: row of v1._op_signature of a product.
--- FLOPs are 2·batch·m·n·k, without the summand of addmm. Bytes: each operand once, as in a perfect cache. Of grouped
--- products all rows count, also those beyond the last offset, which is data; one over k (two factors without groups)
--- has a result for each group.
+-- FLOPs and bytes of a matrix product. Grain: row of v1._op_signature of a product.
+-- FLOPs are 2·batch·m·n·k, without the summand of addmm. Bytes: each operand once, as with a perfect cache. In grouped
+-- products all rows count, including those beyond the last offset, because offsets are data; a product grouped over k
+-- (two factors without groups) has one result per group.
 CREATE VIEW v1._product_work AS
 WITH sized AS (
     SELECT

@@ -1,8 +1,9 @@
--- Which part of its device's peak does a step use for the model's FLOPs?
--- Grain: capture × device × step. MFU is Σ model FLOPs / peak over the time of the step, HFU the same with all FLOPs (also
--- those that backward attention computes a second time); FLOPs of each element type count against its own peak. The time
--- is that of v1.configurations: the range, or the GPU work from first start to last end where that is longer. Both are
--- lower bounds where products ran whose FLOPs are unknown (unknown_ns): in graph replays, compiled or custom kernels.
+-- What share of its device's peak does a step use for the model's FLOPs?
+-- Grain: capture × device × step. MFU is Σ (model FLOPs / peak rate) / step time; HFU is the same with all FLOPs,
+-- including those that backward attention recomputes. FLOPs of each element type count against its own peak. The step
+-- time is that of v1.configurations: the range, or the GPU work from first start to last end if that is longer. Both
+-- are lower bounds if the FLOPs of some products are unknown (unknown_ns): in graph replays, compiled or custom
+-- kernels.
 CREATE VIEW v1.mfu AS
 WITH spans AS (
     SELECT
@@ -71,19 +72,19 @@ FROM sums AS t
 LEFT JOIN v1._step_mark AS m ON m.capture_id = t.clock_id AND m.step = t.step_number
 LEFT JOIN main.capture AS y ON y.capture_id = t.clock_id;
 
-COMMENT ON VIEW v1.mfu IS 'Model and hardware FLOPs utilisation of each step. Grain: capture × device × step.';
+COMMENT ON VIEW v1.mfu IS 'Model and hardware FLOPs utilization of each step (MFU, HFU). Grain: capture × device × step.';
 COMMENT ON COLUMN v1.mfu.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.mfu.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.mfu.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.mfu.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN v1.mfu.step IS 'Number of the step. [-]';
-COMMENT ON COLUMN v1.mfu.wall_ns IS 'Time of the step: its range, or GPU work from first start to last end where that is longer. [ns]';
-COMMENT ON COLUMN v1.mfu.flops IS 'Floating-point operations of its operators by their shapes, those that are known. [FLOP]';
-COMMENT ON COLUMN v1.mfu.model_flops IS 'Those less what backward attention computes a second time. [FLOP]';
+COMMENT ON COLUMN v1.mfu.step IS 'Step number. [-]';
+COMMENT ON COLUMN v1.mfu.wall_ns IS 'Step time: the range of the step, or its GPU work from first start to last end if that is longer. [ns]';
+COMMENT ON COLUMN v1.mfu.flops IS 'Floating-point operations of the step''s operators, as far as known from shapes. [FLOP]';
+COMMENT ON COLUMN v1.mfu.model_flops IS 'FLOPs without those that backward attention recomputes. [FLOP]';
 COMMENT ON COLUMN v1.mfu.covered_ns IS 'GPU time of operators whose FLOPs are known. [ns]';
-COMMENT ON COLUMN v1.mfu.uncovered_ns IS 'All other GPU time, pointwise operators, collectives and copies among it. [ns]';
-COMMENT ON COLUMN v1.mfu.unknown_ns IS 'That part of it in kernels of class matmul, attention or convolution: work that counts, but whose FLOPs are unknown. [ns]';
-COMMENT ON COLUMN v1.mfu.tflops IS 'FLOPs over the time of the step. [TFLOP/s]';
-COMMENT ON COLUMN v1.mfu.peak_tflops IS 'Peak of the device for this mix of element types (device_peak); NULL where unknown. [TFLOP/s]';
-COMMENT ON COLUMN v1.mfu.mfu_percent IS 'Model FLOPs utilisation: time of the model''s FLOPs at the peak over the time of the step. [percent]';
-COMMENT ON COLUMN v1.mfu.hfu_percent IS 'Hardware FLOPs utilisation: the same of all FLOPs. [percent]';
+COMMENT ON COLUMN v1.mfu.uncovered_ns IS 'All other GPU time, including pointwise operators, collectives and copies. [ns]';
+COMMENT ON COLUMN v1.mfu.unknown_ns IS 'Part of uncovered_ns in kernels of class matmul, attention or convolution: these have FLOPs, but they are unknown. [ns]';
+COMMENT ON COLUMN v1.mfu.tflops IS 'FLOPs / step time. [TFLOP/s]';
+COMMENT ON COLUMN v1.mfu.peak_tflops IS 'Peak rate of the device for this mix of element types (device_peak); NULL if unknown. [TFLOP/s]';
+COMMENT ON COLUMN v1.mfu.mfu_percent IS 'Model FLOPs utilization: time of the model''s FLOPs at the peak rate / step time. [percent]';
+COMMENT ON COLUMN v1.mfu.hfu_percent IS 'Hardware FLOPs utilization: the same for all FLOPs. [percent]';

@@ -1,8 +1,8 @@
--- How many FLOPs and bytes is each operator that launched GPU work, and how long did that take?
--- Grain: operator instance × device. FLOPs follow from shapes (v1._op_work): 2·batch·m·n·k of a product without the
--- summand of addmm, 2·output·(input channels / groups)·kernel of a convolution, 4·batch·heads·queries·keys·size of fused
--- attention, half where causal; backward by its own operators. NULL where the operator has no formula or shapes were
--- not recorded.
+-- How many FLOPs and bytes has each operator that launched GPU work, and how long did it take?
+-- Grain: operator instance × device. FLOPs follow from shapes (v1._op_work): 2·batch·m·n·k for a product, without the
+-- summand of addmm; 2·output·(input channels / groups)·kernel for a convolution; 4·batch·heads·queries·keys·size for
+-- fused attention, half if causal; backward passes by their own operators. NULL if the operator has no formula or
+-- shapes were not recorded.
 CREATE VIEW v1.op_flops AS
 SELECT
     /* by a */
@@ -30,16 +30,16 @@ COMMENT ON COLUMN v1.op_flops.labels IS 'Labels of the capture: sweep, threads, 
 COMMENT ON COLUMN v1.op_flops.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.op_flops.op_id IS 'Number of the operator within the capture (op.op_id). [-]';
 COMMENT ON COLUMN v1.op_flops.name IS 'Operator as recorded, such as aten::mm.';
-COMMENT ON COLUMN v1.op_flops.input_dims IS 'Shapes of its inputs, JSON text as recorded; NULL if not recorded.';
-COMMENT ON COLUMN v1.op_flops.batch IS 'Number of products in one call; batch × heads of attention. NULL for operators that are no product. [count]';
-COMMENT ON COLUMN v1.op_flops.m IS 'Rows of the result; positions of a convolution''s output; queries of attention. [-]';
-COMMENT ON COLUMN v1.op_flops.n IS 'Columns of the result; output channels of a convolution; keys of attention. [-]';
-COMMENT ON COLUMN v1.op_flops.k IS 'Length of the sums: inner size of a product, elements of a convolution''s filter, size of an attention head. [-]';
+COMMENT ON COLUMN v1.op_flops.input_dims IS 'Input shapes, as JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.op_flops.batch IS 'Number of products in one call; for attention, batch × heads. NULL for operators that are not products. [count]';
+COMMENT ON COLUMN v1.op_flops.m IS 'Rows of the result; for a convolution, output positions; for attention, queries. [-]';
+COMMENT ON COLUMN v1.op_flops.n IS 'Columns of the result; for a convolution, output channels; for attention, keys. [-]';
+COMMENT ON COLUMN v1.op_flops.k IS 'Inner dimension of the product; for a convolution, elements of a filter; for attention, head size. [-]';
 COMMENT ON COLUMN v1.op_flops.dtype IS 'Element type of the first tensor: fp64, fp32, fp16, bf16, fp8, int8, …';
-COMMENT ON COLUMN v1.op_flops.math_dtype IS 'Element type of the arithmetic: tf32 where the kernels multiply fp32 as TF32, else dtype.';
-COMMENT ON COLUMN v1.op_flops.flops IS 'Floating-point operations that the shapes ask for; NULL where unknown. [FLOP]';
-COMMENT ON COLUMN v1.op_flops.model_flops IS 'Those less what backward attention computes a second time. [FLOP]';
-COMMENT ON COLUMN v1.op_flops.bytes IS 'Sizes of all inputs and outputs, each once; NULL where unknown. [bytes]';
-COMMENT ON COLUMN v1.op_flops.gpu_events IS 'Kernels, copies and memsets that it launched. [count]';
+COMMENT ON COLUMN v1.op_flops.math_dtype IS 'Element type of the arithmetic: tf32 if the kernels compute fp32 products in TF32, else dtype.';
+COMMENT ON COLUMN v1.op_flops.flops IS 'Floating-point operations, from the shapes; NULL if unknown. [FLOP]';
+COMMENT ON COLUMN v1.op_flops.model_flops IS 'FLOPs without those that backward attention recomputes. [FLOP]';
+COMMENT ON COLUMN v1.op_flops.bytes IS 'Total size of inputs and outputs, each counted once; NULL if unknown. [bytes]';
+COMMENT ON COLUMN v1.op_flops.gpu_events IS 'Number of kernels, copies and memsets that the operator launched. [count]';
 COMMENT ON COLUMN v1.op_flops.gpu_ns IS 'Sum of their durations. [ns]';
-COMMENT ON COLUMN v1.op_flops.tflops IS 'FLOPs over that time. [TFLOP/s]';
+COMMENT ON COLUMN v1.op_flops.tflops IS 'FLOPs / GPU time. [TFLOP/s]';

@@ -1,9 +1,9 @@
--- How far from what its device can do is each operator, and what bounds it?
--- Grain: capture × device × operator × input shapes × element type. The roof is the longer of computing all FLOPs at the
--- device's peak and moving all bytes at its bandwidth (each tensor once); which one is longer bounds the operator. Where
--- only bytes are known (pointwise operators), memory does. lost_ns ranks where time could be won at most. Peaks are the
--- data sheet's (main.device_peak), measured ones where there is no data sheet. A small tensor that stays in the cache
--- can pass the roof of memory.
+-- How far is each operator from the roofline of its device, and what bounds it?
+-- Grain: capture × device × operator × input shapes × element type. The time at the roof is the longer of all FLOPs at
+-- the device's peak rate and all bytes at its bandwidth (each tensor once); the longer one bounds the operator. If only
+-- bytes are known (pointwise operators), memory does. lost_ns ranks operators by the time that could be saved at most.
+-- Peaks are those of the data sheet (main.device_peak), or measured ones if there is no data sheet. A small tensor that
+-- stays in the cache can exceed the memory roof.
 CREATE VIEW v1.roofline AS
 WITH sums AS (
     SELECT
@@ -82,31 +82,31 @@ SELECT
 FROM roofs AS r
 /* grain */ LEFT JOIN main.capture AS t ON t.capture_id = r.clock_id /* end grain */;
 
-COMMENT ON VIEW v1.roofline IS 'Achieved rate, intensity and distance from the device''s roof of each operator and shape. Grain: capture × device × operator × input shapes × element type.';
+COMMENT ON VIEW v1.roofline IS 'Achieved rate, arithmetic intensity and distance from the roofline of each operator and shape. Grain: capture × device × operator × input shapes × element type.';
 COMMENT ON COLUMN v1.roofline.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.roofline.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.roofline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.roofline.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.roofline.name IS 'Operator as recorded, such as aten::mm.';
-COMMENT ON COLUMN v1.roofline.input_dims IS 'Shapes of its inputs, JSON text as recorded; NULL if not recorded.';
+COMMENT ON COLUMN v1.roofline.input_dims IS 'Input shapes, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.roofline.batch IS 'Number of products in one call, as in op_flops. [count]';
 COMMENT ON COLUMN v1.roofline.m IS 'Rows of the result, as in op_flops. [-]';
 COMMENT ON COLUMN v1.roofline.n IS 'Columns of the result, as in op_flops. [-]';
-COMMENT ON COLUMN v1.roofline.k IS 'Length of the sums, as in op_flops. [-]';
+COMMENT ON COLUMN v1.roofline.k IS 'Inner dimension, as in op_flops. [-]';
 COMMENT ON COLUMN v1.roofline.dtype IS 'Element type of the first tensor: fp64, fp32, fp16, bf16, fp8, int8, …';
-COMMENT ON COLUMN v1.roofline.math_dtype IS 'Element type of the arithmetic: tf32 where the kernels multiply fp32 as TF32, else dtype.';
+COMMENT ON COLUMN v1.roofline.math_dtype IS 'Element type of the arithmetic: tf32 if the kernels compute fp32 products in TF32, else dtype.';
 COMMENT ON COLUMN v1.roofline.calls IS 'Number of calls. [count]';
-COMMENT ON COLUMN v1.roofline.flops IS 'Floating-point operations of all calls; NULL where those of one are unknown. [FLOP]';
-COMMENT ON COLUMN v1.roofline.bytes IS 'Sizes of all inputs and outputs of all calls, each once a call; NULL where unknown. [bytes]';
-COMMENT ON COLUMN v1.roofline.gpu_ns IS 'Sum of durations of the GPU work they launched. [ns]';
-COMMENT ON COLUMN v1.roofline.share_percent IS 'Share of the GPU time of all operators here. [percent]';
-COMMENT ON COLUMN v1.roofline.tflops IS 'FLOPs over that time. [TFLOP/s]';
-COMMENT ON COLUMN v1.roofline.memory_gbps IS 'Bytes over that time. [GB/s]';
+COMMENT ON COLUMN v1.roofline.flops IS 'Floating-point operations of all calls; NULL if those of any call are unknown. [FLOP]';
+COMMENT ON COLUMN v1.roofline.bytes IS 'Total size of inputs and outputs over all calls, each counted once per call; NULL if unknown. [bytes]';
+COMMENT ON COLUMN v1.roofline.gpu_ns IS 'Sum of durations of the GPU work that the calls launched. [ns]';
+COMMENT ON COLUMN v1.roofline.share_percent IS 'Share of the GPU time of all operators in the answer. [percent]';
+COMMENT ON COLUMN v1.roofline.tflops IS 'FLOPs / GPU time. [TFLOP/s]';
+COMMENT ON COLUMN v1.roofline.memory_gbps IS 'Bytes / GPU time. [GB/s]';
 COMMENT ON COLUMN v1.roofline.intensity IS 'FLOPs per byte. [ratio]';
-COMMENT ON COLUMN v1.roofline.bound IS 'compute or memory: which takes longer at the device''s peaks; NULL where bytes or peaks are unknown.';
-COMMENT ON COLUMN v1.roofline.peak_percent IS 'Time at the roof over the time taken. [percent]';
-COMMENT ON COLUMN v1.roofline.peak_tflops IS 'The device''s peak for this element type (device_peak). [TFLOP/s]';
-COMMENT ON COLUMN v1.roofline.peak_gbps IS 'The device''s bandwidth (device_peak). [GB/s]';
-COMMENT ON COLUMN v1.roofline.roof_ns IS 'Time at the roof: the longer of FLOPs at the peak and bytes at the bandwidth. [ns]';
-COMMENT ON COLUMN v1.roofline.lost_ns IS 'Time taken beyond the roof. [ns]';
-COMMENT ON COLUMN v1.roofline.measured_peak_percent IS 'Time at the roof of measured peaks (tracedb sample --peaks) over the time taken; NULL where none were measured. [percent]';
+COMMENT ON COLUMN v1.roofline.bound IS 'compute or memory, whichever takes longer at the device''s peaks; NULL if bytes or peaks are unknown.';
+COMMENT ON COLUMN v1.roofline.peak_percent IS 'Time at the roof / measured time. [percent]';
+COMMENT ON COLUMN v1.roofline.peak_tflops IS 'Peak rate of the device for this element type (device_peak). [TFLOP/s]';
+COMMENT ON COLUMN v1.roofline.peak_gbps IS 'Peak memory bandwidth of the device (device_peak). [GB/s]';
+COMMENT ON COLUMN v1.roofline.roof_ns IS 'Time at the roof: the longer of FLOPs / peak rate and bytes / peak bandwidth. [ns]';
+COMMENT ON COLUMN v1.roofline.lost_ns IS 'Measured time minus time at the roof. [ns]';
+COMMENT ON COLUMN v1.roofline.measured_peak_percent IS 'Time at the roof of measured peaks (tracedb sample --peaks) / measured time; NULL if no peaks were measured. [percent]';

@@ -134,4 +134,4 @@ COMMENT ON COLUMN v1.gemm_variance.alone_mean_ns IS 'Mean duration of the other 
 COMMENT ON COLUMN v1.gemm_variance.slowdown IS 'Mean of overlapped calls divided by mean of the other calls; NULL unless both exist. [ratio]';
 COMMENT ON COLUMN v1.gemm_variance.spread_explained_percent IS 'Share of the variance of durations (sum of squares) between overlapped calls and the other calls; NULL unless both exist and durations differ. [percent]';
 COMMENT ON COLUMN v1.gemm_variance.verdict IS 'no collectives (none recorded), never overlapped, always overlapped, too few calls (fewer than 3 on one side), slower beside collectives or faster beside collectives (by 5 % and explaining 25 % of the spread), spread has other causes.';
-COMMENT ON COLUMN v1.gemm_variance.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.gemm_variance.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

@@ -105,4 +105,4 @@ COMMENT ON COLUMN v1.overlap_effect.slowdown IS 'Mean of overlapped calls divide
 COMMENT ON COLUMN v1.overlap_effect.median_slowdown IS 'Median of overlapped calls divided by median of the other calls; NULL unless both exist. [ratio]';
 COMMENT ON COLUMN v1.overlap_effect.slower_pairs_percent IS 'Share of all pairs (one overlapped call, one call alone) in which the overlapped call is slower; ties count half, so 50 means no difference. [percent]';
 COMMENT ON COLUMN v1.overlap_effect.p_value IS 'Two-sided p-value of the Mann-Whitney test, corrected for ties and continuity; NULL with fewer than 8 calls on either side. [probability]';
-COMMENT ON COLUMN v1.overlap_effect.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.overlap_effect.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

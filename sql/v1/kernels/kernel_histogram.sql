@@ -78,4 +78,4 @@ COMMENT ON COLUMN v1.kernel_histogram.calls IS 'Number of calls in the bin. [cou
 COMMENT ON COLUMN v1.kernel_histogram.calls_percent IS 'Share of the kernel''s calls that are in the bin (with --by: in the group). [percent]';
 COMMENT ON COLUMN v1.kernel_histogram.total_ns IS 'Sum of their durations, each counted as at least 1 ns. [ns]';
 COMMENT ON COLUMN v1.kernel_histogram.all_calls IS 'Number of calls of the kernel, over all bins and --by groups. [count]';
-COMMENT ON COLUMN v1.kernel_histogram.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.kernel_histogram.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

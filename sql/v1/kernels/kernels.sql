@@ -76,4 +76,4 @@ COMMENT ON COLUMN v1.kernels.group_size IS 'Number of ranks in the process group
 COMMENT ON COLUMN v1.kernels.group_ranks IS 'Ranks of the process group, as JSON text as recorded.';
 COMMENT ON COLUMN v1.kernels.sequence IS 'Sequence number of the collective in its group. [-]';
 COMMENT ON COLUMN v1.kernels.time_fault IS 'Why the times are impossible, such as far_from_others, too_long or before_launch; NULL if they are plausible. Exclude such kernels from sums and spans (WHERE time_fault IS NULL).';
-COMMENT ON COLUMN v1.kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.kernels.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

@@ -77,4 +77,4 @@ COMMENT ON COLUMN v1.unique_kernels.first_capture_id IS 'Capture of the first ca
 COMMENT ON COLUMN v1.unique_kernels.first_event_id IS 'First call (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.unique_kernels.signature IS 'The signature as canonical JSON text.';
 COMMENT ON COLUMN v1.unique_kernels.signature_key IS 'First 12 hexadecimal digits of the MD5 of the signature; unique_kernel_calls lists the calls by this key.';
-COMMENT ON COLUMN v1.unique_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.unique_kernels.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

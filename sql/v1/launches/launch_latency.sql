@@ -36,4 +36,4 @@ COMMENT ON COLUMN v1.launch_latency.queue_ns IS 'From the end of the call to the
 COMMENT ON COLUMN v1.launch_latency.kernel_ns IS 'Duration of the kernel. [ns]';
 COMMENT ON COLUMN v1.launch_latency.latency_ns IS 'From the start of the call to the start of the kernel. [ns]';
 COMMENT ON COLUMN v1.launch_latency.total_ns IS 'From the start of the call to the end of the kernel, or of the call if that is later. [ns]';
-COMMENT ON COLUMN v1.launch_latency.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.launch_latency.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

@@ -1,5 +1,5 @@
--- Which operator allocated each block? Grain: allocation inside an operator. The innermost operator that was running on
--- the allocating thread: the last one to start before it, or the nearest around that one that had not ended.
+-- Which operator allocated each block? Grain: allocation inside an operator. The operator is the innermost one running on
+-- the allocating thread: the last one to start before it, or the innermost one around that one that had not ended.
 CREATE VIEW v1._allocating_op AS
 WITH RECURSIVE latest AS (
     SELECT m.capture_id, m.memory_event_id, m.start_ns AS at_ns, o.op_id, o.parent_op_id, o.start_ns + o.duration_ns AS end_ns

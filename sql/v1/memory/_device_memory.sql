@@ -1,6 +1,6 @@
--- Which blocks of GPU memory were allocated and released, in which order? Grain: event of a GPU's allocator. place numbers
--- the events of a device; previous_bytes and next_place are of the event before and after it at the same address, which
--- tell whether a release has its allocation in the trace, and how long a block lives.
+-- Which blocks of GPU memory were allocated and released, in which order? Grain: event of a GPU's allocator. place
+-- numbers the events of a device; previous_bytes and next_place belong to the previous and next event at the same
+-- address, which show whether the allocation of a release is in the trace, and how long a block lives.
 CREATE VIEW v1._device_memory AS
 WITH placed AS (
     SELECT

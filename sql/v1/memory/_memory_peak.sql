@@ -1,4 +1,4 @@
--- When is most memory allocated? Grain: capture × device. The first moment of several.
+-- When is most memory allocated? Grain: capture × device. The first time, if there are several.
 CREATE VIEW v1._memory_peak AS
 SELECT
     m.capture_id, m.device_id,

@@ -1,7 +1,7 @@
--- Who holds the memory at its peak?
--- Grain: capture × device × allocating operator. A block belongs to the innermost operator that ran on the allocating
--- thread. What was in use at the peak and not allocated in the trace is the row "before the trace", by the allocator's
--- own total: rows add up to peak_bytes.
+-- Which operators hold the memory at its peak?
+-- Grain: capture × device × allocating operator. A block belongs to the innermost operator running on the allocating
+-- thread. Memory in use at the peak that was not allocated in the trace is the row "before the trace", computed from
+-- the allocator's own total, so rows add up to peak_bytes.
 CREATE VIEW v1.memory_by_op AS
 WITH blocks AS (
     SELECT
@@ -64,11 +64,11 @@ COMMENT ON COLUMN v1.memory_by_op.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.memory_by_op.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.memory_by_op.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.memory_by_op.device_id IS 'Device number within the capture. [-]';
-COMMENT ON COLUMN v1.memory_by_op.origin IS 'operator; no operator (allocated while none ran on the thread); before the trace.';
-COMMENT ON COLUMN v1.memory_by_op.op_name IS 'Innermost operator that ran on the allocating thread; NULL if there was none.';
-COMMENT ON COLUMN v1.memory_by_op.live_bytes_at_peak IS 'Bytes of its blocks in use at the peak; NULL if the allocator recorded no totals. [bytes]';
+COMMENT ON COLUMN v1.memory_by_op.origin IS 'operator; no operator (no operator was running on the allocating thread); before the trace.';
+COMMENT ON COLUMN v1.memory_by_op.op_name IS 'Innermost operator running on the allocating thread; NULL if there was none.';
+COMMENT ON COLUMN v1.memory_by_op.live_bytes_at_peak IS 'Bytes of its blocks that are live at the peak; NULL if the allocator recorded no totals. [bytes]';
 COMMENT ON COLUMN v1.memory_by_op.peak_percent IS 'Share of the peak. [percent]';
 COMMENT ON COLUMN v1.memory_by_op.live_blocks_at_peak IS 'Number of these blocks; NULL for those from before the trace. [count]';
-COMMENT ON COLUMN v1.memory_by_op.allocations IS 'Allocations in the whole trace. [count]';
-COMMENT ON COLUMN v1.memory_by_op.allocated_bytes IS 'Bytes of all of them. [bytes]';
-COMMENT ON COLUMN v1.memory_by_op.largest_bytes IS 'Bytes of the largest. [bytes]';
+COMMENT ON COLUMN v1.memory_by_op.allocations IS 'Number of allocations in the whole trace. [count]';
+COMMENT ON COLUMN v1.memory_by_op.allocated_bytes IS 'Total bytes of these allocations. [bytes]';
+COMMENT ON COLUMN v1.memory_by_op.largest_bytes IS 'Bytes of the largest allocation. [bytes]';

@@ -104,4 +104,4 @@ COMMENT ON COLUMN v1.nvtx_kernels.median_ns IS 'Median duration, mean of the mid
 COMMENT ON COLUMN v1.nvtx_kernels.min_ns IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.max_ns IS 'Longest duration. [ns]';
 COMMENT ON COLUMN v1.nvtx_kernels.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
-COMMENT ON COLUMN v1.nvtx_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.nvtx_kernels.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

@@ -87,4 +87,4 @@ COMMENT ON COLUMN v1.range_kernels.avg_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.range_kernels.median_ns IS 'Median duration, mean of the middle two. [ns]';
 COMMENT ON COLUMN v1.range_kernels.min_ns IS 'Shortest duration. [ns]';
 COMMENT ON COLUMN v1.range_kernels.max_ns IS 'Longest duration. [ns]';
-COMMENT ON COLUMN v1.range_kernels.short_name IS 'Name of the kernel without return type, namespaces, template arguments and parameters, as the shortName of nsys.';
+COMMENT ON COLUMN v1.range_kernels.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';
