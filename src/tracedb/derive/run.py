@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tracedb.derive import annotation_kernel, overlapping_kernel, time_faults
+from tracedb.derive import annotation_kernel, time_faults
 from tracedb.derive.annotation_buffer import INSERT_NESTED, RANGES, Annotations
 from tracedb.derive.event_buffer import Events
 from tracedb.intervals import compiled_nesting, nesting
@@ -37,6 +37,8 @@ def finish(
 
         clipped_event.clip(connection, capture_id, clipping)
     if events.count:
+        from tracedb.derive import overlapping_kernel  # imports numpy
+
         overlapping_kernel.find(connection, capture_id, events.count)
     nested = _nested(connection, capture_id, annotations)
     if nested is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tracedb.derive import graph_launches, overlapping_kernel
+from tracedb.derive import graph_launches
 from tracedb.derive.time_extent import Extent
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
@@ -65,6 +65,8 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     """
     if not even_if_unchanged and not are_changed(connection):
         return
+    from tracedb.derive import overlapping_kernel  # imports numpy, which reports do without
+
     captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
     reasons = ", ".join(f"'{reason}'" for reason in REASONS)
     for table in ("kernel_event", "launch", "annotation"):
