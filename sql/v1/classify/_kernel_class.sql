@@ -65,7 +65,8 @@ SELECT
         ELSE 'default'
     END AS rule_source,
     CASE WHEN u.name IS NOT NULL THEN u.priority ELSE h.priority END AS priority,
-    coalesce(r.class, 'other') AS shipped_class
+    coalesce(r.class, 'other') AS shipped_class,
+    v1._short_name(s.name) AS short_name
 FROM kernel_subject AS s
 LEFT JOIN shipped_rule AS h ON h.subject = s.subject
 LEFT JOIN v1._kernel_rule AS r ON r.priority = h.priority
@@ -77,3 +78,4 @@ COMMENT ON COLUMN v1._kernel_class.class IS 'Class by the user''s rules, else by
 COMMENT ON COLUMN v1._kernel_class.rule_source IS 'Whose rule gave the class: user, shipped, or default if none did.';
 COMMENT ON COLUMN v1._kernel_class.priority IS 'Priority of that rule; NULL for default.';
 COMMENT ON COLUMN v1._kernel_class.shipped_class IS 'Class without the user''s rules, to see what they changed.';
+COMMENT ON COLUMN v1._kernel_class.short_name IS 'Name without return type, namespaces, template arguments and parameters.';
