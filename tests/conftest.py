@@ -1,4 +1,4 @@
-"""Fixtures that several test files use."""
+"""Fixtures used by several test files."""
 
 from __future__ import annotations
 

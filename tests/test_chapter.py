@@ -1,4 +1,4 @@
-"""The chapter "Add a view and its report" of docs/development.md, done word for word in a copy of the checkout."""
+"""The chapter "Add a view and its report" of docs/development.md, followed word for word in a copy of the checkout."""
 
 from __future__ import annotations
 

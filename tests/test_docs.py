@@ -1,4 +1,4 @@
-"""Documentation is true: README's commands run and print what it shows, and nothing that exists is left out."""
+"""The documentation is true: README's commands run and print what it shows, and it mentions everything that exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recordings that are part of the repository are cut as their script cuts them, and hold nothing private."""
+"""The recordings in the repository are as their script cuts them, and contain nothing private."""
 
 from __future__ import annotations
 

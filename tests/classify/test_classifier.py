@@ -1,4 +1,4 @@
-"""The classifier gives real kernel names the class that a person gave them."""
+"""The classifier assigns real kernel names the class that a person assigned."""
 
 import csv
 import re

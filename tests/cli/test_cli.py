@@ -1,4 +1,4 @@
-"""The command line: where things are said, with which exit code, and what is refused."""
+"""The command line: what goes to stdout and stderr, exit codes, and what is rejected."""
 
 from __future__ import annotations
 

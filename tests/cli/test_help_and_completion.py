@@ -1,4 +1,4 @@
-"""Examples in the help, the command that was meant, and what the shell offers on Tab."""
+"""Examples in the help, suggestions for mistyped commands, and tab completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb mcp``, asked by the SDK's own client over stdin and stdout."""
+"""``tracedb mcp``, queried by the SDK's own client over stdin and stdout."""
 
 from __future__ import annotations
 

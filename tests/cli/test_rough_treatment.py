@@ -1,4 +1,4 @@
-"""What goes wrong around the tool: damaged databases, full disks, closed pipes, options that mean nothing."""
+"""Failures around the tool: damaged databases, full disks, closed pipes, meaningless options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting costs little: nothing heavy is imported before a command needs it."""
+"""Start-up is fast: nothing heavy is imported before a command needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb compare``: runs against a baseline, the shares of calls and of time, gates."""
+"""``tracedb compare``: runs against a baseline, the parts due to calls and to time per call, gates."""
 
 from __future__ import annotations
 

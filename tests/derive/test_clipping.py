@@ -1,4 +1,4 @@
-"""Events cut at the next start of their queue, for any events, as a plain loop finds them."""
+"""Events clipped at the next start on their queue: the same result as a plain loop, for random events."""
 
 from __future__ import annotations
 

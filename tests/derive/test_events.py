@@ -1,4 +1,4 @@
-"""Few events and calls, held as they are written, against what the database says of them."""
+"""Small numbers of events and calls kept in memory give the same results as queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times that cannot be: kept as rows with a fault, out of every span, sum and average, and said."""
+"""Impossible times: stored as rows with a fault, excluded from every span, sum and average, and reported."""
 
 from __future__ import annotations
 

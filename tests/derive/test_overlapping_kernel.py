@@ -1,4 +1,4 @@
-"""Kernels that overlap an earlier one of their stream, for any kernels and any slices, as a plain loop finds them."""
+"""Kernels that overlap an earlier one on their stream, for random kernels and slices, against a plain loop."""
 
 from __future__ import annotations
 

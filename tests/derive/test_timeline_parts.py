@@ -1,4 +1,4 @@
-"""The parts of the GPU's time sum to the whole on every recorded file (torch and sweeps: test_reference.py)."""
+"""The parts of GPU time add up to the total on every recorded file (torch and sweeps: test_reference.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb export perfetto``: every slice arrives, in its place, at its time, read by the format's classes."""
+"""``tracedb export perfetto``: every slice is in its place, at its time, as read by the format's own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb export rocprof-yaml``: expressions that match the chosen kernels and no others, in a job that is valid."""
+"""``tracedb export rocprof-yaml``: a valid job whose expressions match exactly the selected kernels."""
 
 from __future__ import annotations
 

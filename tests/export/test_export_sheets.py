@@ -1,4 +1,4 @@
-"""``tracedb export xlsx`` and ``export variance-csv``: the sweep scripts' sheets and files, worked out by hand."""
+"""``tracedb export xlsx`` and ``export variance-csv``: the sheets and files of the sweep scripts, computed by hand."""
 
 from __future__ import annotations
 

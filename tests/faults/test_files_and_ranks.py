@@ -1,4 +1,4 @@
-"""Faults of files, ranks and metadata, and what the command says of faults: through ``tracedb ingest``."""
+"""Faults of files, ranks and metadata, and how ``tracedb ingest`` reports them."""
 
 from __future__ import annotations
 

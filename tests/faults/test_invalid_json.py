@@ -1,4 +1,4 @@
-"""Faults of the JSON itself: what profilers wrote that no parser takes, and what must come of it."""
+"""Invalid JSON as profilers have written it, and what must be recovered from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of size: long files, long events, files that are larger than they look."""
+"""Faults of size: long files, long events, files that are larger than they seem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of links: correlation ids that mean nothing, graphs, collectives, streams."""
+"""Faults of links: meaningless correlation ids, graphs, collectives, streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two malformed events side by side: each is mended or counted as lost, wherever blocks are cut."""
+"""Two adjacent malformed events: each is repaired or counted as lost, wherever blocks are cut."""
 
 from __future__ import annotations
 

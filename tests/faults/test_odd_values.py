@@ -1,4 +1,4 @@
-"""Every field that is looked at, with a value of every JSON type: nothing but rows and a told account comes of it."""
+"""Every field that is read, with a value of every JSON type: the result is rows, and every event is counted."""
 
 from __future__ import annotations
 

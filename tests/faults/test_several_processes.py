@@ -1,4 +1,4 @@
-"""Several processes in one file: merged ones are told apart, mixed bytes are refused."""
+"""Several processes in one file: merged ones are separated, interleaved bytes are rejected."""
 
 from __future__ import annotations
 

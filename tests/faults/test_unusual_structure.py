@@ -1,4 +1,4 @@
-"""Faults of what the JSON holds: legacy traces, numbers, odd nesting, values of other types."""
+"""Faults of structure: legacy traces, numbers, odd nesting, values of unexpected types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of which the right answer is a view's: time that must not count twice, classes of kernels."""
+"""Faults that views must handle: time that must not count twice, classes of kernels."""
 
 from __future__ import annotations
 

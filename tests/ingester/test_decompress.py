@@ -1,4 +1,4 @@
-"""Files opened as if they were plain UTF-8, whatever they are packed with, in bounded memory and disk space."""
+"""Compressed files and UTF-16 are opened like plain UTF-8, in bounded memory and disk space."""
 
 from __future__ import annotations
 

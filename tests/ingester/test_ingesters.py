@@ -1,4 +1,4 @@
-"""Ingesters beside the shipped ones: rival claims, broken ones, ones that break the rules."""
+"""Third-party ingesters: competing claims, broken ones, ones that violate the rules."""
 
 from __future__ import annotations
 

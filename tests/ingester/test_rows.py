@@ -1,4 +1,4 @@
-"""The account of a capture, and the rows that ingesters build with the schema's types."""
+"""The event counts of a capture, and the rows that ingesters build with the schema's types."""
 
 from __future__ import annotations
 

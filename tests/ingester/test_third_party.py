@@ -1,4 +1,4 @@
-"""An outside ingester is as good as a shipped one: installed beside tracedb it is listed, used and guarded."""
+"""A third-party ingester works like a built-in one: installed beside tracedb it is listed, used and guarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges that cross many others of their thread: near linear in time, and the same as by trying every pair."""
+"""Ranges that cross many others on their thread: near-linear time, and the same result as trying every pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit XML and annotations of GitHub Actions: any text is data in them."""
+"""JUnit XML and GitHub Actions annotations: any text is escaped."""
 
 from __future__ import annotations
 

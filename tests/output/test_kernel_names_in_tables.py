@@ -1,4 +1,4 @@
-"""Tables for terminals: kernels by short names that stay apart, verdicts whole at every width."""
+"""Terminal tables: short kernel names stay distinct, and verdicts are complete at every width."""
 
 from __future__ import annotations
 

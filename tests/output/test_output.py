@@ -1,4 +1,4 @@
-"""Answers in every form: exact, whole for machines, short and harmless for eyes."""
+"""Answers in every format: exact and complete for machines, short and harmless for people."""
 
 from __future__ import annotations
 

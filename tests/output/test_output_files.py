@@ -1,4 +1,4 @@
-"""-o: never over what the command reads, whole or not at all, and with the rights of any other file."""
+"""-o never overwrites an input, writes a complete file or none, and uses the permissions of any other file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xlsx as a spreadsheet reads it: types, formats, notes, and text that is nothing but text."""
+"""xlsx as a spreadsheet reads it: types, formats, notes, and text that is only text."""
 
 from __future__ import annotations
 

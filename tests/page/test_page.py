@@ -1,4 +1,4 @@
-"""``tracedb page``: one file that answers, fetches nothing, and in which names of traces stay text."""
+"""``tracedb page``: one self-contained file that loads nothing and in which names from traces stay text."""
 
 from __future__ import annotations
 

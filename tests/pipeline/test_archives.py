@@ -1,4 +1,4 @@
-"""Archives of traces: read in place, within bounds, and nothing of them lies anywhere afterwards."""
+"""Archives of traces: read in place, within limits, leaving nothing behind."""
 
 from __future__ import annotations
 

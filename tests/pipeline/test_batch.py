@@ -1,4 +1,4 @@
-"""Small captures loaded in one go: each is a transaction of its own, and a fault costs the one that has it."""
+"""Small captures loaded together: each has its own transaction, and a fault affects only its own capture."""
 
 from __future__ import annotations
 

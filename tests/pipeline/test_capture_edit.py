@@ -1,4 +1,4 @@
-"""Captures changed after they were loaded: ``tracedb label``, ``tracedb remove``, ``ingest --label`` again."""
+"""Changing loaded captures: ``tracedb label``, ``tracedb remove``, ``ingest --label`` again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A disk that is full, at any moment: what is told as failed is not there, and the next ingest goes on from there.
+"""A full disk at any moment: what is reported as failed is not stored, and the next ingest continues from there.
 
-A limit on the size of files stands for the disk.
+A limit on file size simulates the disk.
 """
 
 from __future__ import annotations

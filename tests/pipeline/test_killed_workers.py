@@ -1,4 +1,4 @@
-"""Worker processes that are killed around a commit: what is in the database is reported as loaded, and nothing else."""
+"""Worker processes killed around a commit: exactly what is in the database is reported as loaded."""
 
 from __future__ import annotations
 

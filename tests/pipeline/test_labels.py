@@ -1,4 +1,4 @@
-"""Labels that the path, the user and a regular expression give."""
+"""Labels from the path, from the user and from a regular expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many processes and one file: jobs of an array, reports beside an ingest; each waits for the others."""
+"""Many processes and one file: array jobs, reports during an ingest; each waits for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that needs more memory than usual is read once more with more; what the user allows is kept to."""
+"""A file that needs more memory is read once more with a higher limit; a limit set by the user is respected."""
 
 from __future__ import annotations
 

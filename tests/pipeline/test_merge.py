@@ -1,4 +1,4 @@
-"""Databases put together: ``tracedb merge A B -o C`` and ``tracedb ingest A --db C``."""
+"""Merging databases: ``tracedb merge A B -o C`` and ``tracedb ingest A --db C``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of files and folders that a shell, SQL, a URI or a glob would read otherwise."""
+"""File and folder names with a special meaning in a shell, SQL, a URI or a glob."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts over several captures: what a process that ended in between leaves undone is noted, warned of, and done."""
+"""Facts over several captures: what an interrupted process leaves undone is recorded, warned about and completed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From paths to a database: what is loaded once, what rolls back, what is left aside."""
+"""From paths to a database: what is loaded once, rolled back or ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a reader fails with costs the file that it was reading, in one line; the others are loaded."""
+"""If a reader fails, only the file that it was reading is lost, with a one-line message; the others are loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in any form that an ingester may give them, and what is known of them without asking the database."""
+"""Rows in every form that an ingester may yield, and what is known about them without querying the database."""
 
 from __future__ import annotations
 

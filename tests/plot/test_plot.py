@@ -1,4 +1,4 @@
-"""``tracedb plot``: pictures are rendered in earnest, hold what SQL gave, and never more than they say."""
+"""``tracedb plot``: charts are really rendered, contain what SQL returned, and respect their limits."""
 
 from __future__ import annotations
 

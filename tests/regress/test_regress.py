@@ -1,4 +1,4 @@
-"""Fit, judge, keep and predict operator times, on samples made from a known law."""
+"""Fit, evaluate, save and predict operator times, on samples from a known law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures that rank and labels do not tell apart: their number and path in tables, and choosing them by either."""
+"""Captures with equal rank and labels: tables show their number and path, and both can select them."""
 
 from __future__ import annotations
 

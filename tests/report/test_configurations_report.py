@@ -1,4 +1,4 @@
-"""``tracedb report configurations``: its gist in words, and what it says where it has no answer."""
+"""``tracedb report configurations``: its summary, and its message if there is no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatches measured while hardware counters were read: reports leave them out, say so, and take them in if asked."""
+"""Dispatches with hardware counters: reports exclude them, say so, and include them on request."""
 
 from __future__ import annotations
 

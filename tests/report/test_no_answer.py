@@ -1,4 +1,4 @@
-"""What a report needs is one of a fixed set, and each need has a cause that explains why there is no answer."""
+"""The data that a report needs is one of a fixed set, and each need has a reason to give if there is no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports under the names of HTA and TraceLens: their rows in their order, and their numbers on a real trace."""
+"""Reports with the names of HTA and TraceLens: their rows in their order, and their numbers on a real trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row pools is said, with the option that keeps it apart; and the first question that a file answers."""
+"""What a row pools is reported, with the option that separates it; and which report is suggested first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb.connect`` and ``tracedb.report``: what a script or a notebook does with them."""
+"""``tracedb.connect`` and ``tracedb.report``, as used in scripts and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges are chosen by name, or by domain and name as nsys prints them; API calls by step."""
+"""Ranges are selected by name, or by domain and name as nsys prints them; API calls by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule puts GPU work into a range, and what is said where another rule would answer otherwise."""
+"""Which rule assigns GPU work to a range, and the warning if another rule would give a different answer."""
 
 from __future__ import annotations
 

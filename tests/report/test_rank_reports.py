@@ -1,4 +1,4 @@
-"""Reports that match ranks with each other: what is said beside them, and what is an error."""
+"""Reports that match ranks with each other: their warnings and errors."""
 
 from __future__ import annotations
 

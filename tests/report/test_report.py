@@ -1,4 +1,4 @@
-"""Reports: filters and --by in the view's own text, a total order, reasons in words where there is no answer."""
+"""Reports: filters and --by in the view's own text, a total order, reasons if there is no answer."""
 
 from __future__ import annotations
 

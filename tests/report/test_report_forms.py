@@ -1,4 +1,4 @@
-"""The forms of a report's output: each one's content, and the same bytes from run to run."""
+"""The output formats of a report: the content of each, and identical bytes from run to run."""
 
 from __future__ import annotations
 

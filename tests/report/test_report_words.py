@@ -1,4 +1,4 @@
-"""What reports say beside an answer, or instead of one: reasons, rules, warnings."""
+"""Messages beside an answer, or instead of one: reasons, rules, warnings."""
 
 from __future__ import annotations
 

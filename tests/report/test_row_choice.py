@@ -1,4 +1,4 @@
-"""Choosing, grouping and ordering rows: ``--by capture``, ``--path``, ``--sort``, lists with commas, ``--wide``."""
+"""Selecting, grouping and ordering rows: ``--by capture``, ``--path``, ``--sort``, lists with commas, ``--wide``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that share work on one connection give the answers that each gives alone."""
+"""Reports that share work on one connection give the same answers as alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--step-range``: reports and comparisons over steps that are ranges of a chosen name."""
+"""``--step-range``: reports and comparisons with ranges of a selected name as steps."""
 
 from __future__ import annotations
 

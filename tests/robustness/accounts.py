@@ -1,7 +1,7 @@
-"""Every input of nsys goes into a database of its own, whose account is held against a count by other means.
+"""Ingest every nsys input into its own database, and compare its event counts with independent ones.
 
-The counts are made without the readers: by Python's sqlite3, which walks the tables in the order of their pages, and by
-the footers of Parquet files. What cannot be read must be refused as a whole, and leave nothing.
+The independent counts come from Python's sqlite3, which walks the tables in page order, and from the footers of
+Parquet files. A file that cannot be read must be rejected as a whole and leave nothing behind.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What must hold of every input: all ways of reading it agree, the account is whole, and nothing but a refusal fails.
+"""What must hold for every input: all ways of reading agree, event counts add up, and only rejections fail.
 
-A way is a set of module variables that make a reader take another path. Each format has its ways (see ``formats.py``).
+A way is a set of module variables that make a reader take a different path. Each format has its ways (see
+``formats.py``).
 """
 
 from __future__ import annotations

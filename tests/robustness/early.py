@@ -1,6 +1,6 @@
-"""What readers find before DuckDB has a part in it: a twentieth of the time of a whole reading.
+"""What readers return before DuckDB is involved: a twentieth of the time of a complete ingest.
 
-Rows, account and refusals of two ways are compared here for every input, those of whole readings for a share of them.
+Rows, counts and rejections of two ways are compared here for every input; complete ingests are compared for some.
 """
 
 from __future__ import annotations

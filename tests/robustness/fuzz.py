@@ -1,13 +1,12 @@
-"""Gives the readers changed inputs, and looks whether all ways of reading agree and nothing is lost or breaks.
+"""Mutate inputs of the readers, and check that all ways of reading agree and that nothing is lost or crashes.
 
     python tests/robustness/fuzz.py --seed 1 --count 2000
     python tests/robustness/fuzz.py --format torch --seed 1 --first 17 --count 1     # one input again
 
-An input is the same for the same format, seed and number. The inputs of a format are read in a process of its own;
-where that ends or hangs, that is a finding, and another process goes on after that input. Each finding is printed, with
-the command that reads its input again, and kept with the files of the input in ``--keep``. Prints a table; the exit
-code is 1 where there were findings. ``--sanitize``: build the C readers with -fsanitize=address,undefined, and load
-these.
+The same format, seed and number give the same input. The inputs of a format are read in a separate process; if it
+crashes or hangs, that is a finding, and another process continues after that input. Each finding is printed with the
+command that reproduces it; ``--keep`` saves its input files. Prints a table; the exit code is 1 if there were
+findings. ``--sanitize`` builds the C readers with -fsanitize=address,undefined and uses these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exports of nsys, changed: SQLite by pages and by the Arrow driver; Parquet; staged or direct."""
+"""Mutated nsys exports: SQLite by page reader and Arrow driver; Parquet; staged or direct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of ROCm's profilers, changed: sets of CSV, JSON of two eras, SQLite of two tools; and sampling files."""
+"""Mutated ROCm recordings: CSV files, JSON of two versions, SQLite of two tools; and sampling files."""
 
 from __future__ import annotations
 

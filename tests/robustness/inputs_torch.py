@@ -1,4 +1,4 @@
-"""Traces of torch.profiler, changed; read compiled and in Python, whole and in blocks, serially and ahead."""
+"""Mutated torch.profiler traces, read compiled and in Python, whole and in blocks, serially and ahead."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
-"""Kills an ingest at points spread over its whole run, and looks at what is left.
+"""Kill an ingest at points spread over its whole run, and check what is left.
 
     python tests/robustness/kills.py --seed 13 --kills 120
     python tests/robustness/kills.py --seed 13 --kills 120 --jobs 2     # workers and their parent: worker_kills.py
     python tests/robustness/kills.py --seed 13 --kills 60 --merge       # tracedb merge: merge_kills.py
 
-Each trial is a real process ended by SIGKILL: at a named point (a function of tracedb is replaced in that process by
-one that ends it at its Nth call), or after a random part of the time that an undisturbed run takes. After each:
+Each trial is a real process killed with SIGKILL: at a named point (a function of tracedb is replaced in that process
+by one that kills it at its Nth call), or after a random fraction of the time that an undisturbed run takes. After each:
 
-- the file is not there, or opens; each capture in it has all rows of an undisturbed run, in every table, and a balanced
-  account; what the killed process had told is there;
-- a report works, and warns where something is owed;
-- the same ingest again ends with exit code 0 and gives the rows of an undisturbed run, clock_alignment included;
+- the file does not exist, or it opens; each capture in it has all rows of an undisturbed run, in every table, and its
+  counts add up; everything that the killed process had reported is there;
+- a report works, and warns about facts still to be derived;
+- the same ingest again exits with code 0 and gives the rows of an undisturbed run, including clock_alignment;
 - nothing else is left beside the database.
 
-Prints a table of outcomes, and ends with exit code 1 where a trial failed.
+Prints a table of outcomes, and exits with code 1 if a trial failed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ten one-line mutations of views and readers, and whether the tests named for each notice: ``python mutants.py``.
+"""Ten one-line mutations of views and readers, and whether the tests named for each fail: ``python mutants.py``.
 
 Each is made in a temporary copy of the checkout; the checkout itself is never changed. Prints a table, and exits with 1
 if a mutant survives or the tests fail without one.

@@ -1,4 +1,4 @@
-"""Changes to sound inputs: bytes, values of JSON, cells and tables of SQLite.
+"""Mutations of valid inputs: bytes, JSON values, cells and tables of SQLite.
 
 Every function takes the dice that decide; the same dice give the same result.
 """

@@ -1,4 +1,4 @@
-"""The C readers built with sanitizers, which end the process where memory is read or written that is not theirs."""
+"""The C readers built with sanitizers, which abort the process on invalid memory accesses."""
 
 from __future__ import annotations
 

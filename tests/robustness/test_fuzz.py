@@ -1,4 +1,4 @@
-"""A small share of the inputs that ``fuzz.py`` makes, and the harness itself: it must see what is wrong."""
+"""A small subset of the inputs of ``fuzz.py``, and the harness itself: it must detect faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small share of the kills that ``kills.py`` explores, at points where something was lost before."""
+"""A small subset of the kills of ``kills.py``, at points where something was lost before."""
 
 from __future__ import annotations
 

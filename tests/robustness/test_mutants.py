@@ -1,4 +1,4 @@
-"""What ``mutants.py`` changes is still there; the mutations themselves take minutes and are run by hand."""
+"""The code that ``mutants.py`` changes still exists; the mutations themselves take minutes and are run by hand."""
 
 from __future__ import annotations
 

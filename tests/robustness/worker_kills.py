@@ -1,9 +1,9 @@
 """Kills of worker processes, and of the process that started them, for ``kills.py --jobs N``.
 
-A worker, or its parent, is killed at a random moment after the first worker was started, or when a worker first comes
-to a named point. Once all processes have ended by themselves, what ``kills.py`` looks at must hold. Where a worker was
-killed, the ingest must also have gone on: each file is in the account once, as loaded with the numbers of its capture
-or as failed and not in the database; the exit code is 1 where a file failed, else 0.
+A worker or its parent is killed at a random moment after the first worker started, or when a worker first reaches a
+named point. Once all processes have ended, the checks of ``kills.py`` must pass. If a worker was killed, the ingest
+must also have continued: each file is listed once, either as loaded with the numbers of its capture, or as failed and
+not in the database; the exit code is 1 if a file failed, else 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Collectives on the processor: two ranks through the command, every collective in a world of one."""
+"""Collectives on the CPU: two ranks through the command, every collective in a world of one."""
 
 from __future__ import annotations
 

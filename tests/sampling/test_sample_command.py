@@ -1,4 +1,4 @@
-"""Operators run on the processor: all of them once, and whole sweeps through the command."""
+"""Operators on the CPU: each once, and whole sweeps through the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that is written to: not one of ours, locked, out of reach."""
+"""The file that is written: not a tracedb file, locked, inaccessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --db names: a path and nothing else, told apart by its bytes; what cannot be used is blamed on itself."""
+"""What --db accepts: only a path, identified by its bytes; messages refer to that path."""
 
 from __future__ import annotations
 

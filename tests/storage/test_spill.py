@@ -1,4 +1,4 @@
-"""The folder for what memory does not hold: gone after a run, and after a killed one with the next."""
+"""The folder for spilled data: removed after a run, and after a killed run by the next one."""
 
 from __future__ import annotations
 

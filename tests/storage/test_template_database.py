@@ -1,4 +1,4 @@
-"""New databases made as copies of a kept one."""
+"""New databases are copies of a cached template."""
 
 from __future__ import annotations
 

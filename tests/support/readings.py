@@ -1,4 +1,4 @@
-"""What the torch ingester gives for one file, and what must hold of every reading."""
+"""What the torch ingester gives for one file, and what must hold for every reading."""
 
 from __future__ import annotations
 

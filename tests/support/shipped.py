@@ -1,4 +1,4 @@
-"""What ``pyproject.toml`` says is shipped."""
+"""What ``pyproject.toml`` declares as shipped."""
 
 from __future__ import annotations
 

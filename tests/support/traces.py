@@ -1,7 +1,7 @@
 """Kineto traces built from Python events: in the layout of the profiler, compact or indented; plain, gzip or zstd.
 
-An event is a dict, or bytes that are pasted as they are (a malformed event). A value in an event may be a ``Raw``: JSON
-text, or what a faulty writer took for it.
+An event is a dict, or bytes that are inserted unchanged (a malformed event). A value in an event may be a ``Raw``: JSON
+text, valid or not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps over several GPUs: what their collectives cost beside what was recorded, and what hides behind computation."""
+"""Steps over several GPUs: cost of collectives compared with recorded ones, and overlap with computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole training steps priced by models, and beside a recorded one."""
+"""Whole training steps predicted by models, and compared with a recorded one."""
 
 from __future__ import annotations
 

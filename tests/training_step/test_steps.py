@@ -1,4 +1,4 @@
-"""Whole training steps: their configuration, what they are made of, their schedule, and their price."""
+"""Whole training steps: configuration, composition, schedule and predicted time."""
 
 from __future__ import annotations
 

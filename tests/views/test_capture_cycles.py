@@ -1,4 +1,4 @@
-"""Several recordings of one rank: which of them belong together, so that collectives of different ones never match."""
+"""Several recordings of one rank: which belong together, so that collectives of different ones never match."""
 
 from __future__ import annotations
 

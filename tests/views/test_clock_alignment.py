@@ -1,4 +1,4 @@
-"""``main.clock_alignment``: offsets and drifts of ranks' clocks, from collectives that all ranks end together."""
+"""``main.clock_alignment``: offsets and drifts of rank clocks, from collectives that all ranks end together."""
 
 from __future__ import annotations
 

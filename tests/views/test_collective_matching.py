@@ -1,4 +1,4 @@
-"""``v1.collectives``: matching where ranks name groups their own way, recorded other iterations, or lost a call."""
+"""``v1.collectives``: matching if ranks name groups differently, recorded other iterations, or lost a call."""
 
 from __future__ import annotations
 

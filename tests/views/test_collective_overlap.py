@@ -1,4 +1,4 @@
-"""``v1.collective_overlap``: collective time under compute and exposed, as unions of intervals."""
+"""``v1.collective_overlap``: hidden and exposed collective time, as unions of intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.collective_samples``: calls matched over the ranks of a run, the transfer apart from waiting."""
+"""``v1.collective_samples``: calls matched over the ranks of a run, with transfer and waiting separated."""
 
 from __future__ import annotations
 

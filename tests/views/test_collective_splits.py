@@ -1,4 +1,4 @@
-"""All-to-all among ranks that send different sizes: bandwidth by the bytes that really go to other ranks."""
+"""All-to-all among ranks that send different sizes: bandwidth from the bytes actually sent to other ranks."""
 
 from __future__ import annotations
 

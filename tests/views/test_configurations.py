@@ -1,4 +1,4 @@
-"""``v1.configurations``: step times of each setting, which is best, and whether that is beyond noise."""
+"""``v1.configurations``: step times of each setting, which is best, and whether the difference exceeds noise."""
 
 from __future__ import annotations
 

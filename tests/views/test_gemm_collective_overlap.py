@@ -1,4 +1,4 @@
-"""``v1.gemm_collective_overlap``: every GEMM with every collective that ran beside it."""
+"""``v1.gemm_collective_overlap``: every GEMM with every collective that overlaps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""v1.gemm_spread and its two neighbours: GEMM spreads by setting of the runs, and whether settings differ."""
+"""``v1.gemm_spread`` and related views: GEMM spreads by setting, and whether settings differ."""
 
 from __future__ import annotations
 

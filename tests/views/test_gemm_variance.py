@@ -1,4 +1,4 @@
-"""``v1.gemm_variance``: how much one GEMM varies, and whether collectives beside it explain that."""
+"""``v1.gemm_variance``: how much one GEMM varies, and whether overlapping collectives explain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.gpu_gaps`` and ``v1.launch_latency``: what lies between calls and kernels, and between kernels."""
+"""``v1.gpu_gaps`` and ``v1.launch_latency``: the time between calls and kernels, and between kernels."""
 
 from __future__ import annotations
 

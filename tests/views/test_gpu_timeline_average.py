@@ -1,4 +1,4 @@
-"""``v1.gpu_timeline_average``: the parts of the GPU time averaged over the ranks of a configuration."""
+"""``v1.gpu_timeline_average``: the GPU timeline averaged over the ranks of a configuration."""
 
 from __future__ import annotations
 

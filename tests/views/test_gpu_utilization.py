@@ -1,4 +1,4 @@
-"""v1.gpu_utilization: windows of time add up to what gpu_timeline says of the whole."""
+"""``v1.gpu_utilization``: the windows add up to the times of gpu_timeline."""
 
 from __future__ import annotations
 

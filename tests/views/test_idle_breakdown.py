@@ -1,4 +1,4 @@
-"""``v1.idle_breakdown``: idle time without anything launched, and with; exposed collectives beside."""
+"""``v1.idle_breakdown``: host-bound and device-bound idle time, and exposed collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.kernel_counters``: hardware counters of each dispatch, which other views leave out."""
+"""``v1.kernel_counters``: hardware counters of each dispatch, which other views exclude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.nvtx_kernels``: kernels of each range, as nvtx_kern_sum; a kernel counts in every range around it."""
+"""``v1.nvtx_kernels``: kernels of each range, like nvtx_kern_sum; a kernel counts in every enclosing range."""
 
 from __future__ import annotations
 

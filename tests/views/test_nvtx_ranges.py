@@ -1,4 +1,4 @@
-"""``v1.nvtx_ranges``: times of ranges and of the GPU work inside, as nvtx_sum with nvtx_gpu_proj_sum."""
+"""``v1.nvtx_ranges``: times of ranges and of the GPU work inside, like nvtx_sum with nvtx_gpu_proj_sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""v1.kernel_histogram and v1.kernel_pace: the durations of a kernel, and the time from call to call."""
+"""``v1.kernel_histogram`` and ``v1.kernel_pace``: the durations of a kernel, and the time between calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.operator_samples``: iterations of ranges ``PASS|OPERATOR|key=value``, and times that came without events."""
+"""``v1.operator_samples``: iterations of ranges ``PASS|OPERATOR|key=value``, and times without events."""
 
 from __future__ import annotations
 

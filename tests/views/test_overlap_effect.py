@@ -1,4 +1,4 @@
-"""``v1.overlap_effect``: calls beside a collective against calls alone, by means, medians and rank."""
+"""``v1.overlap_effect``: overlapped calls against calls alone, by mean, median and rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.hta_temporal_breakdown`` and ``v1.tracelens_gpu_timeline``: the peers' names, units and definitions."""
+"""``v1.hta_temporal_breakdown``, ``v1.tracelens_gpu_timeline``: names, units, definitions of HTA and TraceLens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.queue_depth``: kernels launched and not ended, counted at each launch call."""
+"""``v1.queue_depth``: kernels launched but not finished, counted at each launch call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``v1.range_time``, ``v1.range_kernels``: a pass per instance, warm-up apart."""
+"""``v1.range_time``, ``v1.range_kernels``: ranges per instance, excluding warm-up."""
 
 from __future__ import annotations
 

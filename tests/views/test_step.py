@@ -1,4 +1,4 @@
-"""``v1._step`` and what hangs on it: steps that are marked, and ranges of a chosen name in their place."""
+"""``v1._step`` and the views that use it: marked steps, and ranges of a selected name as steps."""
 
 from __future__ import annotations
 

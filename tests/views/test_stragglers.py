@@ -1,4 +1,4 @@
-"""``v1.stragglers``: who is late to collectives, and what it costs the others."""
+"""``v1.stragglers``: which rank is late to collectives, and how much waiting it causes."""
 
 from __future__ import annotations
 

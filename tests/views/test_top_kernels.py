@@ -1,4 +1,4 @@
-"""``v1.top_kernels``: time by kernel name, as nsys stats cuda_gpu_kern_sum."""
+"""``v1.top_kernels``: time by kernel name, like nsys stats cuda_gpu_kern_sum."""
 
 from __future__ import annotations
 

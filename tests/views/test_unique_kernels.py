@@ -1,4 +1,4 @@
-"""``v1.unique_kernels``: the different pieces of work of a run, with calls per step and time."""
+"""``v1.unique_kernels``: the distinct kernels of a run, with calls per step and time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Cut the recordings of this folder out of tracedb's own: ``python cut.py SHARED``, the folder with data and reference.
+"""Cut the recordings of this folder from tracedb's own: ``python cut.py SHARED``, the folder with data and reference.
 
-A torch trace is kept event for event, without its name, which is a path of the recording machine. Of an nsys export the
-tables that tracedb reads are kept, and of the strings those that these tables name: no environment, no processes of the
-machine, no paths. The answers beside them are those of the whole recordings, since no event is left out. The same input
-gives the same bytes.
+A torch trace is kept event for event, without its name, which is a path of the recording machine. Of an nsys export,
+only the tables that tracedb reads and the strings that they refer to are kept: no environment, processes or paths of
+the machine. The reference answers are those of the whole recordings, because no event is omitted. The output is
+deterministic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""nsys exports of every era: what becomes of their rows."""
+"""nsys exports of every release: how their rows are stored."""
 
 from __future__ import annotations
 

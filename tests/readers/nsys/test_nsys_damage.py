@@ -1,4 +1,4 @@
-"""Damage of pages that SQLite does not notice while it reads an export: no row goes without a word."""
+"""Damaged pages that SQLite does not notice while reading an export: no row is lost silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large exports: pages read as SQLite reads them, and kernels that bypass staging equal staged ones."""
+"""Large exports: pages are read as SQLite reads them, and kernels that bypass staging equal staged ones."""
 
 from __future__ import annotations
 

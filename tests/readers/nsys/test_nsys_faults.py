@@ -1,4 +1,4 @@
-"""What is wrong with nsys exports in the wild, and what must come of it."""
+"""Faults of real nsys exports, and how they must be handled."""
 
 from __future__ import annotations
 

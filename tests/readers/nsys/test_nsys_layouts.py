@@ -1,4 +1,4 @@
-"""Exports of releases that nobody has met: tables of other names, columns that are gone, unknown versions."""
+"""Exports of unknown releases: renamed tables, missing columns, unknown versions."""
 
 from __future__ import annotations
 

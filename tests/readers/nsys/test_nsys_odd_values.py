@@ -1,7 +1,7 @@
-"""Values that no column can hold: each column that is read, with each kind of them, in rows of their own.
+"""Values that no column can hold: each column that is read, with each kind of such values, in separate rows.
 
-A row is kept with NULL in the field and a warning; it is lost, with a warning, where its times are of no use. Nothing
-is wrapped or cut, nothing else of the file is lost, and all ways of reading give the same rows.
+A row is stored with NULL in the field and a warning; it is lost, with a warning, only if its times are unusable.
+Nothing wraps around or is cut, nothing else in the file is lost, and all ways of reading give the same rows.
 """
 
 from __future__ import annotations

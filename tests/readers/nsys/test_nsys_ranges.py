@@ -1,4 +1,4 @@
-"""Ranges and marks of nsys exports: styles, names, domains, and which kernels lie in them."""
+"""Ranges and marks of nsys exports: styles, names, domains, and the kernels inside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ahead: pieces in their order whatever thread is first, few of them at a time, errors passed on."""
+"""Reading ahead: pieces in order whichever thread is first, few at a time, errors passed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are recordings of nsys, and what is said of those that cannot be read."""
+"""Which files are nsys recordings, and the messages for those that cannot be read."""
 
 from __future__ import annotations
 

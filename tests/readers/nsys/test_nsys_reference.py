@@ -1,4 +1,4 @@
-"""Reports named as those of `nsys stats` print its very numbers: every row and column of every reference CSV."""
+"""Reports named like those of `nsys stats` print the same numbers: every row and column of every reference CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports (.nsys-rep) through `nsys export`: by programs that act as nsys does, and by the real one where it is."""
+"""Reports (.nsys-rep) through `nsys export`: with programs that imitate nsys, and with the real one if installed."""
 
 from __future__ import annotations
 

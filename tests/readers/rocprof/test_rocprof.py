@@ -1,4 +1,4 @@
-"""CSV sets of rocprofv3: headers of every era, quoting, agents, grids, layouts and what is wrong with some."""
+"""rocprofv3 CSV files: headers of every release, quoting, agents, grids, layouts and their faults."""
 
 from __future__ import annotations
 

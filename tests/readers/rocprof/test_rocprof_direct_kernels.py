@@ -1,4 +1,4 @@
-"""Large files: the compiled parser finds what Arrow's finds, and kernels that bypass staging equal staged ones."""
+"""Large files: the compiled parser gives what Arrow's gives, and kernels that bypass staging equal staged ones."""
 
 from __future__ import annotations
 

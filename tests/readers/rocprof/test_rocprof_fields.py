@@ -1,4 +1,4 @@
-"""Fields of CSV are the same whichever parser reads their block: the compiled one, Arrow's, or the one by records."""
+"""CSV fields are the same whichever parser reads their block: compiled, Arrow's, or the record parser."""
 
 from __future__ import annotations
 

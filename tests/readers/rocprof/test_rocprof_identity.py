@@ -1,4 +1,4 @@
-"""What rows of ROCm's recordings belong to: processes, agents, kernels, passes, layouts that are known or not."""
+"""What rows of ROCm recordings belong to: processes, agents, kernels, passes, known and unknown layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came before rocprofv3: results.csv of rocprof v1 and v2, and databases of RPD."""
+"""Formats before rocprofv3: results.csv of rocprof v1 and v2, and RPD databases."""
 
 from __future__ import annotations
 

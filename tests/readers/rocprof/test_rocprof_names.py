@@ -1,4 +1,4 @@
-"""Any kernel name comes back: written properly always; in the tool's own way unless quotes or line ends are in it."""
+"""Any kernel name survives: always if quoted properly; in rocprofv3's quoting unless it has quotes or line breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every field of a recording with every odd value: rows are kept without what cannot be read, and it is said."""
+"""Every field of a recording with every odd value: rows are stored without unreadable fields, which are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of ROCm's profilers are read in pieces; where they are cut changes nothing. Faults that fuzzing found."""
+"""ROCm recordings are read in pieces; where they are cut does not matter. Faults found by fuzzing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded traces of rocprofv3 give what the tool's own statistics say, and what else is known of them."""
+"""Recorded rocprofv3 traces agree with the profiler's own statistics and with other known numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling files of estimate-train-time: what is claimed, what each line gives, what is said of bad ones."""
+"""Sampling files of estimate-train-time: what is claimed, what each line gives, messages for bad lines."""
 
 from __future__ import annotations
 

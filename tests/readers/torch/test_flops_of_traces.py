@@ -1,4 +1,4 @@
-"""FLOPs and GPU time of products in recorded traces, by another route: plain Python over the JSON."""
+"""FLOPs and GPU time of products in recorded traces, recomputed in plain Python from the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every number of the reference answers for recorded torch traces, asked of one database through reports and views."""
+"""Every number of the reference answers for recorded torch traces, from one database through reports and views."""
 
 from __future__ import annotations
 

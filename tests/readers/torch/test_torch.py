@@ -1,4 +1,4 @@
-"""What torch-profiler traces of every era and vendor mean."""
+"""How torch-profiler traces of every version and vendor are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parents of operators and operators around calls: the library finds what SQL finds."""
+"""Parents of operators and operators around calls: the library gives what SQL gives."""
 
 from __future__ import annotations
 

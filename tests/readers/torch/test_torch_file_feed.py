@@ -1,4 +1,4 @@
-"""A plain trace that the library reads by itself: two threads in turns, faults, odd layouts, and its digest."""
+"""A plain trace that the library reads by itself: two threads in turn, faults, unusual layouts, and its digest."""
 
 from __future__ import annotations
 

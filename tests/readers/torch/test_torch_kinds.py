@@ -1,4 +1,4 @@
-"""Whose trace a Chrome JSON file is, whose device a row is of, and what is said of GPU work that is not read."""
+"""Which tool wrote a Chrome JSON file, which device a row is on, and what is reported about unread GPU work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held rows are linked in numpy as larger files are in SQL: both give the same rows, in every odd case."""
+"""Linking with arrays and linking in SQL give the same rows, in every unusual case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Begin and end events: each pair is a row, and what has no counterpart is told of."""
+"""Begin and end events: each pair gives a row, and events without a counterpart are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace scanned ahead: in order, few blocks at a time, faults passed on, and begun before anything heavy is there."""
+"""A trace scanned ahead: in order, few blocks at a time, faults passed on, and started before heavy imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled reader gives what the reader in Python gives: rows, account, and refusals with their words."""
+"""The compiled reader and the Python reader agree: rows, counts, and the messages of rejections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staged rows are the same in Arrow's memory and in temporary tables, in 32 bits and in 64."""
+"""Staged rows are the same in Arrow and in temporary tables, with 32 and with 64 bits."""
 
 from __future__ import annotations
 
