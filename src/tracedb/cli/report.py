@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,17 @@ import click
 
 from tracedb.cli import completion
 from tracedb.cli.filter_options import filter_options
-from tracedb.cli.options import database_option, detail, note, output_options, rows_shown, sort_option, top_option, warn
+from tracedb.cli.options import (
+    database_option,
+    detail,
+    note,
+    output_options,
+    rows_shown,
+    some,
+    sort_option,
+    top_option,
+    warn,
+)
 
 if TYPE_CHECKING:
     from tracedb.report.definition import Report
@@ -17,8 +28,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=completion.reports)
+@click.argument("names", nargs=-1, metavar="[NAME…]", shell_complete=completion.reports)
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
+@click.option("--all", "is_all", is_flag=True, help="All reports, into one file or a folder; needs -o.")
 @database_option
 @filter_options
 @sort_option
@@ -31,8 +43,9 @@ if TYPE_CHECKING:
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
 def report(
-    name: str | None,
+    names: tuple[str, ...],
     is_list: bool,
+    is_all: bool,
     db: Path,
     top: int | None,
     format_name: str | None,
@@ -43,32 +56,96 @@ def report(
     show_sql: bool,
     **chosen: Any,
 ) -> None:
-    """Print one view, filtered, grouped and ordered.
+    """Print one view, filtered, grouped and ordered; or several.
 
     Without NAME, list the reports. Filters and --by apply to the events that the view aggregates, not to its result;
     --show-sql prints the query. With --by, --top counts rows within each group.
+
+    Several reports go into one file, a section or sheet each (-o all.html, .md, .xlsx, .json, .txt), or into a folder
+    (-o FOLDER) with a file for each report, over all captures and for each capture, and an index.
 
     \b
     tracedb report top-kernels --class matmul,attention --by capture --top 5
     tracedb report gemm-variance --where channels=4,8 --by sweep,channels --sort -cv_percent
     tracedb report kernels --path '*rank0*' --range 'forward*' --range 'backward*' --wide
+    tracedb report gpu-timeline top-kernels stragglers -o run.xlsx
+    tracedb report --all -o reports
     """
     from tracedb.output import choose_format, write
     from tracedb.report import registry
     from tracedb.report.filters import Filters
 
-    form = choose_format(format_name, out)
-    if is_list or name is None:
-        write(registry.listing(), form, out)
+    if is_list or not (names or is_all):
+        write(registry.listing(), choose_format(format_name, out), out)
         return
     if measured:
-        from tracedb.errors import UsageError
-
-        if name not in ("range-time", "range_time"):
-            raise UsageError("--measured goes with report range-time")
-        name = "range-measured"
+        if not {"range-time", "range_time"} & set(names):
+            raise click.UsageError("--measured goes with report range-time")
+        names = tuple("range-measured" if name in ("range-time", "range_time") else name for name in names)
+    filters = Filters(**chosen)
+    reports = registry.every() if is_all else [registry.find(name) for name in dict.fromkeys(names)]
+    if is_all and out is None and not show_sql:
+        raise click.UsageError("name a folder for all reports with -o FOLDER, or a file with -o FILE.html")
+    if len(reports) > 1 and out is not None and (out.is_dir() or not out.suffix) and not show_sql:
+        form = format_name or "html"
+        _write_folder(db, reports, filters, version, rows_shown(form, top), form, out)
+        return
+    form = choose_format(format_name, out)
     top = rows_shown(form, top)
-    _run(db, registry.find(name), Filters(**chosen), version, top, None if show_sql else form, out, wide)
+    if len(reports) > 1:
+        _run_several(db, reports, filters, version, top, None if show_sql else form, out, wide)
+    else:
+        _run(db, reports[0], filters, version, top, None if show_sql else form, out, wide)
+
+
+def _run_several(
+    db: Path,
+    reports: Sequence[Report],
+    filters: Filters,
+    version: str,
+    top: int,
+    form: str | None,
+    out: Path | None,
+    is_wide: bool,
+) -> None:
+    """Run reports and write their answers into one file, or print their SELECTs if there is no format."""
+    from tracedb.output import several as files
+    from tracedb.report import rank_checks, several
+    from tracedb.report import run as engine
+    from tracedb.report.query import plan
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    def tell(part: files.Part) -> None:
+        detail(f"report {part.name}")
+        if part.answer is None:
+            note(f"no answer: {part.name}: {part.reason}")
+
+    if form is not None:
+        files.check_form(form)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        if form is None:
+            for report in reports:
+                click.echo(f"-- {report.name}\n{plan(connection, report, filters, version).text(top)};\n")
+            return
+        with rank_checks.remembered():
+            made = several.parts(connection, db, reports, filters, version, top, is_wide, tell)
+            files.write_several(several.answered(made, db), form, out, f"Reports on {db.name}")
+
+
+def _write_folder(
+    db: Path, reports: Sequence[Report], filters: Filters, version: str, top: int, form: str, folder: Path
+) -> None:
+    """Write a folder of files: the reports of each capture and of all, with an index."""
+    from tracedb.export.report_folder import write_folder
+    from tracedb.report import run as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        groups = write_folder(connection, db, reports, filters, version, top, form, folder, detail)
+    files = sum(len(group.files) for group in groups)
+    note(f"wrote {some(files, 'file')} in {some(len(groups), 'folder')}: {folder / 'index.html'}")
 
 
 def _run(

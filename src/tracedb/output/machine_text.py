@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from tracedb.output.answer import Answer, plain
@@ -45,6 +45,11 @@ def write_json(answer: Answer, target: TextIO) -> None:
         target.write(f"{separator}{text}")
         separator = ",\n"
     target.write("\n]\n}\n")
+
+
+def write_object(values: Mapping[str, object], target: TextIO) -> None:
+    """Write a JSON object on one line."""
+    target.write(_dump(plain(values)) + "\n")
 
 
 def write_ndjson(answer: Answer, target: TextIO) -> None:

@@ -34,18 +34,10 @@ td.text { max-width: 48em; overflow: hidden; text-overflow: ellipsis; font-famil
 </style>
 </head>
 <body>
-<h1>$title</h1>
-<p>$about</p>
-$warnings
-<table>
-<thead><tr>$header</tr></thead>
-<tbody>
 $body
-</tbody>
-</table>
 <script>
 for (const head of document.querySelectorAll("th")) head.addEventListener("click", () => {
-  const at = head.cellIndex, down = head.dataset.down !== "1", body = document.querySelector("tbody");
+  const at = head.cellIndex, down = head.dataset.down !== "1", body = head.closest("table").tBodies[0];
   head.dataset.down = down ? "1" : "0";
   const value = row => row.cells[at].dataset.value ?? row.cells[at].textContent;
   const order = (a, b) => a === b ? 0 : a === "" ? 1 : b === "" ? -1 :
@@ -70,10 +62,10 @@ def write_markdown(answer: Answer, target: TextIO) -> None:
     for cells in zip(*(strip.cells for strip in made), strict=True):
         target.write("| " + " | ".join(markdown_text(cell) for cell in cells) + " |\n")
     for kind, text in answer.remarks:
-        target.write(f"\n> {kind.capitalize()}: {_prose(text)}\n")
+        target.write(f"\n> {kind.capitalize()}: {prose(text)}\n")
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """Return text on one line with Markdown syntax escaped."""
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -89,25 +81,32 @@ def markdown_text(text: str) -> str:
 
 def write_html(answer: Answer, target: TextIO) -> None:
     """Write one self-contained page; names are complete, and a click on a header sorts."""
+    title = answer.report or "answer"
+    target.write(page(title, f"<h1>{html.escape(title)}</h1>\n{section(answer)}"))
+
+
+def page(title: str, body: str) -> str:
+    """Return a self-contained page with this body, whose tables are sorted by a click on a header."""
+    return _PAGE.substitute(title=html.escape(title), body=body)
+
+
+def section(answer: Answer) -> str:
+    """Return the HTML of an answer: where it comes from, warnings and notes, its table."""
     made = strips(answer, list(answer.rows))
     said = [
         f"database {answer.database}" if answer.database else "",
         f"views {answer.version}" if answer.version else "",
     ]
     said += [f"{key}: {value}" for key, value in (answer.filters or {}).items() if value not in (None, [], {})]
-    page = _PAGE.substitute(
-        title=html.escape(answer.report or "answer"),
-        about=html.escape(" · ".join(part for part in said if part)),
-        warnings="\n".join(
-            f'<p class="{kind}">{kind.capitalize()}: {html.escape(text)}</p>' for kind, text in answer.remarks
-        ),
-        header="".join(f"<th>{html.escape(strip.header)}</th>" for strip in made),
-        body="\n".join(
-            "<tr>" + "".join(map(_cell, made, cells)) + "</tr>"
-            for cells in zip(*(strip.cells for strip in made), strict=True)
-        ),
-    )
-    target.write(page)
+    remarks = [f'<p class="{kind}">{kind.capitalize()}: {html.escape(text)}</p>' for kind, text in answer.remarks]
+    header = "".join(f"<th>{html.escape(strip.header)}</th>" for strip in made)
+    rows = [
+        "<tr>" + "".join(map(_cell, made, cells)) + "</tr>"
+        for cells in zip(*(strip.cells for strip in made), strict=True)
+    ]
+    about = html.escape(" · ".join(part for part in said if part))
+    lines = [f"<p>{about}</p>", *remarks, "<table>", f"<thead><tr>{header}</tr></thead>", "<tbody>", *rows]
+    return "\n".join([*lines, "</tbody>", "</table>"])
 
 
 def _cell(strip: Strip, cell: str) -> str:

@@ -74,10 +74,11 @@ class _Written:
     said: list[str] = field(default_factory=list)
 
 
-def write_workbook(sheets: Sequence[Sheet], path: Path) -> None:
+def write_workbook(sheets: Iterable[Sheet], path: Path, without: Sequence[tuple[str, str]] = ()) -> None:
     """Write a workbook. Text is never interpreted as a formula or a link.
 
-    Raises ``TracedbError`` if the package is missing or a sheet would have too many rows.
+    ``without``: what has no sheet, and why; read after the last sheet is written. Raises ``TracedbError`` if the
+    package is missing or a sheet would have too many rows.
     """
     try:
         import xlsxwriter
@@ -89,7 +90,7 @@ def write_workbook(sheets: Sequence[Sheet], path: Path) -> None:
         book.set_properties({"created": datetime(2000, 1, 1)})  # the same answer gives the same bytes
         writer = _Writer(book)
         written = [writer.sheet(sheet) for sheet in sheets]
-        writer.notes(written)
+        writer.notes(written, without)
 
 
 def sheet_name(text: str, taken: Iterable[str] = ()) -> str:
@@ -146,7 +147,7 @@ class _Writer:
             _colour(page, cells, done.rows)
         return done
 
-    def notes(self, written: Sequence[_Written]) -> None:
+    def notes(self, written: Sequence[_Written], without: Sequence[tuple[str, str]]) -> None:
         """Write the last sheet: the source of each answer, warnings, and the meaning of columns."""
         page = self._book.add_worksheet(NOTES)
         page.set_column(0, 1, 28, self._wrapped)
@@ -156,8 +157,9 @@ class _Writer:
             page.write_string(0, place, header, self._bold)
         page.freeze_panes(1, 0)
         line = 1
-        for done in written:
-            for row in _notes(done):
+        missing = [(name, "no answer", "", reason) for name, reason in without]
+        for rows in [*map(_notes, written), missing]:
+            for row in rows:
                 for place, text in enumerate(row):
                     if text:
                         page.write_string(line, place, _text(text)[0], self._wrapped)

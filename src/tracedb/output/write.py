@@ -57,34 +57,49 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
     A file appears only when it is complete. Raises ``TracedbError`` if writing fails, ``OutputFault`` for stdout.
     The caller must check that ``out`` is not a file that the command reads (``destination.refuse``).
     """
-    if out is None:
-        if sys.stdout is None:  # closed by the caller: >&-
-            raise OutputFault("there is no standard output to write to; name a file with -o")
-        stream = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=False)
-        try:
-            left = _write_text(answer, format_name, stream)
-            stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputFault(f"standard output cannot be written: {error.strerror or error}") from error
-        finally:
-            stream.detach()
-        return left
-    with writing(out) as aside:
-        if format_name in _BINARY:
+    if out is not None and format_name in _BINARY:
+        with writing(out) as aside:
             _BINARY[format_name](answer, aside)
-            return 0
-        with _opened(aside) as target:
-            left = _write_text(answer, format_name, target)
-            if format_name == "table":  # which, unlike one on a terminal, goes without what stderr says
-                target.writelines(f"{kind}: {' '.join(text.split())}\n" for kind, text in answer.remarks)
-            return left
+        return 0
+    with streaming(out) as target:
+        left = _write_text(answer, format_name, target)
+        if format_name == "table" and out is not None:  # which, unlike one on a terminal, goes without what stderr says
+            write_remarks(answer, target)
+        return left
+
+
+def write_remarks(answer: Answer, target: TextIO) -> None:
+    """Write warnings and notes, a line each."""
+    target.writelines(f"{kind}: {' '.join(text.split())}\n" for kind, text in answer.remarks)
+
+
+@contextmanager
+def streaming(out: Path | None) -> Iterator[TextIO]:
+    """Yield the text stream of a file, which appears only when it is complete, or of stdout for None.
+
+    Raises ``TracedbError`` if writing fails, ``OutputFault`` for stdout.
+    """
+    if out is not None:
+        with writing(out) as aside, _opened(aside) as target:
+            yield target
+        return
+    if sys.stdout is None:  # closed by the caller: >&-
+        raise OutputFault("there is no standard output to write to; name a file with -o")
+    stream = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=False)
+    try:
+        yield stream
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFault(f"standard output cannot be written: {error.strerror or error}") from error
+    finally:
+        stream.detach()
 
 
 def write_text(text: str, out: Path) -> None:
     """Write a text file, which appears only when it is complete. Raises ``TracedbError`` if that fails."""
-    with writing(out) as aside, _opened(aside) as target:
+    with streaming(out) as target:
         target.write(text)
 
 
