@@ -11,6 +11,8 @@ from click.shell_completion import ShellComplete
 
 import tracedb
 from support.command import run
+from support.tiny import GEMM, Tiny
+from tracedb.cli import completion
 from tracedb.cli.examples import EXAMPLES
 from tracedb.cli.main import COMMANDS, cli
 
@@ -78,3 +80,27 @@ def test_a_database_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
     assert offered(f"tracedb report --db {tmp_path}/text.duckdb --where ") == []
     assert offered(f"tracedb report --db {tmp_path}/none.duckdb --class ") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--where colour = g", ["green"]),  # as bash takes colour=g apart
+        ("--where colour =", ["blue", "green"]),
+        ("--where = colour = g", ["green"]),
+        ("--where col", ["colour=blue", "colour=green"]),
+        ("--class collective,mat", ["collective,matmul"]),
+    ],
+)
+def test_bash_gets_what_follows_the_equals_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, found: list[str]
+) -> None:
+    tiny = Tiny(tmp_path / "run.duckdb")
+    for rank, value in enumerate(("blue", "green")):
+        tiny.capture(rank, {"colour": value})
+        tiny.kernel(GEMM, 0, 1)
+    line = f"tracedb report --db = {tiny.save()} {words}"
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    said = completion.WordsOfBash(cli, {}, "tracedb", "_TRACEDB_COMPLETE").complete()
+    assert said.split() == [f"plain,{value}" for value in found]

@@ -82,6 +82,17 @@ def load(text: str) -> dict[str, Any]:
     return made
 
 
+def test_expressions_are_folded_and_read_back_whole() -> None:
+    """Each kernel is on a line of its own, whatever its name holds; YAML joins the lines to the same expression."""
+    names = ["a|b<c>", "void k<1>(int)", " led by a space", 'q"x\\', "Cijk_A", "x || y", "k: [#]", "日本"]
+    job = rocprofv3.job(names)
+    text = rocprofv3.text(job, "about")
+    assert load(text) == job
+    assert matched(load(text)["kernel_include_regex"], [*names, "another"]) == names
+    assert [line for line in text.splitlines() if line.strip() == "Cijk_A|\\"]
+    assert max(map(len, text.splitlines())) < 90
+
+
 class TestCommand:
     @pytest.fixture(scope="class")
     @staticmethod

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -20,6 +21,33 @@ _CLASSES = "SELECT DISTINCT n.class FROM v1._kernel_class AS n UNION SELECT unne
 _RELATIONS = """SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = 'main'
                 UNION SELECT view_name FROM duckdb_views() WHERE database_name = current_database()
                 AND schema_name = 'v1' AND NOT starts_with(view_name, '_') ORDER BY ALL"""
+
+
+class WordsOfBash(BashComplete):
+    """Completion in bash, which takes ``KEY=VALUE`` for three words and replaces only the last one."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the cursor and the one at it, with ``=`` and its neighbours joined again."""
+        words, last = super().get_completion_args()
+        joined: list[str] = []
+        for word in [*words, last]:
+            if joined and (word == "=" or joined[-1].endswith("=")):
+                joined[-1] += word
+            else:
+                joined.append(word)
+        *words, self._incomplete = joined
+        return words, self._incomplete
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return a candidate without what stands before the last ``=`` of the word, which bash keeps."""
+        word = self._incomplete.partition("=")[2] if self._incomplete.startswith("--") else self._incomplete
+        kept = word.rfind("=") + 1
+        return f"{item.type},{str(item.value)[kept:]}"
+
+
+def register() -> None:
+    """Let click use ``WordsOfBash``."""
+    add_completion_class(WordsOfBash)
 
 
 def reports(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -67,7 +95,8 @@ def _asked(query: str) -> Complete:
             open_read_only(_database(ctx)) as connection,
         ):
             found = [str(value) for (value,) in connection.execute(query).fetchall()]
-            return [value for value in found if value.startswith(incomplete) and value.isprintable()]
+            said, comma, rest = incomplete.rpartition(",")
+            return [said + comma + value for value in found if value.startswith(rest) and value.isprintable()]
         return []
 
     return complete

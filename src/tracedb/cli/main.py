@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -127,6 +128,8 @@ class LazyGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         gc.set_threshold(GARBAGE_AFTER)
+        if "_TRACEDB_COMPLETE" in os.environ:
+            import_module("tracedb.cli.completion").register()
         try:
             outcome = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             code = outcome if isinstance(outcome, int) else 0

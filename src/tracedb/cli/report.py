@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 @sort_option
 @top_option
 @output_options
-@click.option("--wide", is_flag=True, help="Show every column of the view in a table, however wide it gets.")
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Show every column of the view, however wide a table gets; hardware counters are a column each.",
+)
 @click.option(
     "--measured", is_flag=True, help="Put times measured outside of traces beside the ranges (range-time only)."
 )
@@ -126,7 +130,7 @@ def _run_several(
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         if form is None:
             for report in reports:
-                click.echo(f"-- {report.name}\n{plan(connection, report, filters, version).text(top)};\n")
+                click.echo(f"-- {report.name}\n{plan(connection, report, filters, version, is_wide).text(top)};\n")
             return
         with rank_checks.remembered():
             made = several.parts(connection, db, reports, filters, version, top, is_wide, tell)
@@ -166,7 +170,7 @@ def _run(
     from tracedb.storage.interrupt import interruptible
 
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
-        query = plan(connection, report, filters, version)
+        query = plan(connection, report, filters, version, is_wide)
         if form is None:
             click.echo(query.text(top) + ";")
             return

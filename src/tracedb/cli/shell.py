@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import click
@@ -19,8 +20,9 @@ from tracedb.cli.options import database_option, note
     type=click.Choice(["nsys"]),
     help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and SQLite's integer division.",
 )
+@click.option("-ui", "is_ui", is_flag=True, help="Open DuckDB's UI in the browser, if its extension is installed.")
 @database_option
-def shell(db: Path, builtin: bool, dialect: str | None) -> None:
+def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
     """Open a read-only SQL prompt on the database.
 
     This is the DuckDB shell if `duckdb` is on the PATH (pip install duckdb-cli), else a built-in prompt: statements end
@@ -31,13 +33,43 @@ def shell(db: Path, builtin: bool, dialect: str | None) -> None:
     from tracedb.storage import connection as database
     from tracedb.storage.database_file import absolute
 
+    if is_ui and (builtin or dialect):
+        raise click.UsageError("-ui goes with neither --builtin nor --as")
     program = None if builtin else shutil.which("duckdb")
     with database.open_read_only(db, None, nsys_tables.SETTINGS if dialect else None) as connection:
         if dialect:
             nsys_tables.install(connection)
+        if is_ui:
+            _check_ui(program)
         if program is None:
             note("the built-in prompt: end a statement with ; and exit with .quit (pip install duckdb-cli: more)")
             repl.converse(connection)
             return
+    if is_ui:
+        os.execv(program, _ui_command(absolute(db)))
     made = ["-cmd", f"SET integer_division = true; {nsys_tables.statements()}"] if dialect else []
     os.execv(program, ["duckdb", "-readonly", *made, str(absolute(db))])
+
+
+def _check_ui(program: str | None) -> None:
+    """Raise ``TracedbError`` if the DuckDB shell or its extension ``ui`` is missing. Nothing is installed."""
+    from tracedb.errors import TracedbError
+
+    if program is None:
+        raise TracedbError("shell -ui needs the DuckDB shell: pip install duckdb-cli, then run duckdb -c 'INSTALL ui'")
+    query = "SELECT installed FROM duckdb_extensions() WHERE extension_name = 'ui'"
+    command = [program, "-init", os.devnull, "-noheader", "-list", "-c", query]
+    said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    if said.strip() != "true":
+        raise TracedbError(
+            f"shell -ui: the DuckDB shell {program} has no extension ui: run duckdb -c 'INSTALL ui' once, where there "
+            "is a network; tracedb installs nothing itself"
+        )
+
+
+def _ui_command(path: Path) -> list[str]:
+    """Return the command for the UI, which keeps notes of its own and so takes the file as an attached one."""
+    from tracedb.storage.connection import quoted
+
+    attach = f"SET autoinstall_known_extensions = false; ATTACH {quoted(str(path))} AS trace (READ_ONLY); USE trace;"
+    return ["duckdb", "-cmd", attach, "-ui"]

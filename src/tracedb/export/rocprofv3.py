@@ -18,6 +18,9 @@ SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 DESCRIPTOR = re.compile(r"(?: \[clone \.kd\]|\.kd)$")
 """Suffix that other tools append to a kernel's name, and rocprofv3 does not."""
 ANONYMOUS = "(anonymous namespace)"
+ALTERNATIVE = re.compile(r"(?<=^\"\^\()(?! )|(?<=\|)(?! )")
+"""Where a line may end in an expression written as JSON: before an alternative."""
+FOLD = "\\\\\n      "
 BRACKETS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 _TEXTS = """kernel_include_regex kernel_exclude_regex kernel_iteration_range pmc_group_interval summary_output_file
@@ -113,8 +116,14 @@ def base(name: str) -> str:
 
 
 def text(made: Job, about: str) -> str:
-    """Return the job as YAML; texts and lists are written as JSON, which is valid YAML."""
+    """Return the job as YAML; texts and lists are written as JSON, which is valid YAML.
+
+    Regular expressions are folded: each alternative is on a line of its own, and YAML joins the lines again.
+    """
     lines = [f"# {about}", "jobs:"]
     for number, (key, value) in enumerate(made.items()):
-        lines.append(f"  {'  ' if number else '- '}{key}: {json.dumps(value, ensure_ascii=False)}")
+        written = json.dumps(value, ensure_ascii=False)
+        if key.endswith("_regex"):
+            written = ALTERNATIVE.sub(FOLD, written)
+        lines.append(f"  {'  ' if number else '- '}{key}: {written}")
     return "\n".join(lines) + "\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tracedb.output import Show
 from tracedb.report.needs import Needs
@@ -56,6 +57,10 @@ class Report:
     configuration: the --by columns, else the varying labels.
     """
 
+    also: tuple[str, ...] = ()
+    """Further names of the report."""
+    wide: Mapping[str, str] = field(default_factory=dict)
+    """Maps of which ``--wide`` makes a column for each key, with what is appended to the key in its name."""
     jsonl: str | None = None
     """The SELECT that ``--format jsonl`` writes, if its keys are those of another tool's file; without it, all columns.
 

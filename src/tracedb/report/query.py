@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tracedb.errors import UsageError
@@ -33,10 +33,27 @@ class Query:
     by: list[str]
     order: list[str]
     where: str = ""
+    keys: dict[str, list[str]] = field(default_factory=dict)
+    """Map columns that are shown as a column for each key, with the keys."""
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Columns of the answer by name, as SQL over the view's: with ``--wide``, counters are a column each."""
+        taken = {key.lower() for keys in self.keys.values() for key in keys}
+        found: dict[str, str] = {}
+        for column in self.columns:
+            if column in self.keys:
+                ending = self.report.wide[column]
+                found |= {key + ending: f"{_bare(column)}[{quoted(key)}]" for key in self.keys[column]}
+            elif column.lower() not in taken:  # a counter that the view has a column for
+                found[column] = _bare(column)
+        return found
 
     def select(self, source: str, where: str, top: int) -> str:
         """Return the final SELECT over a source."""
-        listed = ", ".join(_bare(column) for column in self.columns)
+        listed = ", ".join(
+            sql if sql == _bare(name) else f"{sql} AS {identifier(name)}" for name, sql in self.shown.items()
+        )
         lines = [f"SELECT {listed}", f"FROM {source}"]
         if where:
             lines.append(f"WHERE {where}")
@@ -69,8 +86,13 @@ class Query:
         return f"SELECT {self.report.answers}, count(*), {kept} FROM {rows}"
 
 
-def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str) -> Query:
-    """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` if they do not apply."""
+def plan(
+    connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters, version: str, is_wide: bool = False
+) -> Query:
+    """Check the filters and write the SQL. Raises ``UsageError`` or ``NotCaptured`` if they do not apply.
+
+    ``is_wide``: maps of the report become a column for each key that occurs (``Report.wide``).
+    """
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
     scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
@@ -87,7 +109,16 @@ def plan(connection: duckdb.DuckDBPyConnection, report: Report, filters: Filters
     described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
     columns = [str(row[0]) for row in shared_work.ask(connection, described)]
     groups = by + [name for name in filters.by if name not in inner.filters.by]
-    return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where)
+    keys = {name: _keys(connection, name, source, where) for name in report.wide if name in columns} if is_wide else {}
+    return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where, keys)
+
+
+def _keys(connection: duckdb.DuckDBPyConnection, column: str, source: str, where: str) -> list[str]:
+    condition = f" WHERE {where}" if where else ""
+    rows = connection.execute(
+        f"SELECT DISTINCT unnest(map_keys({identifier(column)})) AS key FROM {source}{condition} ORDER BY key"
+    )
+    return [str(key) for (key,) in rows.fetchall()]
 
 
 def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, str]:

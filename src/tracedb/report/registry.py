@@ -29,6 +29,9 @@ def find(name: str) -> Report:
     names = [view.name for view in _printed()]
     if wanted in names:
         return _read(wanted)
+    for report in every():
+        if name in report.also:
+            return report
     close = difflib.get_close_matches(wanted, names, 1)
     meant = f"did you mean {close[0].replace('_', '-')}? " if close else ""
     listed = ", ".join(report.name for report in every())

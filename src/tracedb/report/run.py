@@ -88,7 +88,7 @@ def _every_column(query: Query) -> list[Show]:
     formats."""
     own = {show.columns[0]: show for show in query.report.shows if len(show.columns) == 1}
     kinds = {"capture": _show_by("capture", query), "input_dims": Show(("input_dims",), "input_dims", "dims")}
-    return [kinds.get(name) or _unnamed(name, own.get(name), name in BY_NUMBERS) for name in query.columns]
+    return [kinds.get(name) or _unnamed(name, own.get(name), name in BY_NUMBERS) for name in query.shown]
 
 
 def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
@@ -113,6 +113,8 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
         raise NotCaptured(no_answer.reason(connection, report, scope, path))
     comments = {column.name: column.description for column in schema.columns(connection, scope.version, report.view)}
     comments |= {name: _BY_TEXTS.get(name, f"Label {name}.") for name in query.by}
+    for column, keys in query.keys.items():
+        comments |= {key + report.wide[column]: f"{key} of {column}: {comments[column]}" for key in keys}
     answer = from_sql(connection, query.select(source, where, top), comments)
     answer.report, answer.version, answer.database = report.name, scope.version, str(path)
     answer.filters = _filters(query, top)

@@ -34,7 +34,7 @@ def parts(
     misused: list[UsageError] = []
     for report in reports:
         try:
-            query = plan(connection, report, filters, version)
+            query = plan(connection, report, filters, version, is_wide)
             part = Part(report.name, report.title, engine.run(connection, path, query, top, is_wide).answer)
         except NotCaptured as error:
             part = Part(report.name, report.title, None, str(error))
