@@ -61,7 +61,11 @@ def shell(name: str, folder: Path) -> Iterator[Terminal]:
     names = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder), "TERM": "dumb", "PS1": "$ "}
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [program, *SHELLS[name]], stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=names, start_new_session=True
+        [program, *SHELLS[name]],
+        cwd=folder,
+        env=names,
+        pass_fds=[slave],
+        preexec_fn=lambda: os.login_tty(slave),  # fish wants the terminal to be its own
     )
     os.close(slave)
     try:
