@@ -114,8 +114,8 @@ def _run_several(
 ) -> None:
     """Run reports and write their answers into one file, or print their SELECTs if there is no format."""
     from tracedb.output import several as files
-    from tracedb.report import rank_checks, several
     from tracedb.report import run as engine
+    from tracedb.report import several, shared_work
     from tracedb.report.query import plan
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
@@ -132,7 +132,7 @@ def _run_several(
             for report in reports:
                 click.echo(f"-- {report.name}\n{plan(connection, report, filters, version, is_wide).text(top)};\n")
             return
-        with rank_checks.remembered():
+        with shared_work.shared():
             made = several.parts(connection, db, reports, filters, version, top, is_wide, tell)
             files.write_several(several.answered(made, db), form, out, f"Reports on {db.name}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured, TracedbError
 from tracedb.export import report_index
 from tracedb.output import write, write_text
-from tracedb.report import captures, rank_checks, selection
+from tracedb.report import captures, selection, shared_work
 from tracedb.report.definition import Report
 from tracedb.report.filters import Filters
 from tracedb.report.several import parts
@@ -58,7 +58,7 @@ def write_folder(
     left = list(reports)
     for group in groups:
         tell(group.folder)
-        with rank_checks.remembered():
+        with shared_work.shared():
             _write_group(connection, path, left, group, version, top, form, folder)
         if group is groups[0]:
             none = {name for names in group.reasons.values() for name in names}
