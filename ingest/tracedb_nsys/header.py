@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracedb_nsys.export.integer_limits import ANY, UNSIGNED_31, number_of, text_of
 from tracedb_nsys.export.protocol import META, Export
-from tracedb_nsys.export.values import ANY, UNSIGNED_31, number_of, text_of
 
 SYSTEM = "TARGET_INFO_SYSTEM_ENV"
 SYSTEM_KEYS = frozenset(("Hostname", "SoftwareReleaseVersion", "NvDriverVersion", "CudaDriverVersion"))

@@ -21,8 +21,8 @@ from tracedb_torch.decode.event_types import CATEGORIES, GPU
 from tracedb_torch.header import Header, header_of
 from tracedb_torch.link import processes as parts
 from tracedb_torch.link import rows_arrays, vendors
-from tracedb_torch.link.columns import Held
 from tracedb_torch.link.link_sql import Linker
+from tracedb_torch.link.numpy_columns import Held
 from tracedb_torch.link.rows_arrays import HeldLinker
 from tracedb_torch.link.rules import Rules, Seen, rules_of
 from tracedb_torch.split.prefetch import Reading

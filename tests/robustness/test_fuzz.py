@@ -13,7 +13,7 @@ from robustness.checks import Case, Way, judge
 from support.nsys_loaded import step
 from tracedb.pipeline.run import ingest
 from tracedb_nsys import ingester, staging
-from tracedb_nsys.export import values
+from tracedb_nsys.export import integer_limits
 
 SHARE = {"torch": 40, "samples": 5}
 USUAL = Way("usual")
@@ -37,7 +37,7 @@ def test_a_sound_export_is_no_finding(tmp_path: Path) -> None:
 
 
 def test_ways_that_differ_are_a_finding(tmp_path: Path) -> None:
-    shifted = Way("shifted", ((values, "LIMITS", {**values.LIMITS, "streamId": (0, 1)}),))
+    shifted = Way("shifted", ((integer_limits, "LIMITS", {**integer_limits.LIMITS, "streamId": (0, 1)}),))
     (said,) = judged(tmp_path, USUAL, shifted)
     assert said.startswith("shifted differs from usual: ")
 

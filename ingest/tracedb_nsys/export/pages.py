@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.ingester import native_library
+from tracedb_nsys.export.integer_limits import limits
 from tracedb_nsys.export.protocol import ROW
-from tracedb_nsys.export.values import limits
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_pages.so"
 INTERFACE = 2

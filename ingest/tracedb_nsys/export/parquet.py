@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb_nsys.capture_files import SUFFIX
+from tracedb_nsys.export.integer_limits import ANY, Odd, number_of, text_of, whole_numbers, within
 from tracedb_nsys.export.protocol import ROW, STRINGS, decoded, schema
-from tracedb_nsys.export.values import ANY, Odd, number_of, text_of, whole_numbers, within
 
 BATCH_ROWS = 32_768
 ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from tracedb_nsys.export.integer_limits import whole_sql
 from tracedb_nsys.export.protocol import ROW, TEXT, Unsound, schema
-from tracedb_nsys.export.values import whole_sql
 
 
 def select(table: str, columns: Sequence[str], number: str, where: str, is_query: bool = False) -> str:

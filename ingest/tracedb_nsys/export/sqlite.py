@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import sqlite_driver
-from tracedb_nsys.export import pages, sqlite_check, values
+from tracedb_nsys.export import integer_limits, pages, sqlite_check
 from tracedb_nsys.export.protocol import STRINGS, TEXT, Unsound, decoded, is_export, schema
 from tracedb_nsys.export.queries import check_order, joined, numbered, quoted, select
 from tracedb_nsys.export.read_ahead import in_turn
@@ -142,7 +142,7 @@ class SqliteExport:
             wanted = ", ".join(str(int(number)) for number in numbers[first : first + MOST_ASKED])
             query = f"SELECT id, min(value) FROM {STRINGS} WHERE id IN ({wanted}) AND value IS NOT NULL GROUP BY id"
             found += self._ask(query)
-        return {int(number): str(values.text_of(value)) for number, value in found}
+        return {int(number): str(integer_limits.text_of(value)) for number, value in found}
 
     def verify(self, table: str, rows: int) -> None:
         """Compare the rows read with SQLite's count, and both with the row numbers.
@@ -254,7 +254,7 @@ class SqliteExport:
                 for array, field in zip(batch.columns, wanted, strict=True)
             ]
             made = pa.RecordBatch.from_arrays(arrays, schema=wanted)
-            yield values.within(made, partial(self._count_odd, table))
+            yield integer_limits.within(made, partial(self._count_odd, table))
 
     def _count_odd(self, table: str, column: str, count: int) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracedb.intervals import compiled_nesting
 from tracedb_torch.int_columns import WORDS
-from tracedb_torch.link.columns import Column, Held, Mask, Places, Texts, Values, having
+from tracedb_torch.link.numpy_columns import Column, Held, Mask, Places, Texts, Values, having
 from tracedb_torch.link.rules import Rules, is_collective, is_launch
 from tracedb_torch.scan import native_scanner
 

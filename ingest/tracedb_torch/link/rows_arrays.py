@@ -17,9 +17,9 @@ from tracedb.ingester.issues import Account
 from tracedb.storage.schema import ROW_GROUP
 from tracedb_torch.int_columns import WORDS
 from tracedb_torch.link import match_arrays, rules
-from tracedb_torch.link.columns import Column, Held, Mask, Places, Texts, extracted, having
 from tracedb_torch.link.link_sql import GROUPS
 from tracedb_torch.link.match_arrays import Links
+from tracedb_torch.link.numpy_columns import Column, Held, Mask, Places, Texts, extracted, having
 from tracedb_torch.link.rules import Rules, Seen
 
 Named = tuple[str, Column]

@@ -7,7 +7,7 @@ import re
 import duckdb
 import numpy as np
 
-from tracedb_torch.link.columns import Held, Texts
+from tracedb_torch.link.numpy_columns import Held, Texts
 from tracedb_torch.staging import Stage
 
 BY_NAME = (

@@ -13,8 +13,8 @@ import msgspec
 from tracedb.errors import ReadError
 from tracedb.ingester.issues import Account
 from tracedb_torch.decode.event_types import NOT_SOUND, Decoders
-from tracedb_torch.recover.bounds import PHASE, PHASE_START, boundary, is_event, next_start
 from tracedb_torch.recover.coercion import coerced, time_of
+from tracedb_torch.recover.event_bounds import PHASE, PHASE_START, boundary, is_event, next_start
 from tracedb_torch.recover.repair import mend
 from tracedb_torch.split.blocks import Trace
 

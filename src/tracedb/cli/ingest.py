@@ -147,7 +147,7 @@ def _plan(found: Found, request: Request) -> Answer:
 
 def _account(outcomes: list[Outcome], db: Path) -> Answer:
     from tracedb.output.answer import Column, from_rows
-    from tracedb.output.show import Show
+    from tracedb.output.display_column import Show
     from tracedb.pipeline import labels
 
     columns = [

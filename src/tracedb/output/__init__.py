@@ -2,7 +2,7 @@
 
 from tracedb.output.answer import Answer, Column, about, from_rows, from_sql
 from tracedb.output.destination import refuse
-from tracedb.output.show import Show
+from tracedb.output.display_column import Show
 from tracedb.output.write import choose_format, write, write_text
 
 __all__ = [

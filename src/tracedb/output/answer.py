@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tracedb.output import units
-from tracedb.output.show import Show
+from tracedb.output.display_column import Show
 
 if TYPE_CHECKING:
     import duckdb

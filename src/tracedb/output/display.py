@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracedb.output.answer import Answer, Column, plain
+from tracedb.output.display_column import Show
 from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apart, visible
-from tracedb.output.show import Show
 
 MISSING = "\N{EN DASH}"
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name

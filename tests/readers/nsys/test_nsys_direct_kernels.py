@@ -19,10 +19,10 @@ from support.nsys_files import ERAS, PID, Nsys
 from support.nsys_loaded import Loaded
 from tracedb.ingester import Options
 from tracedb_nsys import direct_kernels
-from tracedb_nsys.export import pages, sqlite, values
+from tracedb_nsys.export import integer_limits, pages, sqlite
 from tracedb_nsys.source import NsysIngester
 
-LEAST = values.ANY[0]
+LEAST = integer_limits.ANY[0]
 """Two numbers below stand for values that are no whole numbers."""
 WHOLE = st.sampled_from([-1, 0, 1, 127, -128, 128, 32_767, 1 << 23, -(1 << 31), 1 << 40, (1 << 63) - 1, LEAST])
 VALUES = st.none() | WHOLE | st.integers(LEAST, (1 << 63) - 1)
