@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -108,8 +109,6 @@ def test_every_report_is_there_or_said_to_be_missing(whole: Path) -> None:
 
 
 def _reports() -> list[dict[str, Any]]:
-    import json
-
     rows: list[dict[str, Any]] = json.loads(run("report", "--list", "--format", "json").stdout)["rows"]
     return rows
 
@@ -143,6 +142,47 @@ def test_comparison_has_the_rows_of_the_command(sample: Path, tmp_path: Path) ->
     assert names
     assert [name for name in names if f"<div>{name}</div>" not in table] == []
     assert run("page", "--compare", sides[0], "--db", sample, "-o", tmp_path / "b.html").exit_code == 2
+
+
+def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path) -> None:
+    shell = shutil.which("duckdb")
+    assert shell is not None
+    db = tmp_path / "run.duckdb"
+    shutil.copy(sample, db)
+    filters = ("--rank", "0", "--rank", "1", "--compare", "channels=4", "--compare", "channels=16")
+    names = ("top-kernels", "gpu-timeline-average", "stragglers", "gpu-activity")
+    text = written(db, tmp_path / "a.html", *names, *filters, "--top", "5")
+    blocks = re.split('<section id="', text)[1:]
+    statements = {block.partition('"')[0]: _statements(block) for block in blocks}
+    assert len(statements["comparison"]) == 1
+    assert len(statements["gpu-activity"]) == 2  # of its picture, and of its table
+    for name, found in statements.items():
+        for sql in found:
+            answers = _answers(shell, tmp_path, sql, *(() if name == "comparison" else ("-readonly", db.name)))
+        shown = [body.count("<tr>") for body in re.findall("<tbody>(.*?)</tbody>", _block(blocks, name), re.DOTALL)]
+        assert not found or [len(rows) for rows in answers if rows][-len(shown) :] == shown, name
+
+
+def _block(blocks: list[str], name: str) -> str:
+    return next(block for block in blocks if block.startswith(f'{name}"'))
+
+
+def _statements(block: str) -> list[str]:
+    return [_plain(sql) for sql in re.findall('aria-label="SQL"><code>(.*?)</code>', block, re.DOTALL)]
+
+
+def _answers(shell: str, folder: Path, sql: str, *opened: str) -> list[list[object]]:
+    """Return the rows of each SELECT, as the shell printed them."""
+    done = subprocess.run(
+        [shell, "-bail", "-json", *opened], input=sql, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found, text = [], done.stdout.strip()
+    while text:
+        rows, end = json.JSONDecoder().raw_decode(text)
+        found.append(rows)
+        text = text[end:].strip()
+    return found
 
 
 def test_what_was_recorded_is_said_and_nothing_else(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tracedb.compare.comparison import (
     compared,
     judged,
     remarks,
+    select,
     side,
     warnings,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "gate",
     "judged",
     "remarks",
+    "select",
     "side",
     "warnings",
 ]

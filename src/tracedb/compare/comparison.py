@@ -76,55 +76,69 @@ def _is_database(path: Path) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
+class _Script:
+    """Runs the statements of a comparison, and keeps them as a text that a DuckDB shell can run."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, texts: list[str]) -> None:
+        self.connection = connection
+        self.texts = texts
+
+    def run(self, statement: str) -> None:
+        self.connection.execute(statement)
+        self.texts.append(statement.rstrip().removesuffix(";") + ";")
+
+    def fill(self, name: str, **places: str) -> None:
+        """Run ``sql/compare/NAME.sql`` with the words in braces filled in."""
+        text = resources.text("sql", "compare", f"{name}.sql")
+        for place, sql in places.items():
+            text = text.replace("{" + place + "}", sql)
+        self.run(text)
+
+
 @contextmanager
-def compared(sides: Sequence[Side], baseline: int, steps: Steps) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` if a side has no kernels."""
+def compared(
+    sides: Sequence[Side], baseline: int, steps: Steps, statements: list[str] | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the databases and fill ``temp.answer``. Raises ``NotCaptured`` if a side has no kernels.
+
+    ``statements`` receives what ran: a DuckDB shell in the folder of the databases that runs it has ``answer``, too.
+    """
     paths = list(dict.fromkeys(item.database for item in sides))
     for path in paths:  # raises if a file is missing, busy or not tracedb's
         with open_read_only(path):
             pass
     with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
+        script = _Script(connection, [] if statements is None else statements)
         for number, path in enumerate(paths):
             attach(connection, path, f"side_{number}")
+            script.texts.append(f"ATTACH {quoted(path.name)} AS side_{number} (READ_ONLY);")
             connection.execute(f"USE side_{number}")
             check_version(connection, path)
         connection.execute("USE memory")
         connection.execute("SET enable_external_access = false")
         step_ranges.choose(connection, steps.range)
-        connection.execute("CREATE TEMP TABLE side_name (side INTEGER, name VARCHAR)")
-        connection.execute("CREATE TEMP TABLE side_unit (side INTEGER, unit VARCHAR)")
-        connection.execute("CREATE TEMP TABLE side_run (side INTEGER, capture_id INTEGER, run VARCHAR)")
-        connection.execute("CREATE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR)")
-        connection.execute(
-            """CREATE TEMP TABLE side_value (
-                   side INTEGER, kind VARCHAR, name VARCHAR, unit VARCHAR, calls BIGINT, total_ns BIGINT)"""
-        )
-        connection.execute(
-            """CREATE TEMP TABLE side_fact (
-                   side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
-                   models VARCHAR[], profilers VARCHAR[])"""
-        )
-        connection.execute("CREATE TEMP TABLE side_warning (side INTEGER, warning VARCHAR)")
+        if steps.range is not None:
+            script.texts.append(step_ranges.statement(steps.range) + ";")
+        script.fill("tables")
         for number, item in enumerate(sides):
-            connection.execute("INSERT INTO side_name VALUES (?, ?)", [number, item.name])
-            named = {"db": f"side_{paths.index(item.database)}", "side": str(number)}
-            _run(connection, "side", {**named, "captures": item.captures, "skip": str(steps.skip)})
-            _check(connection, number, item, steps, named["db"])
-            _run(connection, "facts", named)
-            for text in time_caveats.said(connection, f"{named['db']}.", "temp.side_capture"):
-                connection.execute("INSERT INTO side_warning VALUES (?, ?)", [number, f"{item.name}: {text}"])
-            _run(connection, "timeline", {**named, "timeline": _timeline(connection, steps, named["db"])})
-        views.create(connection, "_mann_whitney_u", "_mann_whitney_p")
-        _run(connection, "answer", {"baseline": str(baseline)})
-        _run(connection, "likeness", {"baseline": str(baseline)})
+            _fill(script, number, item, steps, f"side_{paths.index(item.database)}")
+        for text in views.macros("_mann_whitney_u", "_mann_whitney_p"):
+            script.run(text)
+        script.fill("answer", baseline=str(baseline))
+        script.fill("likeness", baseline=str(baseline))
         yield connection
 
 
-def _run(connection: duckdb.DuckDBPyConnection, name: str, places: dict[str, str]) -> None:
-    text = resources.text("sql", "compare", f"{name}.sql")
-    for place, sql in places.items():
-        text = text.replace("{" + place + "}", sql)
-    connection.execute(text)
+def _fill(script: _Script, number: int, item: Side, steps: Steps, database: str) -> None:
+    """Add a side's values to the tables."""
+    script.run(f"INSERT INTO side_name VALUES ({number}, {quoted(item.name)})")
+    script.fill("side", db=database, side=str(number), captures=item.captures, skip=str(steps.skip))
+    _check(script.connection, number, item, steps, database)
+    script.fill("facts", db=database, side=str(number))
+    for text in time_caveats.said(script.connection, f"{database}.", "temp.side_capture"):
+        script.connection.execute("INSERT INTO side_warning VALUES (?, ?)", [number, f"{item.name}: {text}"])
+    timeline = _timeline(script.connection, steps, database)
+    script.fill("timeline", timeline=timeline, db=database, side=str(number))
 
 
 def _timeline(connection: duckdb.DuckDBPyConnection, steps: Steps, database: str) -> str:
@@ -164,22 +178,28 @@ def _check(connection: duckdb.DuckDBPyConnection, number: int, item: Side, steps
         raise NotCaptured(f"{item.name}: no kernels were captured{left}")
 
 
+def select(kinds: Sequence[str], top: int) -> str:
+    """Return the SELECT of the rows of some kinds, ``top`` of each side and kind; 0 is all."""
+    order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
+    limit = f"QUALIFY row_number() OVER (PARTITION BY side_number, kind ORDER BY {_BY_SIZE}) <= {top}\n" if top else ""
+    return (
+        f"SELECT * EXCLUDE (side_number)\nFROM temp.answer\nWHERE kind IN ({_listed(kinds)})\n{limit}"
+        f"ORDER BY side, side_number, CASE kind {order} END, {_BY_SIZE}"
+    )
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    return ", ".join(quoted(kind) for kind in kinds or KINDS)
+
+
 def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int) -> Answer:
     """Return the rows, by side and kind, the largest differences first."""
-    wanted = kinds or KINDS
-    order = " ".join(f"WHEN {quoted(kind)} THEN {place}" for place, kind in enumerate(KINDS))
-    limit = f"QUALIFY row_number() OVER (PARTITION BY side_number, kind ORDER BY {_BY_SIZE}) <= {top}" if top else ""
-    listed = ", ".join(quoted(kind) for kind in wanted)
+    listed = _listed(kinds)
     ((rows, shown),) = connection.execute(
         f"""SELECT coalesce(sum(rows), 0), coalesce(sum(least(rows, {top})), 0)
             FROM (SELECT count(*) AS rows FROM temp.answer WHERE kind IN ({listed}) GROUP BY side_number, kind)"""
     ).fetchall()
-    found = from_sql(
-        connection,
-        f"""SELECT * EXCLUDE (side_number) FROM temp.answer WHERE kind IN ({listed}) {limit}
-            ORDER BY side, side_number, CASE kind {order} END, {_BY_SIZE}""",
-        _MEANINGS,
-    )
+    found = from_sql(connection, select(kinds, top), _MEANINGS)
     found.report, found.shows = "compare", list(_SHOWS)
     found.warnings = [text for _, text in remarks(connection)]
     if top and shown < rows:
@@ -204,7 +224,7 @@ def judged(
 ) -> list[Verdict]:
     """Return the verdict of each gate. ``beyond_noise``: growth counts only if the rank test over units agrees."""
     if beyond_noise and gates:
-        _run(connection, "noise", {"baseline": str(baseline)})
+        _Script(connection, []).fill("noise", baseline=str(baseline))
     incomparable = next((text for is_incomparable, text in remarks(connection) if is_incomparable), "")
     return judge(connection, gates, incomparable, beyond_noise)
 

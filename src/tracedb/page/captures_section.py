@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from tracedb.output import Answer, Show, from_sql
 from tracedb.page.contents import Section
 from tracedb.page.tables import table
-from tracedb.report import captures
+from tracedb.report import captures, selection
 from tracedb.storage import resources
 
 if TYPE_CHECKING:
     import duckdb
+
+    from tracedb.report.filters import Scope
 
 _CAPTURE = {
     "capture_id": "Number of the capture in the database, and the unique part of its path.",
@@ -37,7 +39,7 @@ _ISSUE = {
 }
 
 
-def section(connection: duckdb.DuckDBPyConnection) -> Section:
+def section(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Section:
     """Return the tables of the captures in ``temp.selected_capture`` and of what ingest noted about them."""
     names = captures.told_apart(captures.paths(connection))
     words = {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
@@ -51,10 +53,8 @@ def section(connection: duckdb.DuckDBPyConnection) -> Section:
     issues.rows = list(issues.rows)
     if issues.rows:
         tables.append(table(issues, "What ingest noted"))
-    sql = "\n".join(_text(name) + ";" for name in ("captures", "issues"))
-    return Section(
-        "recorded", "What was recorded", sql=sql.replace("temp.selected_capture", "main.capture"), tables=tables
-    )
+    sql = [selection.statement(scope.filters), *(_text(name) for name in ("captures", "issues"))]
+    return Section("recorded", "What was recorded", sql="\n".join(text + ";" for text in sql), tables=tables)
 
 
 def _text(name: str) -> str:

@@ -12,7 +12,6 @@ from tracedb.errors import UsageError
 from tracedb.output.shorten import visible
 from tracedb.page.contents import Section
 from tracedb.page.tables import table
-from tracedb.storage import resources
 
 _TITLES = {
     "total": "All kernels",
@@ -32,7 +31,8 @@ def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int)
     if len(sides) < 2:
         raise UsageError("--compare is given once for each side: two times or more; the first is the baseline")
     named = [comparison.side(text, path) for text in sides]
-    with comparison.compared(named, 0, steps) as connection:
+    statements: list[str] = []
+    with comparison.compared(named, 0, steps, statements) as connection:
         answers = [(kind, comparison.answer(connection, [kind], top)) for kind in comparison.KINDS]
         made = Section("comparison", "Comparison: " + visible(", ".join(sides)))
         made.notes = [
@@ -47,8 +47,9 @@ def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int)
     made.tables = [each for each in made.tables if each.rows]
     words = " ".join(map(shlex.quote, [*sides, "--db", path.name]))
     made.command = visible(f"tracedb compare {words}")
-    made.sql = "\n\n".join(
-        resources.text("sql", "compare", f"{name}.sql").rstrip() for name in ("side", "facts", "answer", "likeness")
+    selects = [f"-- {_TITLES[kind]}\n{comparison.select([kind], top)};" for kind in comparison.KINDS]
+    made.sql = "\n\n".join([*statements, *selects])
+    made.sql_said = (
+        "It runs in a DuckDB shell that was started without a database, in the folder that holds the databases."
     )
-    made.sql_said = "SQL that runs for each side, then over all sides; the command fills in the words in braces."
     return made

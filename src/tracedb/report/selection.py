@@ -32,13 +32,7 @@ def select(
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
         _check_one(connection, text, condition, listing)
-    wanted = capture_conditions(filters, "c")
-    if not filters.on_captures:
-        wanted.append(_IS_TRACE)
-    conditions = " AND ".join(f"({item})" for item in wanted) or "true"
-    shared_work.select(
-        (conditions, filters.captures, filters.step_range), lambda: _choose(connection, filters, conditions)
-    )
+    shared_work.select((statement(filters), filters.captures, filters.step_range), lambda: _choose(connection, filters))
     count = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
     if not count and filters.on_captures:
         raise NotCaptured(f"no capture matches all of {described(filters)}")
@@ -57,11 +51,18 @@ def select(
     return Scope(filters, version, rule, varying, count, _names(connection, filters), words)
 
 
-def _choose(connection: duckdb.DuckDBPyConnection, filters: Filters, conditions: str) -> None:
+def statement(filters: Filters) -> str:
+    """Return the statement that fills ``temp.selected_capture``, for filters that were validated."""
+    wanted = capture_conditions(filters, "c")
+    if not filters.on_captures:
+        wanted.append(_IS_TRACE)
+    conditions = " AND ".join(f"({item})" for item in wanted) or "true"
+    return f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
+
+
+def _choose(connection: duckdb.DuckDBPyConnection, filters: Filters) -> None:
     connection.execute(captures.statement(filters.captures) if filters.captures else "RESET VARIABLE captures")
-    connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE selected_capture AS SELECT c.* FROM main.capture AS c WHERE {conditions}"
-    )
+    connection.execute(statement(filters))
     step_ranges.choose(connection, filters.step_range)
 
 

@@ -111,8 +111,8 @@ def by_dependency(version: str = CURRENT) -> list[View]:
     return [View(version, name) for name in sorter.static_order()]
 
 
-def create(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
-    """Create macros of the current version, and those they need, in a catalog without any.
+def macros(*names: str) -> list[str]:
+    """Return the statements that create macros of the current version, and those they need, in a catalog without any.
 
     For SQL that runs outside a database that has the views.
     """
@@ -122,9 +122,14 @@ def create(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
         macro = View(CURRENT, left.pop())
         needs[macro.name] = sorted(macro.needs)
         left += needs[macro.name]
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {CURRENT}")
-    for name in TopologicalSorter(needs).static_order():
-        connection.execute(View(CURRENT, name).text)
+    order = TopologicalSorter(needs).static_order()
+    return [f"CREATE SCHEMA IF NOT EXISTS {CURRENT}", *(View(CURRENT, name).text for name in order)]
+
+
+def create(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
+    """Create macros in a catalog without any (see ``macros``)."""
+    for text in macros(*names):
+        connection.execute(text)
 
 
 def find(name: str, version: str = CURRENT) -> View:

@@ -1,0 +1,21 @@
+-- The tables that the statements of each side fill.
+-- In:  nothing.
+-- Out: empty temp tables: side_name, side_unit, side_run, side_timeline_unit, side_value, side_fact, side_warning.
+CREATE OR REPLACE TEMP TABLE side_name (side INTEGER, name VARCHAR);
+
+CREATE OR REPLACE TEMP TABLE side_unit (side INTEGER, unit VARCHAR);
+
+CREATE OR REPLACE TEMP TABLE side_run (side INTEGER, capture_id INTEGER, run VARCHAR);
+
+CREATE OR REPLACE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR);
+
+CREATE OR REPLACE TEMP TABLE side_value (
+    side INTEGER, kind VARCHAR, name VARCHAR, unit VARCHAR, calls BIGINT, total_ns BIGINT
+);
+
+CREATE OR REPLACE TEMP TABLE side_fact (
+    side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
+    models VARCHAR[], profilers VARCHAR[]
+);
+
+CREATE OR REPLACE TEMP TABLE side_warning (side INTEGER, warning VARCHAR);
