@@ -54,6 +54,7 @@ def page(
     from tracedb.output.destination import refuse
     from tracedb.output.write import write_text
     from tracedb.page import render
+    from tracedb.report.capture_counts import number
     from tracedb.report.filters import Filters
 
     if out is None:
@@ -66,7 +67,8 @@ def page(
     write_text(render.html(made), out)
     if made.pictures:
         note(f"without pictures: {made.pictures}")
-    note(f"{len(made.sections)} reports, {sum(len(item.figures) for item in made.sections)} pictures: {out}")
+    figures = sum(len(item.figures) for item in made.sections)
+    note(f"{number(len(made.sections), 'report')}, {number(figures, 'picture')}: {out}")
 
 
 def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int, sides: tuple[str, ...]) -> Page:
