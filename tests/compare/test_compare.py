@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -221,6 +223,13 @@ def noisy(path: Path, durations: list[int], calls: int = 1) -> Path:
     return tiny.save()
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``runs(100, 200)``: the database of a run with a step of each duration; each is made once."""
+    folder = tmp_path_factory.mktemp("noisy")
+    return cache(lambda *durations: noisy(folder / f"{'-'.join(map(str, durations))}.duckdb", list(durations)))
+
+
 @pytest.mark.parametrize(
     ("base", "other", "limit", "code", "said"),
     [
@@ -233,9 +242,9 @@ def noisy(path: Path, durations: list[int], calls: int = 1) -> Path:
     ],
 )
 def test_gates_beyond_noise(
-    tmp_path: Path, base: list[int], other: list[int], limit: str, code: int, said: str
+    runs: Callable[..., Path], base: list[int], other: list[int], limit: str, code: int, said: str
 ) -> None:
-    sides = noisy(tmp_path / "a.duckdb", base), noisy(tmp_path / "b.duckdb", other)
+    sides = runs(*base), runs(*other)
     done = run("compare", *sides, "--fail-on", limit, "--beyond-noise")
     assert done.exit_code == code, done.stderr
     assert said in done.stderr.splitlines()[-1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,18 +243,22 @@ def written(db: Path) -> Written:
 
 
 @pytest.fixture(scope="module")
-def by_sql(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
-    """The same for a capture that is nested by SQL throughout."""
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a capture of each kind; they are loaded in the order of ``CAPTURES``."""
+    folder = tmp_path_factory.mktemp("captures")
+    for number, name in enumerate(CAPTURES):
+        write(folder / f"{number}.json", events(name))
+    return folder
 
-    @cache
-    def found(name: str) -> Written:
-        folder = tmp_path_factory.mktemp("by_sql")
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(compiled_nesting, "library", lambda: None)
-            ingest(write(folder / "x.json", events(name)), db=folder / "db")
-        return written(folder / "db")
 
-    return found
+@pytest.fixture(scope="module")
+def by_sql(captures: Path) -> Written:
+    """The same for captures that are nested by SQL throughout."""
+    db = captures / "by_sql.duckdb"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(compiled_nesting, "library", lambda: None)
+        ingest(captures, db=db)
+    return written(db)
 
 
 @pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
@@ -305,25 +308,24 @@ class TestCompiled:
 
     @pytest.mark.parametrize("most", [-1, 10**9])
     @pytest.mark.parametrize("portion", [2, 10**9])
-    @pytest.mark.parametrize("name", CAPTURES)
     def test_captures(
         self,
-        name: str,
         most: int,
         portion: int,
-        by_sql: Callable[[str], Written],
+        captures: Path,
+        by_sql: Written,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        expected = by_sql(name)
         monkeypatch.setattr(annotation_buffer, "MOST_HELD", most)
         monkeypatch.setattr(event_buffer, "MOST", -1 if portion < 3 else 10**9)
         for constant in ("CALLS", "BATCH", "ROWS"):
             monkeypatch.setattr(annotation_kernel, constant, portion)
-        ingest(write(tmp_path / "x.json", events(name)), db=tmp_path / "db")
+        ingest(captures, db=tmp_path / "db")
         found = written(tmp_path / "db")
-        assert bool(found["annotation_kernel"]) == (name not in ("no launch known", "no ranges", "no events"))
-        assert found == expected
+        assert found == by_sql
+        with_kernels = {CAPTURES[number - 1] for number, *_ in found["annotation_kernel"]}
+        assert with_kernels == {*CAPTURES} - {"no launch known", "no ranges", "no events"}
 
     @pytest.mark.parametrize("is_held", [True, False])
     def test_a_call_on_no_known_thread_is_in_no_range_of_its_thread(self, is_held: bool) -> None:

@@ -177,9 +177,9 @@ def test_many_small_traces_load_in_little_time_and_few_words(tmp_path: Path) -> 
     assert done.exit_code == 0
     assert len(done.stderr.splitlines()) <= 2
     each = []
-    for attempt in range(3):
+    while len(each) < 3 and min(each, default=1.0) >= 0.1:  # on a busy machine it may take another attempt
         begun = time.process_time()
-        outcomes = load_all(tmp_path / "in", tmp_path / f"{attempt}.duckdb")
+        outcomes = load_all(tmp_path / "in", tmp_path / f"{len(each)}.duckdb")
         each.append((time.process_time() - begun) / len(outcomes))
         assert [outcome.error for outcome in outcomes] == [None] * 64
     assert min(each) < 0.1  # the aim is half of that, on a machine that does nothing else

@@ -104,7 +104,7 @@ class TestLabels:
     def test_names_that_count_give_no_rank_but_a_hint_that_works(self, tmp_path: Path, word: str, name: str) -> None:
         for number in range(3):
             trace(tmp_path / "in" / f"{word}_{number}.json", number)
-        done = run("ingest", tmp_path / "in", "--db", tmp_path / "db")
+        done = ingest(tmp_path / "in", db=tmp_path / "db")
         assert ask(tmp_path / "db", "SELECT DISTINCT rank, labels FROM capture") == [(None, {})]
         (hint,) = (line for line in done.stderr.splitlines() if "--labels-from" in line)
         flags = shlex.split(hint[hint.index("--labels-from") :])
@@ -116,7 +116,7 @@ class TestLabels:
     def test_names_that_do_not_count_from_0_give_no_hint(self, tmp_path: Path, names: list[str]) -> None:
         for number, name in enumerate(names):
             trace(tmp_path / "in" / f"{name}.json", number)
-        assert "--labels-from" not in run("ingest", tmp_path / "in", "--db", tmp_path / "db").stderr
+        assert "--labels-from" not in ingest(tmp_path / "in", db=tmp_path / "db").stderr
 
     @pytest.mark.parametrize(
         ("path", "rank"),

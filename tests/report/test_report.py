@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from support.command import calls, report, run
@@ -20,6 +24,19 @@ from tracedb.storage.connection import connect
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_ranks(tmp_path_factory.mktemp("db") / "trace.duckdb")
+
+
+@pytest.fixture(scope="module")
+def opened(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The database as its users open it."""
+    with connect(db) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def bare(db: Path) -> Callable[[str], list[dict[str, Any]]]:
+    """``bare(name)``: the rows of a report without options; each is run once."""
+    return cache(partial(report, db))
 
 
 class TestHooks:
@@ -58,17 +75,16 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
         text = resolve("SELECT 1 WHERE true /* filter k */", Edits(filters={"k": ["k.name = '/* filter k */,)'"]}))
         assert text.endswith("AND (k.name = '/* filter k */,)')")
 
-    def test_bases_have_the_columns_that_filters_use(self, db: Path) -> None:
-        with connect(db) as connection:
-            for base, view in view_template.BASES.items():
-                there = {column.name for column in schema.columns(connection, "v1", view)}
-                needed = {"capture_id", "source", "rank", "labels", "name"}
-                own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
-                own |= {"part": {"event_id", "device_id", "step", "step_index"}}
-                needed |= own.get(base, {"event_id", "device_id", "vendor"})
-                if base == "whole":  # of several captures
-                    needed = {"source", "labels", "step", "step_index"}
-                assert needed <= there
+    def test_bases_have_the_columns_that_filters_use(self, opened: duckdb.DuckDBPyConnection) -> None:
+        for base, view in view_template.BASES.items():
+            there = {column.name for column in schema.columns(opened, "v1", view)}
+            needed = {"capture_id", "source", "rank", "labels", "name"}
+            own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
+            own |= {"part": {"event_id", "device_id", "step", "step_index"}}
+            needed |= own.get(base, {"event_id", "device_id", "vendor"})
+            if base == "whole":  # of several captures
+                needed = {"source", "labels", "step", "step_index"}
+            assert needed <= there
 
     def test_every_filter_hook_has_a_known_base(self) -> None:
         for item in registry.every():
@@ -84,15 +100,15 @@ OVER_RANKS = ("collectives", "collective-summary")
 
 
 class TestFilters:
-    def test_bare_is_the_view(self, db: Path) -> None:
-        for item in map(registry.find, ANSWERED):
-            done = run("-q", "report", item.name, "--db", db, "--format", "json")
-            assert done.exit_code == 0, done.stderr
-            with connect(db) as connection:
-                rule = "thread" if item.is_by_thread else "process"
-                condition = f" WHERE rule = '{rule}'" if item.has_rule else ""
-                count = connection.execute(f"SELECT count(*) FROM v1.{item.view}{condition}").fetchall()[0][0]
-            assert len(json.loads(done.stdout)["rows"]) == count > 0
+    @pytest.mark.parametrize("name", ANSWERED)
+    def test_bare_is_the_view(
+        self, name: str, bare: Callable[[str], list[dict[str, Any]]], opened: duckdb.DuckDBPyConnection
+    ) -> None:
+        item = registry.find(name)
+        rule = "thread" if item.is_by_thread else "process"
+        condition = f" WHERE rule = '{rule}'" if item.has_rule else ""
+        ((count,),) = opened.execute(f"SELECT count(*) FROM v1.{item.view}{condition}").fetchall()
+        assert len(bare(name)) == count > 0
 
     def test_rank(self, db: Path) -> None:
         assert calls(db) == {GEMM: 6, NCCL: 2, ADD: 2}
@@ -193,10 +209,9 @@ class TestBy:
         assert "2 of 6 rows; --top 0 shows all" in done.stderr
 
     @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
-    @pytest.mark.parametrize("by", [("threads", "channels", "sweep"), ("rank", "source")])
-    def test_every_report_can(self, name: str, by: tuple[str, ...], db: Path) -> None:
-        if name in OVER_RANKS:
-            by = tuple(key for key in by if key != "rank")
+    def test_every_report_can(self, name: str, db: Path) -> None:
+        """By rank and source; by labels: ``test_it_is_what_runs``."""
+        by = ("source",) if name in OVER_RANKS else ("rank", "source")
         rows = report(db, name, *(f"--by={key}" for key in by))
         assert rows and set(by) <= set(rows[0])
 
@@ -272,18 +287,26 @@ class TestShowSql:
     )
 
     @pytest.mark.parametrize("name", ANSWERED)
-    @pytest.mark.parametrize("options", [(), ("--rank", "1", "--by", "threads")])
-    def test_it_is_what_runs(self, name: str, options: tuple[str, ...], db: Path) -> None:
-        if name in UNGROUPED:
-            options = ()
-        options = options[2:] if name in OVER_RANKS else options
+    def test_it_is_what_runs(
+        self, name: str, bare: Callable[[str], list[dict[str, Any]]], db: Path, opened: duckdb.DuckDBPyConnection
+    ) -> None:
+        assert self.answer(name, db, opened) == bare(name)
+
+    @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
+    def test_it_is_what_runs_by_labels(self, name: str, db: Path, opened: duckdb.DuckDBPyConnection) -> None:
+        by = ("threads", "channels", "sweep")
+        options = [f"--by={key}" for key in by] + ([] if name in OVER_RANKS else ["--rank", "1"])
+        rows = report(db, name, *options)
+        assert rows and set(by) <= set(rows[0])
+        assert self.answer(name, db, opened, *options) == rows
+
+    def answer(self, name: str, db: Path, opened: duckdb.DuckDBPyConnection, *options: str) -> list[dict[str, Any]]:
+        """Run the SQL that a report shows."""
         text = run("report", name, "--db", db, "--show-sql", *options, "--format", "json").stdout
         assert "/* filter" not in text and "/* by" not in text
-        with connect(db) as connection:
-            cursor = connection.execute(text)
-            names = [item[0] for item in cursor.description or []]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        assert rows == report(db, name, *options)
+        cursor = opened.execute(text)
+        names = [item[0] for item in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def test_it_runs_in_the_shell_of_duckdb(self, db: Path) -> None:
         shell = shutil.which("duckdb")
@@ -300,11 +323,10 @@ class TestShowSql:
         assert "\nFROM v1.matmul_fraction\n" in text
         assert text.endswith(";\n")
 
-    def test_the_order_is_total(self, db: Path) -> None:
+    def test_the_order_is_total(self, db: Path, opened: duckdb.DuckDBPyConnection) -> None:
         for item in registry.every():
             text = run("report", item.name, "--db", db, "--show-sql", "--format", "json").stdout
-            with connect(db) as connection:
-                columns = [row[0] for row in connection.execute(f"DESCRIBE v1.{item.view}").fetchall()]
+            columns = [row[0] for row in opened.execute(f"DESCRIBE v1.{item.view}").fetchall()]
             ordered = text.partition("ORDER BY")[2]
             assert [name for name in columns if name not in ordered] == []
 

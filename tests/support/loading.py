@@ -16,20 +16,16 @@ from click.testing import Result
 from support.command import run
 from support.readings import instance
 from support.traces import HEADER, document, launched, write
-from tracedb.storage import schema, views
-from tracedb.storage.connection import STORAGE_VERSION, quoted
+from tracedb.storage import schema, template_database
+from tracedb.storage.connection import quoted
 
 
 @cache
 def empty_database() -> bytes:
-    """The content of a database without captures."""
+    """The content of a database without captures; all workers of a run use the same template."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "empty.duckdb"
-        with duckdb.connect(":memory:") as connection:
-            connection.execute(f"ATTACH {quoted(str(path))} AS trace (STORAGE_VERSION {quoted(STORAGE_VERSION)})")
-            connection.execute("USE trace")
-            schema.apply(connection, "test")
-            views.install(connection)
+        assert template_database.place(path)
         return path.read_bytes()
 
 

@@ -21,18 +21,27 @@ read, and no configuration has two ranks (test_rank_reports.py)."""
 
 
 class Tiny:
-    """Rows put in one by one; ``save`` makes the file."""
+    """Rows given one by one; ``save`` makes the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.write_bytes(empty_database())
-        self.connection = duckdb.connect(str(path))
-        self.connection.execute("BEGIN")
+        self._connection = duckdb.connect(str(path))
+        self._connection.execute("BEGIN")
+        self._given: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self.captures = 0
         self.events = 0
 
     def add(self, table: str, **values: Any) -> None:
-        insert(self.connection, table, "", (), **values)
+        self._given.setdefault((table, tuple(values)), []).append(tuple(values.values()))
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The database with what was given so far."""
+        for (table, names), given in self._given.items():
+            insert(self._connection, table, " ".join(names), *given)
+        self._given.clear()
+        return self._connection
 
     def capture(self, rank: int | None = None, labels: dict[str, str] | None = None, **values: Any) -> int:
         self.captures += 1

@@ -17,6 +17,12 @@ def renamed(folder: Path, table: str, name: str) -> Path:
     return change(step().sqlite(folder / "a.sqlite"), f"ALTER TABLE {PREFIX}{table} RENAME TO {PREFIX}{name}")
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """The export with the names that are usual."""
+    return load(tmp_path_factory.mktemp("plain"), step())
+
+
 @pytest.mark.parametrize(
     ("table", "name"),
     [
@@ -31,9 +37,7 @@ def renamed(folder: Path, table: str, name: str) -> Path:
         ("RUNTIME", "RUNTIME_API"),
     ],
 )
-def test_a_table_of_another_name(tmp_path: Path, table: str, name: str) -> None:
-    (tmp_path / "plain").mkdir()
-    plain = load(tmp_path / "plain", step())
+def test_a_table_of_another_name(plain: Loaded, tmp_path: Path, table: str, name: str) -> None:
     found = Loaded(renamed(tmp_path, table, name), db=tmp_path / "a.duckdb")
     for rows in ("kernel_event", "launch", "annotation", "annotation_kernel"):
         assert found.rows(rows, "*") == plain.rows(rows, "*")

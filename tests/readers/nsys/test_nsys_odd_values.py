@@ -103,8 +103,8 @@ def test_every_column_and_every_way(
     assert rows(Loaded(path, db=tmp_path / "b.duckdb")) == first
     monkeypatch.undo()
     request.getfixturevalue("from_the_start")
-    assert rows(Loaded(path, db=tmp_path / "d.duckdb")) == first
     found = Loaded(path, db=tmp_path / "d.duckdb")
+    assert rows(found) == first
     for read, skipped, written in found.rows("capture", "events_read", "events_skipped", "rows_written"):
         assert read == skipped + written
     with found.connect() as connection:

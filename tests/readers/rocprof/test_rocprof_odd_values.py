@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,8 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return found
 
 
-def json_document() -> dict[str, Any]:
-    made = rocprof_json_files.Document()
+def json_document(pid: int = 17) -> dict[str, Any]:
+    made = rocprof_json_files.Document(pid)
     made.kernel(1_000, 1_500, correlation=1)
     made.call("hipLaunchKernel", 900, 950, 1)
     made.marker("roctxThreadRangeA", 800, 1_900, "forward")
@@ -124,18 +125,31 @@ def test_json_events(section: str, tmp_path: Path) -> None:
             assert len(found.rows(kept, "name")) >= len(events) + 1, place
 
 
-def test_json_header(tmp_path: Path) -> None:
-    """Whatever stands beside the events, these are all there."""
-    entry = json_document()
+RECORDS = ("buffer_records", "callback_records")
+
+
+@pytest.mark.parametrize("in_records", [False, True])
+def test_json_header(in_records: bool, tmp_path: Path) -> None:
+    """Whatever stands beside the events, these are all there.
+
+    Each document has five processes with five of the values: one odd place in each member of the process at once.
+    """
+    members: dict[str, list[tuple[Any, ...]]] = {}
+    for place in places(json_document()):
+        if not {*JSON_EVENTS, "memory_allocation"}.intersection(place) and (place[0] in RECORDS) == in_records:
+            members.setdefault(place[0], []).append(place)
+    assert sum(map(len, members.values())) == (3 if in_records else 48)
     path = tmp_path / "a.json"
-    header = [place for place in places(entry) if not {*JSON_EVENTS, "memory_allocation"}.intersection(place)]
-    for number, place in enumerate(header):
-        for value in JSON_VALUES[number % 3 :: 3]:
-            path.write_text(json.dumps({TOP: [changed(entry, place, value)]}))
-            found = outcome(path)
-            assert isinstance(found, Reading), (place, value, found)
-            if not {"buffer_records", "callback_records"}.intersection(place[:1]):
-                assert len(found.kernels()) == 3, (place, value)
+    for number, chosen in enumerate(zip_longest(*members.values())):
+        entries = [json_document(pid) for pid in range(17, 22)]
+        for at, (member, place) in product(range(len(entries)), enumerate(chosen)):
+            if place is not None:
+                entries[at] = changed(entries[at], place, JSON_VALUES[(3 * at + member + number) % 15])
+        path.write_text(json.dumps({TOP: entries}))
+        found = outcome(path)
+        assert isinstance(found, Reading), (chosen, found)
+        if not in_records:
+            assert len(found.kernels()) == 3 * len(entries), chosen
 
 
 def replaced(row: list[Any], at: int, value: str) -> str:
@@ -168,30 +182,28 @@ def csv_set(folder: Path) -> dict[str, tuple[list[str], list[Any]]]:
     ["kernel_trace", "hip_api_trace", "marker_api_trace", "memory_copy_trace", "counter_collection", "agent_info"],
 )
 def test_csv(domain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line with an odd value beside a sound one, read by the compiled parser and by Arrow's."""
+    """Lines with one odd field each beside a sound one, read by the compiled parser and by Arrow's."""
     header, row = csv_set(tmp_path)[domain]
-    path = Set(tmp_path).path(domain)
-    sound = direct(header, [row])
-    for at in range(len(header)):
-        write(path, sound + "".join(replaced(row, at, value) for value in CSV_VALUES))
-        first = outcome(tmp_path)
-        monkeypatch.setenv(CHOICE, "python")
-        second = outcome(tmp_path)
-        monkeypatch.delenv(CHOICE)
-        assert isinstance(first, Reading), (header[at], first)
-        assert isinstance(second, Reading)
-        assert first.tables == second.tables
-        if domain == "kernel_trace":
-            events = len(first.kernels()) - 1 + first.capture["events_skipped"]
-            assert events >= len(CSV_VALUES) + 1, header[at]
+    odd = [replaced(row, at, value) for at in range(len(header)) for value in CSV_VALUES]
+    write(Set(tmp_path).path(domain), direct(header, [row]) + "".join(odd))
+    first = outcome(tmp_path)
+    monkeypatch.setenv(CHOICE, "python")
+    second = outcome(tmp_path)
+    assert isinstance(first, Reading), first
+    assert isinstance(second, Reading), second
+    assert first.tables == second.tables
+    if domain == "kernel_trace":
+        assert len(first.kernels()) - 1 + first.capture["events_skipped"] >= len(odd) + 1
 
 
-def sqlite_cells(path: Path) -> list[tuple[str, str]]:
+def sqlite_columns(path: Path) -> dict[str, list[str]]:
+    """Return the columns of each table that hold values of its own."""
     with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(
-            """SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c
-            WHERE m.type = 'table' AND c.name <> 'id' AND c.name <> 'guid'"""
+        cells = connection.execute(
+            """SELECT m.name, list.name FROM sqlite_master AS m, pragma_table_info(m.name) AS list
+            WHERE m.type = 'table' AND list.name <> 'id' AND list.name <> 'guid'"""
         ).fetchall()
+    return {table: [column for owner, column in cells if owner == table] for table, _ in cells}
 
 
 def rocpd_database(path: Path) -> Path:
@@ -201,42 +213,58 @@ def rocpd_database(path: Path) -> Path:
     return rocpd_files.save(path, made, suffix=False, views=False)
 
 
-def spoilt(source: Path, path: Path, table: str, column: str) -> Path:
-    """Copy a database; the first row of a table stands once more for each odd value of a column."""
+def spoilt(source: Path, path: Path, cells: dict[str, str]) -> Path:
+    """Copy a database and spoil a column of each table named: its first row stands once more for each odd value."""
     path.write_bytes(source.read_bytes())
     with closing(sqlite3.connect(path)) as connection:
-        names = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")') if name != "id"]
-        chosen = ", ".join("?" if name == column else f'"{name}"' for name in names)
-        listed = ", ".join(f'"{name}"' for name in names)
-        insert = f'INSERT INTO "{table}" ({listed}) SELECT {chosen} FROM "{table}" '
-        for value in SQL_VALUES:
-            connection.execute(insert + f'WHERE id = (SELECT min(id) FROM "{table}")', [value])
-        connection.execute(f'UPDATE "{table}" SET "{column}" = \'odd\' WHERE id = (SELECT min(id) + 1 FROM "{table}")')
+        for table, column in cells.items():
+            names = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")') if name != "id"]
+            chosen = ", ".join("?" if name == column else f'"{name}"' for name in names)
+            listed = ", ".join(f'"{name}"' for name in names)
+            first = f'(SELECT min(id) FROM "{table}")'
+            insert = f'INSERT INTO "{table}" ({listed}) SELECT {chosen} FROM "{table}" WHERE id = {first}'
+            connection.executemany(insert, [[value] for value in SQL_VALUES])
+            connection.execute(f'UPDATE "{table}" SET "{column}" = \'odd\' WHERE id = {first} + 1')
         connection.commit()
     return path
 
 
 EVENT_TABLES = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_region", "rocpd_memory_allocate", "rocpd_sample")
+COUNTERS_TABLE = "rocpd_pmc_event"
+"""Its rows are counters of a dispatch: how many events they give depends on the value."""
+TOGETHER, ALONE = 18, 13
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(TOGETHER + ALONE))
 def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each column of each table, read in batches of one row and in large ones."""
+    """A column of each table at once, read in batches of one row and in large ones.
+
+    Columns that give processes of their own are odd alone, so that they come in one order, and so are the counters'.
+    """
     source = rocpd_database(tmp_path / "source.db")
-    plain = read(source).capture["events_read"]
-    for table, column in sqlite_cells(source)[part::4]:
-        path = spoilt(source, tmp_path / "a.db", table, column)
-        found = []
-        for batch_rows in (1, 32_768):
-            monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.BATCH_ROWS", batch_rows)
-            found.append(outcome(path))
-        first, second = found
-        assert isinstance(first, Reading), (table, column, first)
-        assert isinstance(second, Reading)
-        assert first.tables == second.tables, (table, column)
-        added = len(SQL_VALUES) if table in EVENT_TABLES else 0
-        if table != "rocpd_pmc_event":
-            assert sum(row["events_read"] for row in first.captures) == plain + added, (table, column)
+    together: list[dict[str, str]] = []
+    alone: list[dict[str, str]] = []
+    for table, names in sqlite_columns(source).items():
+        single = [name for name in names if name == "pid" or table == COUNTERS_TABLE]
+        alone += [{table: name} for name in single]
+        for at, name in enumerate(name for name in names if name not in single):
+            together += [{}] * (at + 1 - len(together))
+            together[at] = {**together[at], table: name}
+    assert (len(together), len(alone)) == (TOGETHER, ALONE)
+    cells = [*together, *alone][part]
+    path = spoilt(source, tmp_path / "a.db", cells)
+    found = []
+    for batch_rows in (1, 32_768):
+        monkeypatch.setattr("tracedb_rocprof.rocpd.sqlite.BATCH_ROWS", batch_rows)
+        found.append(outcome(path))
+    first, second = found
+    assert isinstance(first, Reading), (cells, first)
+    assert isinstance(second, Reading)
+    assert first.tables == second.tables, cells
+    if COUNTERS_TABLE not in cells:
+        added = sum(len(SQL_VALUES) for table in cells if table in EVENT_TABLES)
+        expected = read(source).capture["events_read"] + added
+        assert sum(row["events_read"] for row in first.captures) == expected, cells
 
 
 LEAST = (-HUGE, -HUGE - 1, -HUGE << 70, -HUGE + 1)
