@@ -5,7 +5,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_DB ?= demo.duckdb
-PARALLEL := -n auto --dist loadfile
+PARALLEL := -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14

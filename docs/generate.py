@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tracedb.catalog import describe
 from tracedb.output import about
 from tracedb.report import registry
-from tracedb.storage import schema, views
+from tracedb.storage import schema, template_database, views
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,7 +96,7 @@ def with_list(page: Path, lines: Iterator[str]) -> str:
 
 def pages() -> dict[Path, str]:
     """Return the text of each page with generated parts."""
-    with describe.shipped() as connection:
+    with template_database.opened() as connection:
         made = {"tables.md": tables(connection), "views.md": views_page(connection)}
         whole = {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
     return {**whole, README: with_list(README, reports()), FROM_NSYS: with_list(FROM_NSYS, reports_of_nsys())}

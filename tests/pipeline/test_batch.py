@@ -176,7 +176,7 @@ def test_many_small_traces_load_in_little_time_and_few_words(tmp_path: Path) -> 
     done = run("ingest", tmp_path / "in", "--db", tmp_path / "words.duckdb")
     assert done.exit_code == 0
     assert len(done.stderr.splitlines()) <= 2
-    each = []
+    each: list[float] = []
     while len(each) < 3 and min(each, default=1.0) >= 0.1:  # on a busy machine it may take another attempt
         begun = time.process_time()
         outcomes = load_all(tmp_path / "in", tmp_path / f"{len(each)}.duckdb")

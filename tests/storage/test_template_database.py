@@ -64,6 +64,18 @@ def test_older_copies_go(cache: Path, tmp_path: Path) -> None:
     assert not (cache / "empty-0.duckdb").exists()
 
 
+def test_what_is_shipped_is_read_from_the_template_or_made_in_memory(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, place in ((cache.parent, cache), (Path("/dev/null/cache"), None)):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+        with template_database.opened() as connection:
+            assert {row[2] for row in describe.verify(connection).rows} == {"ok"}
+            ((opened,),) = connection.execute("SELECT path FROM duckdb_databases() WHERE NOT internal "
+                                              "AND database_name = current_database()").fetchall()  # fmt: skip
+            assert (None if opened is None else Path(opened).parent) == place
+
+
 def test_without_a_cache_databases_are_made_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     db = tmp_path / "run.duckdb"

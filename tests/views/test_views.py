@@ -16,8 +16,7 @@ import sql_lint
 from support import declarations
 from support.rows import insert
 from tracedb.catalog import describe
-from tracedb.storage import schema, views
-from tracedb.storage.connection import STORAGE_VERSION
+from tracedb.storage import template_database, views
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEW_FILES = sql_lint.view_files()
@@ -137,8 +136,11 @@ def test_every_version_is_shipped_and_nothing_else() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
-    with describe.shipped() as connection:
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A new database, open for writing."""
+    path = tmp_path_factory.mktemp("shipped") / "new.duckdb"
+    assert template_database.place(path)
+    with duckdb.connect(str(path)) as connection:
         yield connection
 
 
@@ -221,11 +223,8 @@ def test_aliases_in_main_have_the_comments_of_their_views(shipped: duckdb.DuckDB
 def test_views_answer_under_another_name(tmp_path: Path) -> None:
     """A file ATTACHed by a stranger answers through qualified names."""
     path = tmp_path / "run.duckdb"
-    with duckdb.connect(":memory:") as connection:
-        connection.execute(f"ATTACH '{path}' AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute("USE made")
-        schema.apply(connection, "test")
-        views.install(connection)
+    assert template_database.place(path)
+    with duckdb.connect(str(path)) as connection:
         insert(connection, "capture", "capture_id source", (1, "torch"))
         insert(connection, "kernel_event", "capture_id event_id kind name start_ns duration_ns",
                (1, 1, "kernel", "sgemm", 5, 7))  # fmt: skip

@@ -13,8 +13,8 @@ import duckdb
 
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, about, from_rows
-from tracedb.storage import schema, views
-from tracedb.storage.connection import in_memory, open_read_only
+from tracedb.storage import schema, template_database, views
+from tracedb.storage.connection import open_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,22 +26,13 @@ _FOLDED = ("grain", "meaning")
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
-    """Open the file, or an empty in-memory database with the shipped tables and views if there is none; say which."""
+    """Open the file, or an empty database with the shipped tables and views if there is none; say which."""
     if path.exists():
         with open_read_only(path) as connection:
             yield connection, True
         return
-    with shipped() as connection:
+    with template_database.opened() as connection:
         yield connection, False
-
-
-@contextmanager
-def shipped() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an empty database in memory with the shipped tables and views."""
-    with in_memory() as connection:
-        schema.apply(connection, "")
-        views.install(connection)
-        yield connection
 
 
 def _table(names: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> Answer:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.storage import schema, views
-from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, in_memory, quoted, transaction
+from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, attach, in_memory, quoted, transaction
 from tracedb.storage.database_file import check_writable, held, is_unwritten, log_of
 from tracedb.storage.error_lines import engine_words
 from tracedb.storage.lock_wait import until_free
@@ -62,13 +63,22 @@ def remove_if_empty(connection: duckdb.DuckDBPyConnection, database: Path) -> No
         Path(os.path.realpath(database)).unlink(missing_ok=True)
 
 
+@contextmanager
+def opened() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an empty database for reading: the template, or one made in memory if no template can be kept."""
+    kept = _template()
+    with in_memory() as connection:
+        if kept is not None:
+            attach(connection, kept, ALIAS)
+            connection.execute(f"USE {ALIAS}")
+        else:
+            _create(connection)
+        yield connection
+
+
 def _fill(path: Path) -> None:
     """Write an empty database: a copy of the template, or a newly made one if no template can be kept."""
-    folder = _folder()
-    kept: Path | None = None
-    if folder is not None:
-        with suppress(OSError, duckdb.Error):  # no room or no permission in the cache
-            kept = _kept(folder)
+    kept = _template()
     if kept is not None:
         shutil.copyfile(kept, path)
     else:
@@ -112,6 +122,15 @@ def _folder() -> Path | None:
         return None
 
 
+def _template() -> Path | None:
+    """Return the template, creating it if needed; None if there is no cache folder, or no room in it."""
+    folder = _folder()
+    if folder is not None:
+        with suppress(OSError, duckdb.Error):  # no room or no permission in the cache
+            return _kept(folder)
+    return None
+
+
 def _kept(folder: Path) -> Path:
     """Return the template for this tracedb and this DuckDB, creating it if needed."""
     kept = folder / f"empty-{_key()}.duckdb"
@@ -127,15 +146,20 @@ def _kept(folder: Path) -> Path:
     return kept
 
 
-def _make(path: Path) -> None:
+def _create(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables and views in the current catalog, which is empty."""
     from tracedb import __version__
 
+    with transaction(connection):
+        schema.apply(connection, __version__)
+        views.install(connection)
+
+
+def _make(path: Path) -> None:
     with in_memory({"threads": 1}) as connection:
         connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
         connection.execute(f"USE {ALIAS}")
-        with transaction(connection):
-            schema.apply(connection, __version__)
-            views.install(connection)
+        _create(connection)
         connection.execute(f"CHECKPOINT {ALIAS}")
         connection.execute("USE memory")
         connection.execute(f"DETACH {ALIAS}")
