@@ -6,6 +6,7 @@ A limit on file size simulates the disk.
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,21 +19,16 @@ from support.loading import ask, ingest, trace
 from tracedb.storage.connection import STORAGE, quoted
 from tracedb.storage.database_file import HEADER_BYTES, log_of
 
-LIMITED = """
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
-from tracedb.cli.main import main
-main()
-"""
-
-
 def limited(size: int, *paths: Path, db: Path) -> tuple[int, dict[str, str], list[str]]:
     """Ingest where no file can grow beyond ``size``; returns exit code, status by file name, and lines of stderr."""
-    command = [sys.executable, "-c", LIMITED, str(size), "-q", "ingest", *map(str, paths), "--db", str(db)]
-    done = subprocess.run([*command, "--jobs", "1", "--format", "json"], capture_output=True, text=True, check=False)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))  # Python ignores the signal of a write beyond it
+    try:
+        done = run("-q", "ingest", *paths, "--db", db, "--jobs", "1", "--format", "json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     rows = json.loads(done.stdout)["rows"] if done.stdout else []
-    return done.returncode, {Path(row["path"]).name: row["status"] for row in rows}, done.stderr.splitlines()
+    return done.exit_code, {Path(row["path"]).name: row["status"] for row in rows}, done.stderr.splitlines()
 
 
 def stored(db: Path) -> set[str]:

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -102,13 +103,18 @@ vegaEmbed("#picture", JSON.parse(document.getElementById("specification").textCo
 
 
 def _page(specification: dict[str, Any], title: str, sql: str) -> str:
-    import vl_convert
-
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
     data = json.dumps(specification).replace("<", "\\u003c")  # no name in it can end the script
     return _PAGE.format(
-        title=html.escape(title), sql=html.escape(visible_lines(sql)), bundle=bundle, specification=data
+        title=html.escape(title), sql=html.escape(visible_lines(sql)), bundle=_bundle(), specification=data
     )
+
+
+@cache
+def _bundle() -> str:
+    """Return Vega as the text of a script element; bundling takes a second."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def visible_lines(text: str) -> str:
