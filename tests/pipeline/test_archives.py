@@ -238,6 +238,7 @@ class TestBounds:
 def test_what_a_killed_ingest_unpacked_goes_with_the_next(here: Path) -> None:
     archive = zipped(here / "in" / "run.zip", contents(here))
     holds = f"""
+import time
 from pathlib import Path
 from tracedb.pipeline.archives import unpacked
 with unpacked([Path({str(archive)!r})], Path({str(here / "db")!r})) as found:

@@ -19,6 +19,7 @@ from support.loading import ask, ingest, trace
 from tracedb.storage.connection import STORAGE, quoted
 from tracedb.storage.database_file import HEADER_BYTES, log_of
 
+
 def limited(size: int, *paths: Path, db: Path) -> tuple[int, dict[str, str], list[str]]:
     """Ingest where no file can grow beyond ``size``; returns exit code, status by file name, and lines of stderr."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
