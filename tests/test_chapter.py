@@ -39,9 +39,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
         (folder / name).write_text(text, encoding="utf-8")
     environment = {
         **os.environ,
-        "XDG_CACHE_HOME": str(
-            tmp_path_factory.mktemp("cache")
-        ),  # its views would take the place of the tests' template
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),  # its views are not those of other tests
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONPATH": os.pathsep.join(str(folder / name) for name in ("src", "ingest")),  # before what is installed
     }
