@@ -7,16 +7,14 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
 from support.loading import ask, broken, contents, ingest, trace
-from support.traces import document, kernel, launched, write
-from tracedb.errors import UsageError
+from support.traces import write
 from tracedb.pipeline import digest as hashing
-from tracedb.pipeline import discovery, duplicates
+from tracedb.pipeline import discovery
 from tracedb.pipeline import run as pipeline
 from tracedb.pipeline.batch import load
 from tracedb.pipeline.task import Request
@@ -254,94 +252,3 @@ class TestDryRun:
                 assert "1 file would not be loaded; the others would be" in done.stderr
         assert len(said[0]) == 1
         assert said[0] == said[1]
-
-
-class TestCopies:
-    """Files with the same bytes: the first by path is loaded, and labels that only others have are reported."""
-
-    @pytest.mark.parametrize("jobs", [1, 2])
-    @pytest.mark.parametrize("size", [3, 60])
-    def test_of_one_call(self, tmp_path: Path, jobs: int, size: int) -> None:
-        paths = [tmp_path / "in" / f"{name}thread" / "x.json" for name in (128, 256, 512)]
-        trace(paths[1], size)
-        trace(tmp_path / "in" / "z.json", size + 1)
-        for path in (paths[0], paths[2]):
-            path.parent.mkdir()
-            shutil.copy(paths[1], path)
-        done = ingest(tmp_path / "in", db=tmp_path / "db", jobs=jobs, flags=["--label", "run=a"])
-        assert done.exit_code == 0
-        rows = ask(tmp_path / "db", "SELECT path, labels FROM capture ORDER BY capture_id")
-        assert rows[0] == (str(paths[0]), {"run": "a", "threads": "128"})
-        assert [Path(path).name for path, _ in rows] == ["x.json", "z.json"]
-        assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["complete", "known", "known", "complete"]
-        notes = ask(tmp_path / "db", "SELECT severity, detail FROM ingest_issue WHERE code = 'duplicate_recording'")
-        assert sorted(notes) == [("note", f"{path} has the same bytes and was left aside") for path in paths[1:]]
-        for path, threads in ((paths[1], 256), (paths[2], 512)):
-            said = (
-                f"tracedb: warning: {path}: its bytes are loaded as capture 1 ({paths[0]}), without threads={threads}"
-            )
-            assert said in done.stderr.splitlines()
-        assert "2 captures loaded, 2 known before, 0 failed" in done.stderr
-
-    def test_of_an_earlier_call(self, tmp_path: Path) -> None:
-        path = trace(tmp_path / "x.json")
-        ingest(path, db=tmp_path / "db", flags=["--label", "run=a"])
-        assert "warning" not in ingest(path, db=tmp_path / "db").stderr
-        again = ingest(path, db=tmp_path / "db", flags=["--label", "run=b", "--label", "note=x"])
-        said = f"tracedb: {path}: its bytes are loaded as capture 1, which now has run=b, note=x"
-        assert said in again.stderr.splitlines()
-        assert again.exit_code == 0
-
-    def test_of_a_file_that_cannot_be_loaded(self, tmp_path: Path) -> None:
-        first = broken(tmp_path / "a.json")
-        shutil.copy(first, tmp_path / "b.json")
-        outcomes = pipeline.ingest(tmp_path, db=tmp_path / "db")
-        assert outcomes[1].error == f"has the same bytes as {first}, which could not be loaded"
-        assert [outcome.is_known for outcome in outcomes] == [False, False]
-
-    def test_files_that_differ_in_the_middle_are_all_loaded(self, tmp_path: Path) -> None:
-        whole = document(launched(80))
-        assert len(whole) > 2 * duplicates.END_BYTES
-        at = whole.index(b'"ts":', len(whole) // 2) + 5
-        for digit in (b"1", b"2"):
-            (tmp_path / f"{digit.decode()}.json").write_bytes(whole[:at] + digit + whole[at + 1 :])
-        assert [len(outcome.loaded) for outcome in pipeline.ingest(tmp_path, db=tmp_path / "db")] == [1, 1]
-
-
-class TestFromPython:
-    def test_ingest(self, tmp_path: Path) -> None:
-        path = trace(tmp_path / "rank3.json")
-        (outcome,) = pipeline.ingest(path, db=tmp_path / "db", label={"note": "x"})
-        assert (outcome.path, outcome.error, outcome.is_known) == (path, None, False)
-        (loaded,) = outcome.loaded
-        assert (loaded.capture_id, loaded.rank, loaded.kernels, loaded.labels) == (1, 3, 3, {"note": "x"})
-        (again,) = pipeline.ingest(str(path), db=str(tmp_path / "db"))
-        assert (again.is_known, again.loaded) == (True, [])
-        (failed,) = pipeline.ingest(broken(tmp_path / "b.json"), db=tmp_path / "db")
-        assert "two traces were written into one file" in str(failed.error)
-        with pytest.raises(UsageError, match="no such file or folder"):
-            pipeline.ingest(tmp_path / "none", db=tmp_path / "db")
-
-    def test_options_are_those_of_the_command(self, tmp_path: Path) -> None:
-        for name in ("exp7_r3", "exp8_r4"):
-            trace(tmp_path / "in" / name / "x.json", ord(name[3]))
-        read: list[int] = []
-        regex = r"exp(?P<experiment>\d+)_r(?P<rank>\d+)"
-        outcomes = pipeline.ingest(
-            tmp_path / "in", db=tmp_path / "db", label={"a": "b"}, labels_from=regex, jobs=2, progress=read.append
-        )
-        assert [item.rank for outcome in outcomes for item in outcome.loaded] == [3, 4]
-        assert sum(read) == sum(outcome.size_bytes for outcome in outcomes)
-        flags = ["--label", "a=b", "--labels-from", regex]
-        assert ingest(tmp_path / "in", db=tmp_path / "other", jobs=2, flags=flags).exit_code == 0
-        assert contents(tmp_path / "db") == contents(tmp_path / "other")
-
-    @pytest.mark.parametrize("option", [{"memory_limit": "much"}, {"labels_from": "("}, {"labels_from": "rank"}])
-    def test_an_option_that_cannot_be_used(self, tmp_path: Path, option: dict[str, Any]) -> None:
-        with pytest.raises(UsageError):
-            pipeline.ingest(trace(tmp_path / "a.json"), db=tmp_path / "db", **option)
-
-    def test_numbers_go_on(self, tmp_path: Path) -> None:
-        for name in "ab":
-            pipeline.ingest(write(tmp_path / f"{name}.json", [kernel(ord(name))]), db=tmp_path / "db")
-        assert ask(tmp_path / "db", "SELECT capture_id FROM capture ORDER BY 1") == [(1,), (2,)]

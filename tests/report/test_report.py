@@ -15,9 +15,7 @@ import pytest
 
 from support.command import calls, report, run
 from support.tiny import ADD, ANSWERED, GEMM, NCCL, Tiny, two_ranks
-from tracedb.report import registry, view_template
-from tracedb.report.view_template import By, Edits, resolve
-from tracedb.storage import schema, views
+from tracedb.report import registry
 from tracedb.storage.connection import connect
 
 
@@ -37,60 +35,6 @@ def opened(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def bare(db: Path) -> Callable[[str], list[dict[str, Any]]]:
     """``bare(name)``: the rows of a report without options; each is run once."""
     return cache(partial(report, db))
-
-
-class TestHooks:
-    TEXT = """WITH a AS (
-    SELECT /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name, count(*) AS calls
-    FROM v1.kernels AS k /* join k */
-    WHERE true /* filter k */
-    GROUP BY /* by k */ /* grain */ k.rank, k.labels, /* end grain */ k.name
-), b AS (SELECT /* by */ sum(calls) AS calls FROM a GROUP BY /* by */)
-SELECT /* by */ a.name, sum(a.calls) OVER (/* partition */)
-FROM a JOIN b ON a.calls = b.calls /* using a b */"""
-
-    def test_without_edits_only_comments_go(self) -> None:
-        text = resolve(self.TEXT.replace("GROUP BY /* by */)", ")"), Edits())
-        assert "/*" not in text
-        assert "SELECT k.rank, k.labels, k.name, count(*) AS calls" in text
-
-    def test_everything_is_put_in(self) -> None:
-        threads = By("threads", lambda base: f"{base}.labels['threads']")
-        text = resolve(self.TEXT, Edits([threads], {"k": ["k.rank = 3"]}, {"k": "INNER JOIN x ON true"}))
-        assert (
-            text
-            == """WITH a AS (
-    SELECT k.labels['threads'] AS "threads", k.name, count(*) AS calls
-    FROM v1.kernels AS k
-INNER JOIN x ON true
-    WHERE true
-    AND (k.rank = 3)
-    GROUP BY k.labels['threads'], k.name
-), b AS (SELECT "threads", sum(calls) AS calls FROM a GROUP BY "threads")
-SELECT "threads", a.name, sum(a.calls) OVER (PARTITION BY "threads")
-FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threads\""""
-        )
-
-    def test_what_is_put_in_is_not_searched_for_hooks(self) -> None:
-        text = resolve("SELECT 1 WHERE true /* filter k */", Edits(filters={"k": ["k.name = '/* filter k */,)'"]}))
-        assert text.endswith("AND (k.name = '/* filter k */,)')")
-
-    def test_bases_have_the_columns_that_filters_use(self, opened: duckdb.DuckDBPyConnection) -> None:
-        for base, view in view_template.BASES.items():
-            there = {column.name for column in schema.columns(opened, "v1", view)}
-            needed = {"capture_id", "source", "rank", "labels", "name"}
-            own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
-            own |= {"part": {"event_id", "device_id", "step", "step_index"}}
-            needed |= own.get(base, {"event_id", "device_id", "vendor"})
-            if base == "whole":  # of several captures
-                needed = {"source", "labels", "step", "step_index"}
-            assert needed <= there
-
-    def test_every_filter_hook_has_a_known_base(self) -> None:
-        for item in registry.every():
-            text = item.text or views.find(item.view).select
-            assert view_template.bases(text, "filter") | view_template.bases(text, "by") <= set(view_template.BASES)
-            assert view_template.bases(text, "filter"), item.view
 
 
 UNGROUPED = {"gpu-utilization", "gemm-spread", "gemm-spread-density", "gemm-spread-pairs"}
@@ -230,46 +174,6 @@ class TestBy:
             (row,) = report(db, name, "--by", "name", "--by", "total_ns", "--by", "thread_id", "--by", 'it\'s "x"')
             assert (row["name"], row["total_ns"], row['it\'s "x"']) == (GEMM, 10, "y")
             assert (row["label name"], row["label total_ns"]) == ("n", "t")
-
-
-HOSTILE = "x' OR 1=1 --"
-
-
-@pytest.fixture(scope="module")
-def hostile_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tiny = Tiny(tmp_path_factory.mktemp("db") / "trace.duckdb")
-    for label in (HOSTILE, "plain"):
-        tiny.capture(0, {"threads": label})
-        event = tiny.kernel("<script>alert(1)</script>" if label == "plain" else "=1+1", 0, 100)
-        tiny.range(1, HOSTILE if label == "plain" else "b", 0, 100, (event,))
-    return tiny.save()
-
-
-class TestUntrustedText:
-    @pytest.fixture
-    def db(self, hostile_db: Path) -> Path:
-        return hostile_db
-
-    def test_label_values_are_values(self, db: Path) -> None:
-        assert calls(db, "--where", f"threads={HOSTILE}") == {"=1+1": 1}
-        assert run("report", "top-kernels", "--db", db, "--where", "threads=' OR true --").exit_code == 3
-
-    def test_globs_are_values(self, db: Path) -> None:
-        assert calls(db, "--range", "x' OR*") == {"<script>alert(1)</script>": 1}
-        assert run("report", "top-kernels", "--db", db, "--range", "' OR true OR '").exit_code == 3
-
-    def test_sources_are_values(self, db: Path) -> None:
-        assert run("report", "top-kernels", "--db", db, "--source", "' OR true --").exit_code == 3
-
-    def test_label_keys_are_checked(self, db: Path) -> None:
-        for option in ("--where=x' OR 1=1 --=1", "--by=x' OR 1=1 --"):
-            assert run("report", "top-kernels", "--db", db, option).exit_code == 2
-
-    def test_names_are_harmless_in_every_form(self, db: Path, tmp_path: Path) -> None:
-        assert "'=1+1" in run("-q", "report", "top-kernels", "--db", db, "--format", "csv").stdout
-        assert "`<script>" in run("-q", "report", "top-kernels", "--db", db, "--format", "markdown").stdout
-        page = run("-q", "report", "top-kernels", "--db", db, "--format", "html").stdout
-        assert "<script>alert" not in page and "&lt;script&gt;alert" in page
 
 
 class TestShowSql:
