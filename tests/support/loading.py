@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +29,16 @@ def empty_database() -> bytes:
         path = Path(folder) / "empty.duckdb"
         assert template_database.place(path)
         return path.read_bytes()
+
+
+def own_cache(folder: Path) -> Path:
+    """Make a cache folder for one test, with the template of a database, since making one takes long."""
+    empty_database()  # has the template made
+    home = folder / "tracedb"
+    home.mkdir(parents=True)
+    for template in (Path(os.environ["XDG_CACHE_HOME"]) / "tracedb").glob("empty-*.duckdb"):
+        shutil.copy(template, home)
+    return folder
 
 
 COUNTED = (*schema.INGESTED_TABLES, "capture", "annotation_kernel")

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from support.command import run
+from support.loading import own_cache
 from support.nsys_files import Nsys
 from support.nsys_loaded import Loaded
 from tracedb.storage import spill_folder
@@ -48,7 +49,7 @@ for percent in (1, 50, 100):
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, and no nsys."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache(tmp_path / "cache")))
     monkeypatch.delenv("TRACEDB_NSYS", raising=False)
     return tmp_path / "cache" / "tracedb" / "nsys"
 
