@@ -63,6 +63,8 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             needed |= own.get(base, {"event_id", "device_id", "vendor"})
             if base == "whole":  # of several captures
                 needed = {"source", "labels", "step", "step_index"}
+            if base == "m":  # of no GPU event
+                needed = {"capture_id", "source", "rank", "labels", "device_id"}
             assert needed <= there
 
     def test_every_filter_hook_has_a_known_base(self) -> None:
