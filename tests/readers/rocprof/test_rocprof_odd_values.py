@@ -213,6 +213,13 @@ def rocpd_database(path: Path) -> Path:
     return rocpd_files.save(path, made, suffix=False, views=False)
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A database without odd values, and the number of its events."""
+    path = rocpd_database(tmp_path_factory.mktemp("rocpd") / "source.db")
+    return path, read(path).capture["events_read"]
+
+
 def spoilt(source: Path, path: Path, cells: dict[str, str]) -> Path:
     """Copy a database and spoil a column of each table named: its first row stands once more for each odd value."""
     path.write_bytes(source.read_bytes())
@@ -236,12 +243,12 @@ TOGETHER, ALONE = 18, 13
 
 
 @pytest.mark.parametrize("part", range(TOGETHER + ALONE))
-def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rocpd(part: int, sound: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of each table at once, read in batches of one row and in large ones.
 
     Columns that give processes of their own are odd alone, so that they come in one order, and so are the counters'.
     """
-    source = rocpd_database(tmp_path / "source.db")
+    source, events = sound
     together: list[dict[str, str]] = []
     alone: list[dict[str, str]] = []
     for table, names in sqlite_columns(source).items():
@@ -263,8 +270,7 @@ def test_rocpd(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert first.tables == second.tables, cells
     if COUNTERS_TABLE not in cells:
         added = sum(len(SQL_VALUES) for table in cells if table in EVENT_TABLES)
-        expected = read(source).capture["events_read"] + added
-        assert sum(row["events_read"] for row in first.captures) == expected, cells
+        assert sum(row["events_read"] for row in first.captures) == events + added, cells
 
 
 LEAST = (-HUGE, -HUGE - 1, -HUGE << 70, -HUGE + 1)
