@@ -11,6 +11,8 @@ WITH placed AS (
 SELECT
     p.labels, p.source, p.cycle, p.panel, p.step, p.step_place, p.rank, p.rank_place,
     p.calls, p.wait_ns, p.wait_percent, p.wait_caused_ns, p.is_straggler,
+    max(p.wait_ns) OVER () AS most_wait_ns,
+    (sum(p.calls) OVER ())::BIGINT AS shown_calls,
     (SELECT count(*) FROM placed AS q WHERE q.panel > 24 OR q.step_place > 100 OR q.rank_place > 256) AS left_out
 FROM placed AS p
 WHERE p.panel <= 24 AND p.step_place <= 100 AND p.rank_place <= 256

@@ -3,7 +3,8 @@
 -- into up to 120 windows of equal whole nanoseconds; the last may be shorter. Within each, time is divided as in
 -- gpu_timeline: computation first, then collectives, then copies, each without the time covered by the previous ones.
 -- Method: an event adds to each of the three unions its interval after the latest end so far (see v1._gpu_time), and
--- the intervals are cut at window boundaries.
+-- the intervals are cut at window boundaries. Layers and unions are written out here and in v1._gpu_time: that view only
+-- sums lengths, and as one view of intervals it would give gpu_timeline three rows per event instead of one.
 CREATE VIEW v1.gpu_utilization AS
 WITH events AS (
     SELECT

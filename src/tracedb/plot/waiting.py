@@ -33,7 +33,7 @@ def cells(table: Table) -> Drawing:
     named = any(row["is_straggler"] for row in table.rows)
     lines = [
         f"Waiting of a rank: its time in collectives beyond that of the fastest rank. n = "
-        f"{many(sum(row['calls'] for row in table.rows), 'part')} of ranks in calls."
+        f"{many(table.first['shown_calls'], 'part')} of ranks in calls."
     ]
     lines += ["Red frames: the straggler, for which the other ranks wait."] if named else []
     return Drawing(
@@ -66,7 +66,7 @@ def _data(table: Table) -> alt.NamedData:
 def _layers(table: Table, has_numbers: bool) -> list[alt.Chart]:
     """Return the squares, the frames of stragglers and, if wanted, the numbers."""
     unit, expression = time_axis(table.column("wait_ns"))
-    most = max(table.column("wait_ns")) or 1
+    most = table.first["most_wait_ns"] or 1
     steps = in_order(
         [_step(row) for row in sorted(table.rows, key=lambda row: (row["step"] is None, row["step"] or 0))]
     )
