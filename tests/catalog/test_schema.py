@@ -29,11 +29,12 @@ TABLES = (
         "clock_fault",
         "counter",
         "device",
+        "device_peak",
         "ingest_issue",
         "kernel_event",
     ),
     *("kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
-    *("overlapping_kernel", "sample_status", "time_bound"),
+    *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "time_bound"),
 )
 CONTRACT = {
     "capture": """capture_id source path sha256 host pid rank world_size tool_version clock_zero_unix_ns status

@@ -26,7 +26,7 @@ INTEGER_NAMES = re.compile(
     r".*_ns$|.*_calls$|calls$|.*instances$|gpu_ops$|.*bytes$|.*_id$|(grid|block)_[xyz]$|rank$|step$"
 )
 DOUBLE_NAMES = re.compile(r".*(percent|_mean_ns|_avg_ns|_median_ns|_stddev_ns|gbps|_per_step)$|slowdown$|p_value$")
-DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|stddev|p05|p25|p50|p75|p95|p99|target)_ns$")
+DOUBLE_TIMES = re.compile(r"(.*_)?(mean|avg|median|mad|stddev|p05|p25|p50|p75|p95|p99|target)_ns$")
 
 
 def test_sql_files_keep_the_rules() -> None:
@@ -169,7 +169,7 @@ def test_every_public_column_is_described_with_its_unit(shipped: duckdb.DuckDBPy
         ("rank", "INTEGER", "Rank. [-]", None),
         ("wait_ns", "MAP(INTEGER, BIGINT)", "Rank to its waiting. [ns]", None),
         ("total_ns", "BIGINT", "Sum of durations, in ns.", "is a number and declares no unit"),
-        ("total_ns", "BIGINT", "Sum of durations. [s]", "is a number and declares no unit"),
+        ("total_ns", "BIGINT", "Sum of durations. [hours]", "is a number and declares no unit"),
         ("total_ns", "BIGINT", "Sum of durations. [µs]", "is named as ns and declares µs"),
         ("Total (ns)", "BIGINT", "Sum of durations. [µs]", "is named as ns and declares µs"),
         ("wait_ns", "MAP(INTEGER, BIGINT)", "Rank to its waiting.", "is a number and declares no unit"),
@@ -211,13 +211,14 @@ def test_an_empty_database_answers_every_view(shipped: duckdb.DuckDBPyConnection
 
 
 def test_aliases_in_main_have_the_comments_of_their_views(shipped: duckdb.DuckDBPyConnection) -> None:
-    for view in PUBLIC:
-        if view.version == views.CURRENT:
-            assert described(shipped, "main", view.name) == described(shipped, view.version, view.name)
+    """A name that a table has stays the table's."""
+    aliased = [view.name for view in PUBLIC if view.version == views.CURRENT and view.name != "replay"]
+    for name in aliased:
+        assert described(shipped, "main", name) == described(shipped, views.CURRENT, name)
     rows = shipped.execute(
         "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"
     ).fetchall()
-    assert sorted(name for (name,) in rows) == sorted(view.name for view in PUBLIC if view.version == views.CURRENT)
+    assert sorted(name for (name,) in rows) == sorted(aliased)
 
 
 def test_views_answer_under_another_name(tmp_path: Path) -> None:

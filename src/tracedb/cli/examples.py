@@ -41,6 +41,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "ingesters": ("tracedb ingesters --format json",),
     "sample": ("tracedb sample linear1.yml --precision bf16 --db samples.duckdb",),
     "sample-collectives": ("tracedb sample-collectives allreduce.yml --precision bf16 --db samples.duckdb",),
+    "replay": (
+        "tracedb replay --db run.duckdb --step 3",
+        "tracedb replay --db run.duckdb --range 'decode*' --energy 1 --measured passes.csv --format json",
+    ),
     "doctor": ("tracedb doctor --db run.duckdb",),
 }
 

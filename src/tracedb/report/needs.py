@@ -39,6 +39,8 @@ class Needs(StrEnum):
     """Allocations and releases of GPU memory."""
     COUNTERS = "counters"
     """Hardware counters."""
+    REPLAY = "replay"
+    """Operators that `tracedb replay` ran again."""
     SAMPLES = "samples"
     """Sampled operators."""
     MEASURES = "measures"

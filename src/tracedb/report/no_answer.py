@@ -107,6 +107,10 @@ def _no_measures(search: _Search) -> str:
     return f"no range{search.filters} has the name of a measured time ({names}) and labels that agree with its settings"
 
 
+def _no_replay(_search: _Search) -> str:
+    return "no operators were replayed into this database; run `tracedb replay` on a machine with PyTorch"
+
+
 def _impossible_times(search: _Search) -> str:
     return time_caveats.all_impossible(search.connection)
 
@@ -278,6 +282,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.SAMPLES}), _no_samples),
     (frozenset({Needs.MEASURES}), _no_measures),
     (frozenset({Needs.MEMORY}), _no_memory),
+    (frozenset({Needs.REPLAY}), _no_replay),
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),
     (frozenset({Needs.COUNTERS}), _no_counters),

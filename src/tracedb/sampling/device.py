@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 PRECISIONS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 
-def require_torch() -> None:
+def require_torch(what: str = "sampling") -> None:
     """Raise ``TracedbError`` if PyTorch is not installed."""
     try:
         import torch  # noqa: F401
     except ModuleNotFoundError as error:
-        raise TracedbError("sampling needs PyTorch: pip install 'tracedb-gpu[torch]'") from error
+        raise TracedbError(f"{what} needs PyTorch: pip install 'tracedb-gpu[torch]'") from error
 
 
 def dtype(precision: str) -> torch.dtype:

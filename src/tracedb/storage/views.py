@@ -152,8 +152,15 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     for version in VERSIONS:
         for view in shipped(version):
             connection.execute("INSERT INTO meta.view_version VALUES (?, ?, ?)", [version, view.name, view.digest])
+    tables = {
+        name
+        for (name,) in connection.execute(
+            """SELECT table_name FROM duckdb_tables()
+               WHERE database_name = current_database() AND schema_name = 'main'"""
+        ).fetchall()
+    }
     for view in shipped(CURRENT):
-        if not view.is_private:
+        if not view.is_private and view.name not in tables:  # the table has the name, as main.replay
             _alias(connection, view)
 
 

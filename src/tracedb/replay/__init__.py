@@ -1,0 +1,1 @@
+"""Run the operators of a capture again, and compare their time with what was recorded."""
