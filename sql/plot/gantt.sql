@@ -6,24 +6,38 @@ WITH chosen AS (
     SELECT
         a.capture_id, a.event_id, a.rank, a.labels, a.set_id, a.device_id, a.lane, a.lane_number, a.name, a.class,
         a.duration_ns, a.clock,
-        CASE WHEN a.clock = 'incomparable' THEN a.capture_id END AS clock_of,
         coalesce(a.common_start_ns, a.start_ns) AS begin_ns
     FROM answer AS a
     WHERE {in_step}
 ),
-origin AS (
-    SELECT c.set_id, c.clock_of, min(c.begin_ns) AS zero_ns
+span AS (
+    SELECT
+        c.set_id, c.capture_id,
+        bool_or(c.clock = 'incomparable') AS is_incomparable,
+        bool_or(c.rank IS NOT NULL) AS has_rank,
+        min(c.begin_ns) AS first_ns,
+        max(c.begin_ns + c.duration_ns) AS last_ns
     FROM chosen AS c
-    GROUP BY c.set_id, c.clock_of
+    GROUP BY c.set_id, c.capture_id
+),
+origin AS (
+    SELECT
+        s.capture_id,
+        bool_or(s.is_incomparable) OVER run
+            OR NOT bool_or(s.has_rank) OVER run
+            AND max(s.last_ns) OVER run - min(s.first_ns) OVER run > 3 * sum(s.last_ns - s.first_ns) OVER run AS is_apart,
+        CASE WHEN is_apart THEN s.first_ns ELSE min(s.first_ns) OVER run END AS zero_ns
+    FROM span AS s
+    WINDOW run AS (PARTITION BY s.set_id)
 ),
 windowed AS (
     SELECT
         c.capture_id, c.event_id, c.rank, c.labels, c.set_id, c.device_id, c.lane, c.lane_number, c.name, c.class,
-        c.duration_ns, c.clock,
+        c.duration_ns,
+        CASE WHEN o.is_apart THEN 'incomparable' ELSE c.clock END AS clock,
         c.begin_ns - o.zero_ns AS since_ns
     FROM chosen AS c
-    INNER JOIN origin AS o
-        ON o.set_id IS NOT DISTINCT FROM c.set_id AND o.clock_of IS NOT DISTINCT FROM c.clock_of
+    INNER JOIN origin AS o ON o.capture_id = c.capture_id
     WHERE ({from_ns} IS NULL OR since_ns + c.duration_ns > {from_ns}) AND ({to_ns} IS NULL OR since_ns < {to_ns})
 ),
 grouped AS (

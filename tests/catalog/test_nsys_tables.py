@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tracedb
+from support import rocprof_files
 from support.command import run
 from support.recordings import DATA, ROOT
 
@@ -67,3 +68,17 @@ def test_the_queries_run_on_a_torch_trace(tmp_path: Path) -> None:
     with tracedb.connect(tmp_path / "run.duckdb") as connection:
         totals = connection.sql("SELECT sum(calls)::BIGINT FROM top_kernels").fetchall()
     assert sum(row[1] for row in asked(tmp_path / "run.duckdb", QUERIES["names"])) == totals[0][0]
+
+
+def test_the_queries_run_on_an_amd_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    rows = [rocprof_files.kernel(name, 1_000 * at, 1_000 * at + 500) for at, name in enumerate(("gemm", "add", "gemm"))]
+    rocprof_files.kernel_trace(folder / "17_kernel_trace.csv", rows)
+    tracedb.ingest(folder, db=tmp_path / "run.duckdb")
+    answers = {name: asked(tmp_path / "run.duckdb", query) for name, query in QUERIES.items()}
+    assert sorted(row[:2] for row in answers["kernels"]) == [(0, 500), (1_000, 1_500), (2_000, 2_500)]
+    assert sorted(answers["names"]) == [("add", 1, 500), ("gemm", 2, 1_000)]
+    assert len(answers["short names"]) == len(answers["longest"]) == 3
+    assert len(answers["per stream"]) == len(answers["GPUs"]) == 1
+    for name in ("copies", "memsets", "threads", "calls", "launch to start", "ranges"):  # none was recorded
+        assert answers[name] == []

@@ -141,6 +141,17 @@ def test_a_window_counts_from_the_first_event_of_a_run(db: Path, tmp_path: Path)
     assert marks(svg, "rect") == 1  # the elementwise kernel at 10 µs
 
 
+@pytest.mark.parametrize(("ranks", "since"), [((None, None), [0, 0]), ((0, 1), [0, 10**15])])
+def test_captures_of_no_rank_that_are_far_apart_begin_together(
+    tmp_path: Path, ranks: tuple[int | None, int | None], since: list[int]
+) -> None:
+    tiny = Tiny(tmp_path / "apart.duckdb")
+    for at, rank in enumerate(ranks):
+        tiny.capture(rank, {}, clock_zero_unix_ns=10**18)
+        tiny.kernel(ADD, at * 10**15, 1_000)
+    assert [row["since_ns"] for row in table(tiny.save(), "gantt")] == since
+
+
 def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "many.duckdb")
     tiny.capture(0)

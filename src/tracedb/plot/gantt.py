@@ -14,7 +14,7 @@ _WIDTH = 1000
 _LANE = 18
 _CLOCKS = {
     "recorded": "Clocks of the ranks are compared as recorded: no alignment is known.",
-    "incomparable": "Clocks of the ranks cannot be compared: each begins at its own first event.",
+    "incomparable": "Clocks cannot be compared: each capture begins at its own first event.",
 }
 
 
@@ -36,7 +36,13 @@ def bars(table: Table) -> Drawing:
                 "since_ns",
                 type="quantitative",
                 scale=alt.Scale(domain=[start, end], nice=False, zero=False),
-                axis=alt.Axis(labelExpr=expression, title=f"time since the first event shown, {unit}", grid=True),
+                axis=alt.Axis(
+                    labelExpr=expression,
+                    labelOverlap=True,
+                    labelSeparation=8,
+                    title=f"time since the first event shown, {unit}",
+                    grid=True,
+                ),
             ),
             x2="until_ns",
             y=alt.Y(

@@ -20,7 +20,10 @@ from tracedb.plot.theme import CONFIG
 FORMS = ("png", "svg", "html")
 SCALE = 2
 """Pixels of a PNG per pixel of the picture, for sharp display on high-density screens and in print."""
-_WIDE = 120
+_WIDE, _NARROW = 120, 70
+"""Letters of a line below the title, at most and at least."""
+_LETTER = 6.4
+"""Pixels of such a letter. Fonts of browsers are wider than the one a picture is laid out with, and would be cut."""
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -46,11 +49,25 @@ def require() -> None:
 
 def specification(drawing: Drawing, said: Sequence[str], datasets: Datasets) -> dict[str, Any]:
     """Return the Vega-Lite specification of a drawing with its rows, its title and the lines under that."""
-    lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), _WIDE)]
-    titled = drawing.chart.properties(title={"text": drawing.title, "subtitle": lines})
-    made: dict[str, Any] = titled.configure(**CONFIG).to_dict(validate=False)
-    clean: dict[str, Any] = _clean({**made, "datasets": datasets})
+    made: dict[str, Any] = drawing.chart.configure(**CONFIG).to_dict(validate=False)
+    letters = min(max(int(_width(made) / _LETTER), _NARROW), _WIDE)
+    lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), letters)]
+    title = {"text": drawing.title, "subtitle": lines}
+    clean: dict[str, Any] = _clean({**made, "title": title, "datasets": datasets})
     return clean
+
+
+def _width(made: dict[str, Any]) -> float:
+    """Return the width of a chart without its axes, in pixels; 0 where it depends on the rows."""
+    if "concat" in made:
+        row = made["concat"][: made.get("columns", len(made["concat"]))]
+        return sum(map(_width, row)) + float(made.get("spacing", 0)) * (len(row) - 1)
+    if "vconcat" in made:
+        return max(map(_width, made["vconcat"]))
+    if "spec" in made:
+        return _width(made["spec"])
+    width = made.get("width", 0)
+    return float(width) if isinstance(width, int | float) else 0.0
 
 
 def _clean(held: Any) -> Any:

@@ -15,7 +15,8 @@ _WINDOW = "Windows: a 120th of the time from the GPU's first event to its last o
 
 def _time(table: Table) -> alt.X:
     unit, expression = time_axis(table.column("until_ns"))
-    axis = alt.Axis(labelExpr=expression, title=f"time since the GPU's first event, {unit}", grid=False)
+    title = f"time since the GPU's first event, {unit}"
+    axis = alt.Axis(labelExpr=expression, title=title, grid=False, labelOverlap=True, labelSeparation=8)
     return alt.X("since_ns", type="quantitative", scale=alt.Scale(nice=False), axis=axis)
 
 

@@ -1,0 +1,107 @@
+"""Names that mean something to the program that shows them: every format holds them as text, as its reader finds."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import run
+from support.tiny import Tiny
+
+NAMES = (
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "'); DROP TABLE main.kernel_event; --",
+    '=HYPERLINK("http://example.com")',
+    "+1+cmd|' /C calc'!A0",
+    "\x1b]0;owned\x07\x1b[31mred\x1b[2J",
+    "\u202egnp.exe\u202c",
+    "שלום_kernel",
+    "one\nline\r\nand | another\t`end`",
+    "name_" + "x" * 10_240,
+)
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a capture with a kernel of each name."""
+    tiny = Tiny(tmp_path_factory.mktemp("hostile") / "a.duckdb")
+    tiny.capture(0, {"run": NAMES[0]})
+    for place, name in enumerate(NAMES):
+        tiny.kernel(name, 10_000 * place, 1_000 + place)
+    return tiny.save()
+
+
+def written(db: Path, out: Path) -> Path:
+    """Write the kernels by name in the format that the ending says."""
+    done = run("report", "top-kernels", "--top", "0", "--db", db, "-o", out)
+    assert done.exit_code == 0, done.stderr
+    return out
+
+
+def test_machine_formats_give_names_back_exactly(db: Path, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    found = {
+        "parquet": polars.read_parquet(written(db, tmp_path / "a.parquet")).get_column("name").to_list(),
+        "ndjson": polars.read_ndjson(written(db, tmp_path / "a.ndjson")).get_column("name").to_list(),
+        "json": [row["name"] for row in json.loads(written(db, tmp_path / "a.json").read_text("utf-8"))["rows"]],
+    }
+    assert {kind: sorted(names) for kind, names in found.items()} == dict.fromkeys(found, sorted(NAMES))
+    rows = polars.read_csv(written(db, tmp_path / "a.csv")).get_column("name").to_list()
+    assert sorted(rows) == sorted(
+        f"'{name}" if name[0] in "=+" else name for name in NAMES
+    )  # else a spreadsheet runs it
+
+
+def test_a_workbook_holds_no_formula_and_no_link(db: Path, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    pytest.importorskip("xlsxwriter", reason="XlsxWriter is not installed")
+    book = openpyxl.load_workbook(written(db, tmp_path / "a.xlsx"))
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.value is not None]
+    assert [cell.value for cell in cells if cell.data_type == "f" or cell.hyperlink] == []
+    texts = "\n".join(str(cell.value) for cell in cells)
+    for name in (*NAMES[:5], NAMES[7], NAMES[9]):
+        assert name in texts
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_a_terminal_gets_no_control_character(db: Path, form: str) -> None:
+    done = run("report", "top-kernels", "--top", "0", "--db", db, "--format", form)
+    assert done.exit_code == 0
+    for text in (done.stdout, done.stderr):
+        assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text) == []
+    lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert form == "table" or len(lines) == 2 + len(NAMES)
+
+
+def test_a_browser_shows_names_as_text(db: Path, tmp_path: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium on the PATH")
+    out = written(db, tmp_path / "a.html")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page: Any = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(out.as_uri())
+        texts = "\n".join(page.locator("td").all_text_contents())
+        assert [name for name in NAMES[:5] if name not in texts] == []
+        assert "owned" not in page.title()
+        assert page.locator("img, td script, td a").count() == 0
+        assert asked == [out.as_uri()]
+        browser.close()
+
+
+def test_an_export_for_perfetto_gives_names_back(db: Path, tmp_path: Path) -> None:
+    done = run("export", "perfetto", "--db", db, "-o", tmp_path / "a.json")
+    assert done.exit_code == 0, done.stderr
+    events = json.load(io.StringIO((tmp_path / "a.json").read_text("utf-8")))["traceEvents"]
+    assert set(NAMES) <= {event.get("name") for event in events}
