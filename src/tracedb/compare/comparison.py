@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -201,6 +201,9 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
     ).fetchall()
     found = from_sql(connection, select(kinds, top), _MEANINGS)
     found.report, found.shows = "compare", list(_SHOWS)
+    ((others,),) = connection.execute("SELECT count(*) - 1 FROM temp.side_name").fetchall()
+    if others == 1:  # the same in each row
+        found.shows[0] = replace(found.shows[0], drop=5)
     found.warnings = [text for _, text in remarks(connection)]
     if top and shown < rows:
         found.left_out = f"{shown} of {rows} rows, the {top} largest differences of each kind; --top 0 shows all"
@@ -255,7 +258,7 @@ _MEANINGS = {
     "not comparable.",
 }
 _SHOWS = (
-    Show(("side",), floor=8),
+    Show(("side",), kind="word"),
     Show(("kind",), kind="word"),
     Show(("name",), kind="name", floor=24),
     Show(("base_calls_per_unit", "calls_per_unit"), "calls", "pair", drop=1),
