@@ -155,6 +155,22 @@ COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collecti
 COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were collected during this dispatch; its duration then differs from an ordinary run. NULL if the source does not say.';
 COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
+CREATE TABLE main.kernel_resource (
+    capture_id INTEGER NOT NULL,
+    name VARCHAR NOT NULL,
+    registers_per_thread INTEGER,
+    accum_registers_per_thread INTEGER,
+    scalar_registers_per_wave INTEGER,
+    scratch_bytes_per_thread INTEGER
+);
+COMMENT ON TABLE main.kernel_resource IS 'Registers and scratch memory of the kernels of an AMD device: each combination that dispatches of a name had, once. The view launch_params joins them to single kernels.';
+COMMENT ON COLUMN main.kernel_resource.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.kernel_resource.name IS 'Kernel name as recorded (kernel_event.name).';
+COMMENT ON COLUMN main.kernel_resource.registers_per_thread IS 'Architectural vector registers (VGPRs) per work-item, as in kernel_event; NULL if not recorded. [count]';
+COMMENT ON COLUMN main.kernel_resource.accum_registers_per_thread IS 'Accumulation vector registers (AccVGPRs) per work-item; NULL if not recorded. [count]';
+COMMENT ON COLUMN main.kernel_resource.scalar_registers_per_wave IS 'Scalar registers (SGPRs) per wavefront; NULL if not recorded. [count]';
+COMMENT ON COLUMN main.kernel_resource.scratch_bytes_per_thread IS 'Scratch memory per work-item; NULL if not recorded. [bytes]';
+
 CREATE TABLE main.launch (
     capture_id INTEGER NOT NULL,
     launch_id BIGINT NOT NULL,

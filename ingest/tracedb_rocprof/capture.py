@@ -128,6 +128,7 @@ def _process(
     yield from schema_rows.rows(scratch, proc, part, is_sorted)
     used = {found[names[number]] for number in numbers if names[number] in found}
     yield Rows("device", devices(agents, used, recording.vendor), part)
+    yield stage.registers.rows(proc, part, stage.texts.text)
 
 
 def _count(scratch: duckdb.DuckDBPyConnection, table: str, proc: int) -> int:

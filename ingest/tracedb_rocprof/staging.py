@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tracedb.ingester.issues import Account
 from tracedb_rocprof.csv.row_groups import NONE, Gathered, Gatherer, Numbers
+from tracedb_rocprof.registers import EXTRA, KEYS, Registers
 from tracedb_rocprof.string_ids import Texts
 
 FAR = 1 << 62  # later times are invalid: sums would overflow
@@ -39,7 +40,7 @@ STAGED = {
 ``total`` sums up the kernels that bypassed ``kernel``, whose event_ids are at most its last one; ``seen`` has the
 agents of these."""
 GPU = ("kernel", "copy", "counter")
-NARROW = ("vgprs", "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
+NARROW = ("vgprs", *EXTRA, "static_bytes", "shared_bytes", "block_x", "block_y", "block_z")
 GRIDS = ("grid_x", "grid_y", "grid_z")
 LIMITS = {**dict.fromkeys(NARROW, 1 << 31), **dict.fromkeys(GRIDS, 1 << 32)}
 """Columns with an upper limit; those of a dispatch have 32 bits."""
@@ -49,7 +50,16 @@ GIVEN = ("name", "agent", "source", "target", "counter")
 UNSIGNED = (*LIMITS, *NUMBERS, *GIVEN)
 """Columns without negative values."""
 NOUNS = {"kernel": "dispatches", "copy": "copies", "call": "calls", "marker": "ranges", "counter": "counters"}
-WORDS = {"static_bytes": "static LDS", "shared_bytes": "LDS", "vgprs": "VGPR count", "tid": "thread", "pid": "process"}
+WORDS = {
+    "static_bytes": "static LDS",
+    "shared_bytes": "LDS",
+    "vgprs": "VGPR count",
+    "accum_vgprs": "accumulation VGPR count",
+    "sgprs": "SGPR count",
+    "scratch_bytes": "scratch size",
+    "tid": "thread",
+    "pid": "process",
+}
 HELD_ROWS = 1 << 18
 """Kernels held back and sorted before half of them are staged."""
 
@@ -84,6 +94,7 @@ class Stage:
         self.processes = Texts()
         """Processes by key; the first has number 1."""
         self.order = Order()
+        self.registers = Registers()
         self.events_read = 0
         self.bypasses_staging = False
         """Whether kernels with settled names are not staged but yielded by ``unstaged``."""
@@ -118,6 +129,10 @@ class Stage:
         with np.errstate(over="ignore"):
             made["duration_ns"] = end - start
         made.update(self._sound(table, columns, rows, is_plain))
+        if any(name in made for name in EXTRA):
+            self.registers.take({name: _whole(made[name], rows) for name in KEYS if name in made})
+            for name in EXTRA:
+                made.pop(name, None)
         if may_be_untimed:
             untimed = (start == NONE) | ((start == 0) & (end == 0))
             made["start_ns"] = np.where(untimed, 0, start)

@@ -1,6 +1,6 @@
 """Times that a program took of itself, outside of any trace: CSV with a time per range, or per repetition.
 
-Two layouts are read. Long: a column ``range`` (or ``name``, ``phase``) and columns such as ``mean_ms``, ``std_ms`` or
+Two layouts are read. Long: a column ``range`` (or ``phase``) and columns such as ``mean_ms``, ``std_ms`` or
 ``time_us``. Wide: a column per range, such as ``forward_mean_ms`` or ``Backward std (ms)``. ``n``, ``count`` or
 ``steps`` is the number of repetitions behind a mean; every other column is a setting of the run.
 """
@@ -21,7 +21,7 @@ from tracedb.ingester import Rows
 FIRST_BYTES = 4096
 MOST_FIELD = 1 << 16
 BATCH = 10_000
-NAMES = ("range", "name", "phase")
+NAMES = ("range", "phase")
 COUNTS = ("n", "count", "steps", "iterations", "repetitions", "instances")
 WIDE = ("forward", "backward", "optimizer", "optimizer_step", "loss", "step", "train_step", "training_step", "total")
 """Ranges that a column of the wide layout may be named after; others would claim tables of any kind."""
@@ -32,7 +32,7 @@ STATISTICS = {
 }  # fmt: skip
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
 TIME = re.compile(
-    rf"(?:(?P<name>[a-z0-9_]+?)_)??(?P<statistic>{'|'.join(filter(None, STATISTICS))})?_?(?P<unit>{'|'.join(UNITS)})"
+    rf"(?:(?P<name>[a-z0-9_]+?)_)??(?:(?P<statistic>{'|'.join(filter(None, STATISTICS))})_)?(?P<unit>{'|'.join(UNITS)})"
 )
 LONGEST_NS = Decimal(10) ** 18
 

@@ -33,7 +33,7 @@ TABLES = (
         "ingest_issue",
         "kernel_event",
     ),
-    *("kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
+    *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
     *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "time_bound"),
 )
 CONTRACT = {

@@ -174,7 +174,7 @@ class SetReader:
         columns = self._common("counter", block, "kernel_name")
         columns["agent"] = self._agent(block)
         columns["dispatch"] = block.columns["dispatch_id"]
-        for target in ("queue", "vgprs", "static_bytes"):
+        for target in ("queue", "vgprs", "accum_vgprs", "sgprs", "scratch_bytes", "static_bytes"):
             if KERNEL_COLUMNS[target] in block.columns:
                 columns[target] = block.columns[KERNEL_COLUMNS[target]]
         columns["counter"] = self._stage.texts.of(block.columns["counter_name"])
@@ -255,6 +255,9 @@ KERNEL_COLUMNS = {
     "graph": "graph_exec_id",
     "graph_node": "graph_node_id",
     "vgprs": "vgpr_count",
+    "accum_vgprs": "accum_vgpr_count",
+    "sgprs": "sgpr_count",
+    "scratch_bytes": "scratch_size",
     "static_bytes": "lds_block_size",
     "shared_bytes": "group_segment_size",
 }

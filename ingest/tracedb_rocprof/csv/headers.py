@@ -38,6 +38,10 @@ _ALIASES = {
     "pid": "process_id",
     "arch_vgpr": "vgpr_count",
     "arch_vgpr_count": "vgpr_count",
+    "accum_vgpr": "accum_vgpr_count",
+    "sgpr": "sgpr_count",
+    "scr": "scratch_size",
+    "scratch_per_workitem": "scratch_size",
     "lds": "lds_block_size",
     "lds_per_workgroup": "lds_block_size",
     "index": "dispatch_id",
@@ -59,10 +63,11 @@ _FREE_TEXT = {
 _TEXTS = frozenset(("kind", "agent_id", "source_agent_id", "destination_agent_id", "guid", "domain", "counter_name"))
 _USED = {
     KERNEL: "kernel_name start_timestamp end_timestamp agent_id queue_id stream_id dispatch_id correlation_id "
-    "process_id guid group_segment_size lds_block_size vgpr_count graph_exec_id graph_node_id workgroup_size_x "
+    "process_id guid group_segment_size lds_block_size vgpr_count accum_vgpr_count sgpr_count "
+    "scratch_size graph_exec_id graph_node_id workgroup_size_x "
     "workgroup_size_y workgroup_size_z grid_size_x grid_size_y grid_size_z replay_pass",
     COUNTER: "kernel_name start_timestamp end_timestamp agent_id queue_id dispatch_id correlation_id process_id guid "
-    "lds_block_size vgpr_count counter_name counter_value",
+    "lds_block_size vgpr_count accum_vgpr_count sgpr_count scratch_size counter_name counter_value",
     COPY: "direction source_agent_id destination_agent_id stream_id correlation_id start_timestamp end_timestamp guid",
     CALL: "domain function process_id thread_id correlation_id start_timestamp end_timestamp guid",
     STATS: "name calls totaldurationns",

@@ -41,6 +41,10 @@ LEFT_ASIDE = {
 T = TypeVar("T")
 
 
+NO_SYMBOL = Symbol()
+"""For dispatches of kernels that the file does not describe."""
+
+
 class JsonReader:
     """Reads a document into the staging tables."""
 
@@ -50,7 +54,7 @@ class JsonReader:
         self._proc = 0
         self._pid: int | None = None
         self._kinds: list[Kind] = []
-        self._shapes: dict[int, tuple[int, int]] = {}
+        self._symbol: dict[int, Symbol] = {}
         """Static shared memory and registers by kernel."""
         self.found = Recording(metadata={"format": "json"})
 
@@ -79,7 +83,7 @@ class JsonReader:
     def _process(self, stream: JsonStream) -> None:
         """Read the entry of one process; records may come before the texts that they refer to."""
         self._proc = self._stage.processes.number(str(self._stage.processes.count))
-        self._pid, self._kinds, self._shapes = None, [], {}
+        self._pid, self._kinds, self._symbol = None, [], {}
         for key in stream.members():
             if key == "metadata":
                 self._metadata(stream.decoded(Metadata))
@@ -166,7 +170,7 @@ class JsonReader:
         for symbol in symbols:
             name = symbol.formatted_kernel_name or symbol.demangled_kernel_name or symbol.kernel_name
             self._stage.texts.define((self._proc, "kernel", symbol.kernel_id), name)
-            self._shapes[symbol.kernel_id] = (symbol.group_segment_size, symbol.arch_vgpr_count)
+            self._symbol[symbol.kernel_id] = symbol
 
     def _strings(self, strings: Strings) -> None:
         """Keep the names of kinds and operations: their numbers change between releases."""
@@ -202,14 +206,17 @@ class JsonReader:
     def _infos(self, events: Sequence[Dispatch]) -> dict[str, Any]:
         """Return the columns shared by dispatches and counted dispatches."""
         infos = [event.dispatch_info for event in events]
-        shapes = [self._shapes.get(info.kernel_id, (NONE, NONE)) for info in infos]
+        symbols = [self._symbol.get(info.kernel_id, NO_SYMBOL) for info in infos]
         return {
             "name": _numbers(self._text("kernel", info.kernel_id) for info in infos),
             "agent": _numbers(self._agent(info.agent_id.handle) for info in infos),
             "queue": _numbers(info.queue_id.handle for info in infos),
             "dispatch": _numbers(info.dispatch_id for info in infos),
-            "static_bytes": _numbers(static for static, _ in shapes),
-            "vgprs": _numbers(vgprs for _, vgprs in shapes),
+            "static_bytes": _numbers(symbol.group_segment_size for symbol in symbols),
+            "vgprs": _numbers(symbol.arch_vgpr_count for symbol in symbols),
+            "accum_vgprs": _numbers(symbol.accum_vgpr_count for symbol in symbols),
+            "sgprs": _numbers(symbol.sgpr_count for symbol in symbols),
+            "scratch_bytes": _numbers(info.private_segment_size for info in infos),
         }
 
     def _dispatches(self, events: list[Dispatch]) -> None:

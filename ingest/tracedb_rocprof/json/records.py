@@ -44,6 +44,7 @@ class Info(msgspec.Struct):
     kernel_id: Number = NONE
     dispatch_id: Number = NONE
     group_segment_size: Number = NONE
+    private_segment_size: Number = NONE
     workgroup_size: Size = msgspec.field(default_factory=Size)
     grid_size: Size = msgspec.field(default_factory=Size)
 
@@ -108,6 +109,8 @@ class Symbol(msgspec.Struct):
     demangled_kernel_name: str = ""
     group_segment_size: Number = NONE
     arch_vgpr_count: Number = NONE
+    accum_vgpr_count: Number = NONE
+    sgpr_count: Number = NONE
 
 
 class Counter(msgspec.Struct):

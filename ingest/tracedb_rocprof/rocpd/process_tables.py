@@ -17,7 +17,13 @@ from tracedb_rocprof.metadata import Place, Recording
 from tracedb_rocprof.rocpd.sqlite import NUMBER, Query, SqliteFile, quoted
 from tracedb_rocprof.staging import Stage, numbers
 
-SHAPE = ("group_segment_size", "arch_vgpr_count")
+SYMBOL = {
+    "static_bytes": "group_segment_size",
+    "vgprs": "arch_vgpr_count",
+    "accum_vgprs": "accum_vgpr_count",
+    "sgprs": "sgpr_count",
+}
+"""Staged column → column of a kernel's symbol."""
 NO_EVENT = BAD + 1
 """Stands for the stack id of a row whose event is missing."""
 KNOWN = "3"
@@ -36,7 +42,8 @@ class Part:
         self.stage = stage
         self.found = found
         self.pids: dict[int, int] = {}
-        self.shapes: dict[int, tuple[int, int]] = {}
+        self.shapes: dict[int, tuple[int, ...]] = {}
+        """Values of ``SYMBOL`` by kernel."""
         """Static shared memory and registers by kernel."""
         self._processes: dict[int, int] = {}
         self._check_version()
@@ -89,11 +96,11 @@ class Part:
         """Keep the strings that rows can refer to, and the kernels' names."""
         rows = self.file.rows(self.table("string"), {"id": int, "string": str})
         self.strings: dict[int, str] = {number: text for number, text in rows if text is not None}
-        columns = {"id": int, "display_name": str, "kernel_name": str, **dict.fromkeys(SHAPE, int)}
-        for number, display, name, static, vgprs in self.file.rows(self.table("info_kernel_symbol"), columns):
+        columns = {"id": int, "display_name": str, "kernel_name": str, **dict.fromkeys(SYMBOL.values(), int)}
+        for number, display, name, *values in self.file.rows(self.table("info_kernel_symbol"), columns):
             if display or name:
                 self.stage.texts.define((self.suffix, "kernel", number), display or name)
-            self.shapes[number] = (NONE if static is None else static, NONE if vgprs is None else vgprs)
+            self.shapes[number] = tuple(NONE if value is None else value for value in values)
 
     def _read_agents(self) -> None:
         columns = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb_rocprof.csv.row_groups import NONE
 from tracedb_rocprof.metadata import Recording
-from tracedb_rocprof.rocpd.process_tables import Part, mapped
+from tracedb_rocprof.rocpd.process_tables import SYMBOL, Part, mapped
 from tracedb_rocprof.rocpd.regions import RegionReader
 from tracedb_rocprof.rocpd.sqlite import DECIMAL, NUMBER, TEXT, SqliteFile, quoted
 from tracedb_rocprof.staging import Stage
@@ -70,7 +71,7 @@ class RocpdReader:
         names = {
             "agent": "agent_id", "kernel": "kernel_id", "dispatch": "dispatch_id", "queue": "queue_id",
             "stream": "stream_id", "shared_bytes": "group_segment_size", "graph": "graph_exec_id",
-            "graph_node": "graph_node_id", "replay": "replay_pass",
+            "graph_node": "graph_node_id", "replay": "replay_pass", "scratch_bytes": "private_segment_size",
         }  # fmt: skip
         for axis in "xyz":
             names |= {f"block_{axis}": f"workgroup_size_{axis}", f"grid_{axis}": f"grid_size_{axis}"}
@@ -86,14 +87,17 @@ class RocpdReader:
 
     def _kernel(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """Return the agent, name and symbol data of a kernel."""
-        shape = self._part.shapes.get
+        unknown = (NONE,) * len(SYMBOL)
+
+        def value(place: int, number: int) -> int:
+            return self._part.shapes.get(number, unknown)[place]
+
         return {
             "agent": mapped(batch["agent"], self._part.agent),
             "name": mapped(
                 batch["kernel"], lambda number: self._part.stage.texts.reserved((self._part.suffix, "kernel", number))
             ),
-            "static_bytes": mapped(batch["kernel"], lambda number: shape(number, (NONE, NONE))[0]),
-            "vgprs": mapped(batch["kernel"], lambda number: shape(number, (NONE, NONE))[1]),
+            **{name: mapped(batch["kernel"], partial(value, place)) for place, name in enumerate(SYMBOL)},
         }
 
     def _counters(self) -> None:

@@ -10,7 +10,8 @@ SELECT
     e.start_ns - min(e.start_ns) OVER (PARTITION BY e.capture_id, e.device_id) AS since_first_ns,
     e.duration_ns,
     e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-    e.registers_per_thread, e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
+    e.registers_per_thread, x.accum_registers_per_thread, x.scalar_registers_per_wave, x.scratch_bytes_per_thread,
+    e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes, e.occupancy_percent,
     e.bytes, e.copy_kind, e.correlation_id, e.launch_id, e.op_id,
     e.collective, e.dtype, e.message_in_elements, e.message_out_elements, e.group_name, e.group_size, e.group_ranks
 FROM v1._gpu_event AS e /* join e */
@@ -18,6 +19,8 @@ LEFT JOIN v1._stream_category AS c ON c.capture_id = e.capture_id
     AND c.device_id IS NOT DISTINCT FROM e.device_id
     AND c.context_id IS NOT DISTINCT FROM e.context_id
     AND c.stream_id IS NOT DISTINCT FROM e.stream_id
+LEFT JOIN v1._kernel_resource AS x ON x.capture_id = e.capture_id AND x.name = e.name
+    AND x.registers_per_thread IS NOT DISTINCT FROM e.registers_per_thread
 WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */;
 
 COMMENT ON VIEW v1.launch_params IS 'Every kernel and memory operation with its launch parameters. Grain: GPU event.';
@@ -42,6 +45,9 @@ COMMENT ON COLUMN v1.launch_params.block_x IS 'Block size, x. [threads]';
 COMMENT ON COLUMN v1.launch_params.block_y IS 'Block size, y. [threads]';
 COMMENT ON COLUMN v1.launch_params.block_z IS 'Block size, z. [threads]';
 COMMENT ON COLUMN v1.launch_params.registers_per_thread IS 'Registers per thread. [count]';
+COMMENT ON COLUMN v1.launch_params.accum_registers_per_thread IS 'Accumulation vector registers per work-item (AMD); NULL if not recorded, or if kernels of its name and registers differ in them. [count]';
+COMMENT ON COLUMN v1.launch_params.scalar_registers_per_wave IS 'Scalar registers per wavefront (AMD); NULL as before. [count]';
+COMMENT ON COLUMN v1.launch_params.scratch_bytes_per_thread IS 'Scratch memory per work-item (AMD); NULL as before. [bytes]';
 COMMENT ON COLUMN v1.launch_params.static_shared_bytes IS 'Static shared memory per block. [bytes]';
 COMMENT ON COLUMN v1.launch_params.dynamic_shared_bytes IS 'Dynamic shared memory per block. [bytes]';
 COMMENT ON COLUMN v1.launch_params.shared_bytes IS 'Shared memory per block, static and dynamic together. [bytes]';

@@ -19,7 +19,7 @@ EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory
 """Tables whose rows come from trace events, one row per event."""
 
 
-INGESTED_TABLES = (*EVENT_TABLES, "device", "ingest_issue")
+INGESTED_TABLES = (*EVENT_TABLES, "device", "kernel_resource", "ingest_issue")
 """Tables that ingesters fill besides ``capture``."""
 
 

@@ -62,6 +62,8 @@ def test_a_line_per_repetition_and_what_is_no_time(tmp_path: Path) -> None:
     "line",
     [
         "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range",  # nsys stats
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"',  # rocprofv3
+        "Range,MinNs,MaxNs",
         "name,class,calls,total_ns,share_percent,avg_ns,median_ns,min_ns,max_ns,stddev_ns",  # tracedb report
         "threads,channel,rank,kernel_name,kernel_time_min_us,kernel_time_max_us,time_diff_us",
         "mp,b,l,F_dur(us),B_dur(us)",
