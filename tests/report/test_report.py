@@ -37,8 +37,8 @@ def bare(db: Path) -> Callable[[str], list[dict[str, Any]]]:
     return cache(partial(report, db))
 
 
-UNGROUPED = {"gpu-utilization", "gemm-spread", "gemm-spread-density", "gemm-spread-pairs"}
-"""Reports whose rows are windows of time, or the settings of every label side by side."""
+UNGROUPED = {"gpu-utilization", "gemm-spread", "gemm-spread-density", "gemm-spread-pairs", "mfu"}
+"""Reports whose rows are windows of time, steps of a device, or the settings of every label side by side."""
 OVER_RANKS = ("collectives", "collective-summary")
 """Reports whose rows are about several ranks: there is no rank to choose or to group by."""
 

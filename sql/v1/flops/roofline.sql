@@ -53,34 +53,34 @@ roofs AS (
     ) AS b ON b.name = s.gpu_name
 )
 SELECT
-    /* by r */
-    /* grain */ r.clock_id AS capture_id, t.rank, t.labels, r.gpu_id AS device_id, /* end grain */
-    r.name,
-    r.input_dims,
-    r.batch, r.m, r.n, r.k,
-    r.dtype,
-    r.math_dtype,
-    r.calls,
-    r.flops::BIGINT AS flops,
-    r.bytes::BIGINT AS bytes,
-    r.gpu_ns::BIGINT AS gpu_ns,
-    100.0 * r.gpu_ns / nullif(sum(r.gpu_ns) OVER (/* partition */), 0) AS share_percent,
-    r.flops / nullif(r.gpu_ns, 0) / 1e3 AS tflops,
-    r.bytes / nullif(r.gpu_ns, 0) AS memory_gbps,
-    r.flops / nullif(r.bytes, 0) AS intensity,
+    /* by roofs */
+    /* grain */ roofs.clock_id AS capture_id, t.rank, t.labels, roofs.gpu_id AS device_id, /* end grain */
+    roofs.name,
+    roofs.input_dims,
+    roofs.batch, roofs.m, roofs.n, roofs.k,
+    roofs.dtype,
+    roofs.math_dtype,
+    roofs.calls,
+    roofs.flops::BIGINT AS flops,
+    roofs.bytes::BIGINT AS bytes,
+    roofs.gpu_ns::BIGINT AS gpu_ns,
+    100.0 * roofs.gpu_ns / nullif(sum(roofs.gpu_ns) OVER (/* partition */), 0) AS share_percent,
+    roofs.flops / nullif(roofs.gpu_ns, 0) / 1e3 AS tflops,
+    roofs.bytes / nullif(roofs.gpu_ns, 0) AS memory_gbps,
+    roofs.flops / nullif(roofs.bytes, 0) AS intensity,
     CASE
-        WHEN r.flops IS NULL AND r.memory_ns IS NOT NULL THEN 'memory'
-        WHEN r.compute_ns > r.memory_ns THEN 'compute'
-        WHEN r.compute_ns <= r.memory_ns THEN 'memory'
+        WHEN roofs.flops IS NULL AND roofs.memory_ns IS NOT NULL THEN 'memory'
+        WHEN roofs.compute_ns > roofs.memory_ns THEN 'compute'
+        WHEN roofs.compute_ns <= roofs.memory_ns THEN 'memory'
     END AS bound,
-    100 * r.roof_ns / nullif(r.gpu_ns, 0) AS peak_percent,
-    r.peak_tflops,
-    r.peak_gbps,
-    TRY_CAST(round(r.roof_ns) AS BIGINT) AS roof_ns,
-    CASE WHEN r.roof_ns IS NOT NULL THEN round(greatest(r.gpu_ns - r.roof_ns, 0))::BIGINT END AS lost_ns,
-    100 * r.measured_roof_ns / nullif(r.gpu_ns, 0) AS measured_peak_percent
-FROM roofs AS r
-/* grain */ LEFT JOIN main.capture AS t ON t.capture_id = r.clock_id /* end grain */;
+    100 * roofs.roof_ns / nullif(roofs.gpu_ns, 0) AS peak_percent,
+    roofs.peak_tflops,
+    roofs.peak_gbps,
+    TRY_CAST(round(roofs.roof_ns) AS BIGINT) AS roof_ns,
+    CASE WHEN roofs.roof_ns IS NOT NULL THEN round(greatest(roofs.gpu_ns - roofs.roof_ns, 0))::BIGINT END AS lost_ns,
+    100 * roofs.measured_roof_ns / nullif(roofs.gpu_ns, 0) AS measured_peak_percent
+FROM roofs
+/* grain */ LEFT JOIN main.capture AS t ON t.capture_id = roofs.clock_id /* end grain */;
 
 COMMENT ON VIEW v1.roofline IS 'Achieved rate, arithmetic intensity and distance from the roofline of each operator and shape. Grain: capture × device × operator × input shapes × element type.';
 COMMENT ON COLUMN v1.roofline.capture_id IS 'Capture. [-]';

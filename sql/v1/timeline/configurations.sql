@@ -138,30 +138,30 @@ tests AS (
     FROM sums
 )
 SELECT
-    /* by m */
-    /* grain */ m.profiler AS source, m.setting AS labels, /* end grain */
+    /* by means */
+    /* grain */ means.profiler AS source, means.setting AS labels, /* end grain */
     z.ranks,
-    m.steps,
-    m.mean_ns AS step_mean_ns,
-    m.median_ns AS step_median_ns,
-    m.min_ns AS step_min_ns,
-    m.max_ns AS step_max_ns,
-    m.stddev_ns AS step_stddev_ns,
-    m.mean_ns / nullif(min(m.mean_ns) OVER (), 0) AS ratio_to_best,
+    means.steps,
+    means.mean_ns AS step_mean_ns,
+    means.median_ns AS step_median_ns,
+    means.min_ns AS step_min_ns,
+    means.max_ns AS step_max_ns,
+    means.stddev_ns AS step_stddev_ns,
+    means.mean_ns / nullif(min(means.mean_ns) OVER (), 0) AS ratio_to_best,
     h.computation_percent,
     h.exposed_collective_percent,
     h.exposed_copy_percent,
     h.idle_percent,
     h.gpus,
     g.straggler_member AS straggler_rank,
-    m.is_best,
+    means.is_best,
     t.p_value < 0.05 AS beyond_noise,
     t.p_value
-FROM means AS m
-INNER JOIN sizes AS z ON true /* using m z */ /* grain */ AND z.profiler = m.profiler AND z.setting = m.setting /* end grain */
-LEFT JOIN shares AS h ON true /* using m h */ /* grain */ AND h.profiler = m.profiler AND h.setting = m.setting /* end grain */
-LEFT JOIN stragglers AS g ON true /* using m g */ /* grain */ AND g.profiler = m.profiler AND g.setting = m.setting /* end grain */
-LEFT JOIN tests AS t ON t.setting_id = m.setting_id;
+FROM means
+INNER JOIN sizes AS z ON true /* using means z */ /* grain */ AND z.profiler = means.profiler AND z.setting = means.setting /* end grain */
+LEFT JOIN shares AS h ON true /* using means h */ /* grain */ AND h.profiler = means.profiler AND h.setting = means.setting /* end grain */
+LEFT JOIN stragglers AS g ON true /* using means g */ /* grain */ AND g.profiler = means.profiler AND g.setting = means.setting /* end grain */
+LEFT JOIN tests AS t ON t.setting_id = means.setting_id;
 
 COMMENT ON VIEW v1.configurations IS 'Which setting is best: step times, exposed collectives, idle time and straggler. Grain: configuration.';
 COMMENT ON COLUMN v1.configurations.source IS 'Profiler or format of the captures.';
