@@ -96,6 +96,11 @@ def record(given: argparse.Namespace, rank: int, ranks: int) -> None:
             if ranks > 1:
                 dist.barrier()
 
+    if given.no_profiler:  # another one records: ranges are NVTX ranges then
+        with torch.autograd.profiler.emit_nvtx(enabled=device.type == "cuda"):
+            for _ in range(given.steps):
+                training.step()
+        return
     with profile(activities=activities, schedule=steps, on_trace_ready=write, record_shapes=True) as profiler:
         for _ in range(1 + given.steps):
             training.step()
@@ -168,6 +173,7 @@ def main() -> None:
     parser.add_argument("--optimizer", default="foreach", choices=["fused", "foreach", "single"])
     parser.add_argument("--parallel", default="ddp", choices=["ddp", "fsdp"])
     parser.add_argument("--device", choices=["cuda", "cpu"])
+    parser.add_argument("--no-profiler", action="store_true", help="run under another profiler, such as nsys")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--processes", type=int, default=2, help="ranks of each run of a sweep")
     parser.add_argument("--channels", default="4,16", help="NCCL's channels to sweep over")

@@ -152,6 +152,7 @@ class ColdWatch:
         self._call = call
         self._reader = reader
         self._device = device
+        self._loop: Watch | None = None
         self._empty = min(self._between(lambda: None) for _ in range(3))
 
     def sample(self) -> float:
@@ -173,9 +174,13 @@ class ColdWatch:
         return sum(float(begin.elapsed_time(end)) for begin, end in events) * 1e6 / COLD_CALLS
 
     def enqueue(self) -> int:
-        """Run a call, without emptying the cache."""
-        self._call()
-        return 1
+        """Launch calls without cold caches, in a graph if they can be captured: the GPU must not wait for launches."""
+        if self._loop is None:
+            try:
+                self._loop = GraphWatch(self._call, self._device)
+            except RuntimeError:
+                self._loop = EventWatch(self._call, self._device)
+        return self._loop.enqueue()
 
 
 class EventWatch:
