@@ -60,7 +60,7 @@ def offered(line: str) -> list[str]:
 
 
 def test_commands_and_reports_are_completed(file: Path) -> None:
-    assert offered("tracedb re") == ["report", "remove"]
+    assert offered("tracedb re") == ["report", "replay", "remove"]
     assert offered("tracedb report gemm-v") == ["gemm-variance"]
     assert "--db" in offered("tracedb --")
 
