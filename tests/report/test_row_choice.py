@@ -132,7 +132,7 @@ def test_the_printed_sql_gives_the_same_rows_in_a_plain_shell(db: Path, options:
         (["--sort", "-sher_percent"], 2, "did you mean share_percent?"),
         (["--path", "nowhere*"], 3, "--path 'nowhere*' matches; there are: 1 before/rank0.json"),
         (["--path", "before", "--capture", "3"], 3, "no capture matches all of --path 'before'"),
-        (["--rank", "0,x"], 2, "'0,x' is not a whole number, or a list such as 0,1"),
+        (["--rank", "0,x"], 2, "'0,x' is not a whole number or a list such as 0,1"),
         (["--rank", "0,7"], 3, "no capture has rank 7"),
         (["--where", "channels=4,9"], 3, "no capture has channels=9"),
         (["--class", "matmul,nothing"], 3, "no GPU activity of class nothing"),

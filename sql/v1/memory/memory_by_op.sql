@@ -5,16 +5,16 @@
 CREATE VIEW v1.memory_by_op AS
 WITH blocks AS (
     SELECT
-        m.capture_id, m.device_id,
+        memory.capture_id, memory.device_id,
         CASE WHEN o.op_id IS NULL THEN 'no operator' ELSE 'operator' END AS origin,
         o.name AS op_name,
-        m.bytes,
-        m.place <= p.peak_place AND coalesce(m.next_place > p.peak_place, true) AS is_live
-    FROM v1._device_memory AS m
-    INNER JOIN v1._memory_peak AS p /* inline */ ON p.capture_id = m.capture_id AND p.device_id = m.device_id
-    LEFT JOIN v1._allocating_op AS a ON a.capture_id = m.capture_id AND a.memory_event_id = m.memory_event_id
+        memory.bytes,
+        memory.place <= p.peak_place AND coalesce(memory.next_place > p.peak_place, true) AS is_live
+    FROM v1._device_memory AS memory
+    INNER JOIN v1._memory_peak AS p /* inline */ ON p.capture_id = memory.capture_id AND p.device_id = memory.device_id
+    LEFT JOIN v1._allocating_op AS a ON a.capture_id = memory.capture_id AND a.memory_event_id = memory.memory_event_id
     LEFT JOIN main.op AS o ON o.capture_id = a.capture_id AND o.op_id = a.op_id
-    WHERE m.bytes > 0 /* filter m */
+    WHERE memory.bytes > 0 /* filter memory */
 ),
 sums AS (
     SELECT

@@ -3,14 +3,14 @@
 -- here, because blocks from before the trace are unknown.
 CREATE VIEW v1.memory_timeline AS
 SELECT
-    m.capture_id, m.rank, m.labels, m.device_id,
-    m.memory_event_id,
-    m.start_ns AS time_ns,
-    m.bytes,
-    m.total_allocated_bytes AS allocated_bytes,
-    m.total_reserved_bytes AS reserved_bytes
-FROM v1._device_memory AS m
-WHERE true /* filter m */;
+    memory.capture_id, memory.rank, memory.labels, memory.device_id,
+    memory.memory_event_id,
+    memory.start_ns AS time_ns,
+    memory.bytes,
+    memory.total_allocated_bytes AS allocated_bytes,
+    memory.total_reserved_bytes AS reserved_bytes
+FROM v1._device_memory AS memory
+WHERE true /* filter memory */;
 
 COMMENT ON VIEW v1.memory_timeline IS 'GPU memory of the framework''s allocator over time. Grain: device × event of its allocator.';
 COMMENT ON COLUMN v1.memory_timeline.capture_id IS 'Capture. [-]';

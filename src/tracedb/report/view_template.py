@@ -12,7 +12,7 @@ RANGES = "r"
 CALLS = "l"
 MEMBERS = "part"
 COLLECTIVES = "whole"
-MEMORY = "m"
+MEMORY = "memory"
 BASES = {
     "e": "_gpu_event",
     "k": "kernels",
@@ -25,7 +25,7 @@ BASES = {
 """Alias in a view's text → the view it refers to.
 
 A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
-collective, (``m``) an allocation or release of GPU memory.
+collective, (``memory``) an allocation or release of GPU memory.
 """
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
