@@ -64,9 +64,9 @@ def test_owners_add_up_to_the_peak(rows: None, ask: Ask) -> None:
 
 def test_timeline_has_the_gpu_s_events_only(rows: None, ask: Ask, report: Report) -> None:
     assert ask("SELECT count(*), min(time_ns), max(allocated_bytes) FROM v1.memory_timeline") == [(10, 15, 2000)]
-    assert report("memory_timeline", "count(*)", where={"m": "m.rank = 4"}) == [(0,)]
-    assert report("memory_peak", "peak_bytes", where={"m": "m.rank = 4"}) == []
-    assert report("memory_by_op", "count(*)", where={"m": "m.rank = 4"}) == [(0,)]
+    assert report("memory_timeline", "count(*)", where={"memory": "memory.rank = 4"}) == [(0,)]
+    assert report("memory_peak", "peak_bytes", where={"memory": "memory.rank = 4"}) == []
+    assert report("memory_by_op", "count(*)", where={"memory": "memory.rank = 4"}) == [(0,)]
 
 
 def test_an_allocator_that_says_no_totals_has_no_peak(insert: Insert, ask: Ask) -> None:
