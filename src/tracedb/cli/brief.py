@@ -24,11 +24,17 @@ def brief(db: Path, out: Path | None, version: str, **chosen: Any) -> None:
     from tracedb import brief as made
     from tracedb.output import write_text
     from tracedb.report import run as engine
+    from tracedb.report import shared_work
     from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
-    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+    with (
+        database.open_read_only(db) as connection,
+        engine.explained(connection, db),
+        interruptible(connection),
+        shared_work.shared(),
+    ):
         text = made.page(connection, db, Filters(**chosen), version)
     if out is None:
         click.echo(text, nl=False)
