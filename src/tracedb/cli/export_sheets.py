@@ -83,6 +83,39 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
     note(f"wrote {', '.join(map(str, files))}")
 
 
+@click.command("samples-csv")
+@database_option
+@click.option(
+    "--parts",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Files for each sweep.",
+)
+@output_option("A folder for the files.")
+def samples_csv(db: Path, parts: int, out: Path | None) -> None:
+    """Write sampled operators as CSV: GPU_OPERATOR_DTYPE_PARTS_PART.csv, a line for each shape.
+
+    With the columns of estimate-train-time: the shape, then F_dur(us) and B_dur(us), or dur(us) of optimizers and
+    collectives. `tracedb ingest` reads these files again.
+    """
+    from tracedb.errors import UsageError
+    from tracedb.export import samples
+    from tracedb.report import run as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    if out is None:
+        raise UsageError("name a folder with -o")
+    folder = _folder(out)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        written = samples.write_files(connection, db, folder, parts)
+    if written.left_out:
+        warn(f"{written.left_out} shapes left out: only one of their passes was sampled")
+    note(f"wrote {', '.join(map(str, written.files))}")
+
+
 def _is_csv(out: Path) -> bool:
     """Whether it is one file, or a pipe or device."""
     return not out.is_dir() and (out.suffix.lower() == ".csv" or out.exists())

@@ -69,7 +69,7 @@ def ingest(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts busy threads on import, which are not needed here
     from tracedb.cli.progress import bar
     from tracedb.output import choose_format, refuse
-    from tracedb.pipeline import discovery, labels, run
+    from tracedb.pipeline import discovery, known_results, labels, run
     from tracedb.pipeline import task as tasks
 
     form = choose_format(format_name, out)
@@ -88,6 +88,9 @@ def ingest(
     found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
     refuse(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
+    is_nothing = not (found.tasks or found.failed or found.databases)
+    if is_nothing and len(found.unrecognised) == 1 and known_results.is_known(found.unrecognised[0][0]):
+        raise TracedbError("{}: {}".format(*found.unrecognised[0]))
     _list_unrecognised(found)
     if dry_run:
         from tracedb.output import write
@@ -98,7 +101,7 @@ def ingest(
             others = "; the others would be" if found.tasks else ""
             raise TracedbError(f"{some(len(found.failed), 'file')} would not be loaded{others}")
         return
-    if not found.tasks and not found.failed and not found.databases:
+    if is_nothing:
         raise TracedbError(
             f"{_named(paths)}: no file that an ingester recognises; `tracedb ingesters` lists what is read"
         )

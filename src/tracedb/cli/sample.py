@@ -41,6 +41,12 @@ SECONDS_BETWEEN_NOTES = 5.0
 @click.option(
     "--keep-traces", type=click.Path(path_type=Path), metavar="DIR", help="Keep the profiler's traces in this folder."
 )
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Append progress to this file.",
+)
 @click.option("--retry-failed", is_flag=True, help="Run shapes again that ran out of memory or failed.")
 @output_options
 def sample(
@@ -54,6 +60,7 @@ def sample(
     seed: int,
     mode: str | None,
     keep_traces: Path | None,
+    log: Path | None,
     retry_failed: bool,
     format_name: str | None,
     out: Path | None,
@@ -89,22 +96,34 @@ def sample(
             _must_have_run(item, outcome)
             note(f"wrote {trace}")
         else:
-            accounts.append(run(item, request, _Notes()))
+            accounts.append(run(item, request, _Notes(log)))
     if accounts:
         write(account_of(accounts, db), form, out)
         _close(accounts)
 
 
 class _Notes:
-    """Prints the progress of the sweep on stderr every few seconds and at its end."""
+    """Prints the progress of the sweep on stderr every few seconds and at its end, and appends all of it to a log."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path | None) -> None:
         self._said = time.monotonic()
+        self._log = log
 
     def __call__(self, progress: Progress) -> None:
+        if self._log is not None:
+            self._write(self._log, progress)
         if time.monotonic() - self._said > SECONDS_BETWEEN_NOTES or progress.done == progress.total:
             note(str(progress))
             self._said = time.monotonic()
+
+    def _write(self, log: Path, progress: Progress) -> None:
+        from tracedb.errors import TracedbError
+
+        try:
+            with log.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {progress}\n")
+        except OSError as error:
+            raise TracedbError(f"{log}: cannot be written: {error.strerror}") from error
 
 
 def _must_have_run(item: Configuration, outcome: Outcome) -> None:

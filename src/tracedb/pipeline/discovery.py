@@ -12,7 +12,7 @@ from pathlib import Path
 from tracedb import ingester
 from tracedb.errors import UsageError
 from tracedb.ingester import Capture, Ingester
-from tracedb.pipeline import archives
+from tracedb.pipeline import archives, known_results
 from tracedb.pipeline.task import Found, Task, state_of
 from tracedb.storage.database_file import DUCKDB_MAGIC
 from tracedb.storage.error_lines import is_interrupt, one_line
@@ -202,6 +202,8 @@ def _why_not(path: Path) -> str:
     try:
         with path.open("rb") as file:
             start = file.read(8)
+        if said := known_results.told(path, start):
+            return said
         if said := next((words for magic, words in NOT_READ if start.startswith(magic)), None):
             return said
         return "no ingester recognises its content" if start else NO_BYTES

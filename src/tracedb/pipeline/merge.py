@@ -189,6 +189,7 @@ def _add(connection: duckdb.DuckDBPyConnection, path: Path, labels: Mapping[str,
         raise TracedbError(f"{path}: its table capture lacks columns of schema version {SCHEMA_VERSION}; ingest again")
     _number(connection)
     merged = Merged(path)
+    _number_replays(connection)
     for table in sorted(here, key=lambda name: name != "capture"):
         if table in there and table not in (*SETTINGS, *DERIVED):
             merged.rows += _copy(connection, table, here[table], there[table], labels)
@@ -229,6 +230,13 @@ def _number(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+def _number_replays(connection: duckdb.DuckDBPyConnection) -> None:
+    """Set the variable ``merged_replays`` to the highest number of a replay in the target."""
+    connection.execute(
+        "SET VARIABLE merged_replays = (SELECT coalesce(max(r.replay_id), 0)::INTEGER FROM main.replay_run AS r)"
+    )
+
+
 def _copy(
     connection: duckdb.DuckDBPyConnection,
     table: str,
@@ -244,6 +252,8 @@ def _copy(
         return _inserted(connection, table, listed, new)
     given = "map_concat(o.labels, map(?::VARCHAR[], ?::VARCHAR[]))" if table == "capture" and labels else "o.labels"
     taken = {name: f"o.{identifier(name)}" for name in columns} | {"capture_id": "n.new_id"}
+    if "replay_id" in taken:
+        taken["replay_id"] = "o.replay_id + getvariable('merged_replays')"
     if "labels" in taken and table == "capture":
         taken["labels"] = given
     new = f"""SELECT {", ".join(taken.values())} FROM {OTHER}.main.{table} AS o
