@@ -106,7 +106,7 @@ document.addEventListener("input", event => {
 });
 addEventListener("hashchange", reveal);
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details:not(.sql)")) part.open = true;
+  for (const part of document.querySelectorAll("details:not(.sql, .peer)")) part.open = true;
 });
 for (const table of document.querySelectorAll("table")) {
   if (table.tBodies[0].rows.length > many) lighten(table);
