@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 # ruff: noqa: E402
+from tracedb.errors import TracedbError
 from tracedb.replay import operators, tensors, values, variants
 from tracedb.replay.operators import Form, Incomplete, bound, overloads
 from tracedb.replay.probe import Bench, Trial
@@ -64,6 +66,27 @@ class TestNames:
         names = {overload.name for overload in overloads("aten::add")}
         assert {"Tensor", "Scalar", "out"} <= names
         assert not {"t", "str", "int"} & names
+
+    def test_operators_of_a_library_only_if_the_user_names_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert overloads("replay_test_operators::twice") == ()
+        (tmp_path / "replay_test_operators.py").write_text(
+            "import torch\n"
+            "@torch.library.custom_op('replay_test_operators::twice', mutates_args=())\n"
+            "def twice(x: torch.Tensor) -> torch.Tensor:\n"
+            "    return 2 * x\n",
+            encoding="utf-8",
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        assert operators.load_library("replay_test_operators") == ["replay_test_operators"]
+        assert called(first(signature("replay_test_operators::twice", tensor([3])))).shape == (3,)
+
+    def test_module_that_is_no_library(self) -> None:
+        with pytest.raises(TracedbError, match="cannot be imported"):
+            operators.load_library("no_such_module_anywhere")
+        with pytest.raises(TracedbError, match="registers no operators"):
+            operators.load_library("colorsys")
 
     def test_texts_of_a_trace_are_never_arguments(self) -> None:
         """A recorded file name is not opened."""

@@ -193,6 +193,11 @@ class TestPasses:
         ]
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "7", '"x"', "[1", None])
+def test_texts_that_are_no_list_are_none(text: str | None) -> None:
+    assert recorded._list(text) == []
+
+
 def test_counts_of_many_passes_are_not_those_of_one(db: Any, insert: Insert) -> None:
     """System B multiplied the counts of 25 forward passes by the time of a kernel, and compared with one pass.
 

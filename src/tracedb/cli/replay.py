@@ -55,6 +55,13 @@ from tracedb.cli.options import (
     help="Only operators of such names, or with '!' before it all but these.",
 )
 @click.option(
+    "--library",
+    "libraries",
+    multiple=True,
+    metavar="MODULE",
+    help="Import this module, which registers operators with PyTorch, and replay these too. May be repeated.",
+)
+@click.option(
     "--energy",
     type=click.FloatRange(min=0.2),
     metavar="SECONDS",
@@ -85,6 +92,7 @@ def replay(
     clock: str,
     samples: int,
     operators: tuple[str, ...],
+    libraries: tuple[str, ...],
     energy: float | None,
     measured: str | None,
     threads: int | None,
@@ -118,6 +126,7 @@ def replay(
         clock,
         samples,
         operators,
+        libraries,
         energy or 0.0,
         measured_times.read(measured, range_glob) if measured is not None else None,
         threads,

@@ -24,6 +24,9 @@ WARM_SECONDS = 0.5
 """Least time that operators take turns before the first sample, so that the clock is that of work that goes on."""
 MOST_AT_ONCE = 400
 """Operators whose inputs are kept at a time."""
+MOST_SECONDS = 2.0
+"""Time after which no more samples of an operator are taken, once there are ``LEAST_SAMPLES``."""
+LEAST_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Conditions:
 
     cache: str
     clock: str
+    warms_up: bool
+    """Whether operators take turns before the first sample: a GPU's clock follows its load."""
     samples: int
     reader: Call
     counter: Counter | None = None
@@ -118,15 +123,20 @@ def _take_turns(
     """
     is_rested = conditions.clock == "rested"
     begin = time.perf_counter()
-    while watches and not is_rested:
+    while watches and conditions.warms_up:
         for number, watch_ in watches.items():
             with precision(forms[number]):
                 watch_.sample()
         if time.perf_counter() - begin > WARM_SECONDS:
             break
-    for _ in range(conditions.samples):
+    spent = dict.fromkeys(watches, 0.0)
+    for turn in range(conditions.samples):
         for number, watch_ in watches.items():
+            if turn >= LEAST_SAMPLES and spent[number] > MOST_SECONDS:
+                continue
             if is_rested:
                 time.sleep(REST_SECONDS)
+            begin = time.perf_counter()
             with precision(forms[number]):
                 results[number].samples.append(watch_.sample())
+            spent[number] += time.perf_counter() - begin

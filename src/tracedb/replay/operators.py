@@ -1,7 +1,7 @@
 """Operators found by name in PyTorch's registry, and their inputs bound to the arguments of a schema.
 
-A trace is untrusted: a name only looks up a schema of the namespace aten, nothing is imported or evaluated, and texts
-(file names, modes) are never taken from it.
+A trace is untrusted: a name only looks up a schema, of the namespace aten or of a library that the user named; nothing
+is imported or evaluated, and texts (file names, modes) are never taken from it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
+from tracedb.errors import TracedbError
 from tracedb.replay import fills, tensors, values
 from tracedb.replay.recorded import Signature
 from tracedb.replay.tensors import Spec
 
-_NAME = re.compile(r"aten::([A-Za-z_][A-Za-z0-9_]{0,99})")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99})::([A-Za-z_][A-Za-z0-9_]{0,99})")
+_SPACES = {"aten"}
+"""Namespaces whose operators may be run: PyTorch's own, and those of libraries that the user named."""
 _UNRECORDED_LIST = "unrecorded list"
 _DEVICE = object()
 """Stands for the device that replays."""
@@ -42,12 +46,13 @@ class Overload:
     operator: str
     name: str
     arguments: tuple[Argument, ...]
+    space: str = "aten"
 
     def function(self) -> Callable[..., Any]:
         """Return what runs it."""
         import torch
 
-        packet = getattr(torch.ops.aten, self.operator)
+        packet = getattr(getattr(torch.ops, self.space), self.operator)
         found: Callable[..., Any] = getattr(packet, self.name or "default")
         return found
 
@@ -88,13 +93,34 @@ class Form:
         return lambda: function(*first, **named)
 
 
+def load_library(module: str) -> list[str]:
+    """Import a module that the user named, and let operators of the namespaces that it registers be run.
+
+    Returns these namespaces. Raises ``TracedbError`` if it cannot be imported or registers none.
+    """
+    import torch
+
+    before = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
+    try:
+        import_module(module)
+    except ImportError as error:
+        raise TracedbError(f"--library {module}: cannot be imported: {error}") from error
+    after = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
+    found = sorted((after - before) | ({module.partition(".")[0]} & after))
+    if not found:
+        raise TracedbError(f"--library {module}: registers no operators with PyTorch")
+    _SPACES.update(found)
+    overloads.cache_clear()
+    return found
+
+
 @cache
 def overloads(name: str) -> tuple[Overload, ...]:
     """Return the overloads that PyTorch's dispatcher has of a recorded name; empty if it has no such operator."""
     import torch
 
     found = _NAME.fullmatch(name)
-    if found is None:
+    if found is None or found[1] not in _SPACES:
         return ()
     known = []
     for schema in torch._C._jit_get_schemas_for_operator(name):
@@ -103,7 +129,7 @@ def overloads(name: str) -> tuple[Overload, ...]:
         except RuntimeError:  # of TorchScript only
             continue
         arguments = [_argument(item) for item in schema.arguments]
-        known.append(Overload(found[1], schema.overload_name, tuple(arguments)))
+        known.append(Overload(found[2], schema.overload_name, tuple(arguments), found[1]))
     return tuple(known)
 
 

@@ -123,7 +123,7 @@ def _list(text: str | None) -> list[Any]:
     """Return a recorded JSON list; what is none is an empty list."""
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []
 

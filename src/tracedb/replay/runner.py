@@ -14,7 +14,7 @@ from tracedb.replay import copies, measure, recorded, sequence, store, variants
 from tracedb.replay.energy import Counter
 from tracedb.replay.measure import Chosen, Conditions, Measured
 from tracedb.replay.measured_times import MeasuredPass
-from tracedb.replay.operators import Incomplete, overloads
+from tracedb.replay.operators import Incomplete, load_library, overloads
 from tracedb.replay.probe import Bench, Outcome, Trial
 from tracedb.replay.recorded import Recorded, Selection, Signature
 from tracedb.replay.timing import cache_reader
@@ -48,6 +48,8 @@ class Request:
     samples: int = 20
     operators: tuple[str, ...] = ()
     """Patterns of names; one with a leading ``!`` excludes."""
+    libraries: tuple[str, ...] = ()
+    """Modules to import that register operators with PyTorch."""
     energy_seconds: float = 0.0
     measured: MeasuredPass | None = None
     threads: int | None = None
@@ -85,6 +87,8 @@ def run(request: Request, say: Callable[[str], None]) -> int:
     """
     devices.require_torch("replay")
     device = devices.choose(request.device)
+    for module in request.libraries:
+        load_library(module)
     with open_read_only(request.database) as connection:
         selection = Selection(_capture(connection, request.capture, say), request.step, request.range_glob)
         found = recorded.load(connection, selection)
@@ -105,7 +109,14 @@ def _replayed(
     if request.mode != "full":
         energetic = _energetic(found.signatures, chosen)
         conditions = Conditions(
-            request.cache, request.clock, request.samples, reader, counter, request.energy_seconds, energetic
+            cache=request.cache,
+            clock=request.clock,
+            warms_up=request.clock == "sustained" and device.type == "cuda",
+            samples=request.samples,
+            reader=reader,
+            counter=counter,
+            energy_seconds=request.energy_seconds,
+            energy_for=energetic,
         )
         times = measure.measure(list(chosen.values()), bench, device, conditions, say)
     whole = None
@@ -164,7 +175,11 @@ def _trials(
         if signature.hint in ("memcpy", "memset"):
             return None, [Trial(number, 0, copies.transfer(signature))]
         if not overloads(signature.name):
-            return Result(number, "custom", "no operator of PyTorch's own; its code is not in the trace"), []
+            return Result(
+                number,
+                "custom",
+                "no operator of PyTorch's own; its code is not in the trace (--library imports operators)",
+            ), []
         forms = variants.of(signature, around)
     except Incomplete as error:
         return Result(number, "incomplete", str(error)), []
