@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class PassMeter:
-    """Times passes of named kinds, and writes them as CSV: name, duration_s, joules."""
+    """Times passes of named kinds, and writes them as CSV: range, duration_s, joules."""
 
     device: Any
     rows: list[tuple[str, float, float | None]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class PassMeter:
         """Write all passes as CSV."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["name", "duration_s", "joules"])
+            writer.writerow(["range", "duration_s", "joules"])
             writer.writerows((name, f"{duration:.9f}", joules) for name, duration, joules in self.rows)
 
 

@@ -201,10 +201,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("name,joules\nx,1\n", "has no column duration_ns or duration_s"),
-            ("name,duration_s\nother,1\n", "no row has a name that matches 'train_step'"),
-            ("name,duration_s\ntrain_step,soon\n", "'soon' is not a number"),
-            ("name,duration_s\ntrain_step,-1\n", "'-1' is no duration or energy"),
+            ("range,joules\nx,1\n", "has no column duration_ns or duration_s"),
+            ("range,duration_s\nother,1\n", "no row has a range that matches 'train_step'"),
+            ("range,duration_s\ntrain_step,soon\n", "'soon' is not a number"),
+            ("range,duration_s\ntrain_step,-1\n", "'-1' is no duration or energy"),
         ],
     )
     def test_measured_files(self, folder: Path, tmp_path: Path, text: str, words: str) -> None:
@@ -223,7 +223,9 @@ def test_inference_is_recorded_with_its_passes(tmp_path: Path, monkeypatch: pyte
         instances = {row["name"]: row["instances"] for row in report(database, "range-time")}
         assert (instances["prefill"], instances["decode"]) == (2, 4)
         assert (
-            (tmp_path / model / "passes.csv").read_text(encoding="utf-8").startswith("name,duration_s,joules\nprefill,")
+            (tmp_path / model / "passes.csv")
+            .read_text(encoding="utf-8")
+            .startswith("range,duration_s,joules\nprefill,")
         )
 
 

@@ -28,7 +28,7 @@ class MeasuredPass:
 def read(text: str, name: str | None) -> MeasuredPass:
     """Return a duration such as ``12.5ms``, or the median of a CSV file's rows.
 
-    The file has a column ``duration_ns`` or ``duration_s``, and may have ``name`` (of the pass; with ``name``, only
+    The file has a column ``duration_ns`` or ``duration_s``, and may have ``range`` (the pass; with ``name``, only
     rows of this pattern count) and ``joules``. Raises ``UsageError`` if the text is neither, ``TracedbError`` if the
     file does not say a duration.
     """
@@ -54,9 +54,9 @@ def _of_file(path: Path, name: str | None) -> MeasuredPass:
     column = next((key for key in ("duration_ns", "duration_s") if rows and key in rows[0]), None)
     if column is None:
         raise TracedbError(f"{path}: has no column duration_ns or duration_s; expected one row per measured pass")
-    wanted = [row for row in rows if name is None or "name" not in row or fnmatchcase(row["name"] or "", name)]
+    wanted = [row for row in rows if name is None or "range" not in row or fnmatchcase(row["range"] or "", name)]
     if not wanted:
-        raise TracedbError(f"{path}: no row has a name that matches {name!r}")
+        raise TracedbError(f"{path}: no row has a range that matches {name!r}")
     factor = 1.0 if column == "duration_ns" else 1e9
     times = [_number(path, row[column]) * factor for row in wanted]
     joules = [_number(path, row["joules"]) for row in wanted if row.get("joules")]
