@@ -80,9 +80,10 @@ def _fill(path: Path) -> None:
     """Write an empty database: a copy of the template, or a newly made one if no template can be kept."""
     kept = _template()
     if kept is not None:
-        shutil.copyfile(kept, path)
-    else:
-        _make(path)
+        with suppress(FileNotFoundError):  # a tracedb of another version has just removed it
+            shutil.copyfile(kept, path)
+            return
+    _make(path)
 
 
 def _link(whole: Path, where: Path) -> None:
