@@ -6,7 +6,7 @@
 CREATE VIEW v1.op_flops AS
 SELECT
     /* by a */
-    /* grain */ a.clock_id AS capture_id, p.rank, p.labels, a.gpu_id AS device_id, /* end grain */
+    a.clock_id AS capture_id, p.rank, p.labels, a.gpu_id AS device_id,
     a.op_id,
     c.name,
     c.input_dims,
