@@ -3,6 +3,7 @@
 -- Grain: GPU event.
 CREATE VIEW v1.launch_params AS
 SELECT
+    /* by e */
     e.capture_id, e.event_id, e.source, e.rank, e.labels, e.device_id, e.context_id, e.stream_id,
     coalesce(c.category, 'compute') AS category,
     e.name, e.class,

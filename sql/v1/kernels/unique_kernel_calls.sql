@@ -2,6 +2,7 @@
 -- Grain: GPU event of v1.unique_kernels, with the signature_key that groups it there.
 CREATE VIEW v1.unique_kernel_calls AS
 SELECT
+    /* by e */
     e.capture_id, e.event_id, e.source, e.rank, e.labels, e.device_id, e.stream_id,
     left(md5(v1._kernel_signature(
         e.name, e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
