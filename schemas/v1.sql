@@ -180,6 +180,8 @@ CREATE TABLE main.launch (
     thread_id BIGINT,
     start_ns BIGINT NOT NULL,
     duration_ns BIGINT NOT NULL CHECK (duration_ns >= 0),
+    kernel_name VARCHAR,
+    graph_node_id BIGINT,
     time_fault VARCHAR
 );
 COMMENT ON TABLE main.launch IS 'One runtime or driver API call.';
@@ -191,6 +193,8 @@ COMMENT ON COLUMN main.launch.process_id IS 'Process that made the call. [-]';
 COMMENT ON COLUMN main.launch.thread_id IS 'Thread that made the call. [-]';
 COMMENT ON COLUMN main.launch.start_ns IS 'Start of the call, on the capture''s clock. [ns]';
 COMMENT ON COLUMN main.launch.duration_ns IS 'Duration of the call. [ns]';
+COMMENT ON COLUMN main.launch.kernel_name IS 'Kernel named by the call, if it launched no recorded GPU work (while a graph was captured); NULL where the profiler does not say (CUDA).';
+COMMENT ON COLUMN main.launch.graph_node_id IS 'Node of the graph that the call added, where recorded. [-]';
 COMMENT ON COLUMN main.launch.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.op (
@@ -313,6 +317,26 @@ COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls used
 COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of these calls. [ns]';
 COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median difference of collective end times after correction. [ns]';
 COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS '99th percentile of that difference. [ns]';
+
+CREATE TABLE main.graph_link (
+    capture_id INTEGER NOT NULL,
+    event_id BIGINT NOT NULL,
+    rule VARCHAR NOT NULL CHECK (rule IN ('node_id', 'aligned')),
+    origin VARCHAR NOT NULL CHECK (origin IN ('captured launch', 'eager kernel')),
+    origin_capture_id INTEGER NOT NULL,
+    origin_launch_id BIGINT,
+    origin_event_id BIGINT,
+    op_id BIGINT
+);
+COMMENT ON TABLE main.graph_link IS 'Derived at load: where a GPU event that a graph replayed was launched from when the graph was captured, or in a run of the same kernels without a graph.';
+COMMENT ON COLUMN main.graph_link.capture_id IS 'Capture of the replay. [-]';
+COMMENT ON COLUMN main.graph_link.event_id IS 'Replayed GPU event (kernel_event.event_id). [-]';
+COMMENT ON COLUMN main.graph_link.rule IS 'node_id (both are of the same graph node) or aligned (both are at the same place in the order of kernel names).';
+COMMENT ON COLUMN main.graph_link.origin IS 'captured launch (a call that was recorded into the graph) or eager kernel (a kernel launched without a graph).';
+COMMENT ON COLUMN main.graph_link.origin_capture_id IS 'Capture that holds the launch or kernel, and its operator. [-]';
+COMMENT ON COLUMN main.graph_link.origin_launch_id IS 'The launch (launch.launch_id); NULL if not recorded. [-]';
+COMMENT ON COLUMN main.graph_link.origin_event_id IS 'The eager kernel (kernel_event.event_id); NULL for a captured launch. [-]';
+COMMENT ON COLUMN main.graph_link.op_id IS 'Innermost operator around the launch (op.op_id in origin_capture_id); NULL if none. [-]';
 
 CREATE TABLE main.time_bound (
     name VARCHAR NOT NULL,
@@ -687,7 +711,7 @@ CREATE TABLE meta.owed (
     capture_id INTEGER NOT NULL
 );
 COMMENT ON TABLE meta.owed IS 'Derived facts still to be computed, for example after a killed ingest; normally empty. The next tracedb ingest computes them.';
-COMMENT ON COLUMN meta.owed.fact IS 'The derived fact: clock_alignment.';
+COMMENT ON COLUMN meta.owed.fact IS 'The derived fact: clock_alignment or graph_links.';
 COMMENT ON COLUMN meta.owed.capture_id IS 'Capture that was loaded after the fact was last computed.';
 CREATE TABLE meta.view_version (
     version VARCHAR NOT NULL,

@@ -30,6 +30,7 @@ TABLES = (
         "counter",
         "device",
         "device_peak",
+        "graph_link",
         "ingest_issue",
         "kernel_event",
     ),

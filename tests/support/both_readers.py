@@ -25,7 +25,7 @@ PIECES, EARLY_PIECES, FILE, EARLY_FILE = WAYS = ("pieces", "early pieces", "file
 FILES, EARLY = (FILE, EARLY_FILE), (EARLY_PIECES, EARLY_FILE)
 FILLED = 2000
 """Bytes of a block of a file at least: the library hands back a file in which no event ends in so many."""
-TEXTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
+TEXTS = ("name", "kernel", "input_dims", "input_types", "input_strides", "concrete_inputs")
 
 
 class Collected:

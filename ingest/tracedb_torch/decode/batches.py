@@ -194,6 +194,8 @@ class Batches(CheckedFields):
             **common,
             external_id=external([a.external_id for a in args], [a.external_id_2021 for a in args]),
             correlation_id=self.correlation([a.correlation for a in args]),
+            kernel=self._texts.numbers_of_strings([a.kernel for a in args]),
+            graph_node_id=self.whole("graph node id", [a.graph_node_id for a in args]),
         )
         self._ready.append(("launch", batch))
 

@@ -66,12 +66,18 @@ class GpuArgs(
     sequence: Raw = NOTHING
 
 
-class LaunchArgs(msgspec.Struct, gc=False, rename={"external_id": "External id", "external_id_2021": "external id"}):
+class LaunchArgs(
+    msgspec.Struct,
+    gc=False,
+    rename={"external_id": "External id", "external_id_2021": "external id", "graph_node_id": "graph node id"},
+):
     """Arguments of runtime and driver calls."""
 
     external_id: int | None = None
     correlation: int | None = None
     external_id_2021: int | None = None
+    kernel: Raw = NOTHING
+    graph_node_id: int | None = None
 
 
 class OpArgs(

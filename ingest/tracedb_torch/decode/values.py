@@ -204,6 +204,13 @@ class Texts:
             return pa.array([None if code == NO_TEXT else code for code in codes], pa.int64())
         return _int64(codes)
 
+    def numbers_of_strings(self, values: Sequence[Raw]) -> pa.Array:
+        """Return the number of each raw JSON string's text; NULL for any other value and for absent ones."""
+        if not any(values):
+            return pa.nulls(len(values), pa.int64())
+        texts = [json.loads(source) if source[:1] == b'"' else None for source in map(bytes, values)]
+        return pa.array([None if text is None else self._number(text, text) for text in texts], pa.int64())
+
     def _number_of_source(self, source: bytes) -> int:
         if not source or source == b"null":
             self._numbers[source] = NO_TEXT

@@ -247,9 +247,11 @@ LEFT JOIN staged_message AS m ON g.message_id = m.event_id
 LAUNCH_SQL = """
 SELECT l.launch_id, CASE WHEN l.correlation_id >= 0 THEN l.correlation_id END AS correlation_id,
     name.value AS name, CASE WHEN l.pid >= 0 THEN l.pid END AS process_id,
-    l.tid AS thread_id, l.start_ns, l.duration_ns
+    l.tid AS thread_id, l.start_ns, l.duration_ns, kernel.value AS kernel_name, l.graph_node_id
 FROM part_launch AS l
 INNER JOIN staged_text AS name ON l.name = name.id
+LEFT JOIN link_launch AS c ON l.launch_id = c.launch_id AND l.kernel IS NOT NULL
+LEFT JOIN staged_text AS kernel ON CASE WHEN c.launch_id IS NULL THEN l.kernel END = kernel.id
 """
 OP_SQL = """
 SELECT o.op_id, name.value AS name, CASE WHEN o.pid >= 0 THEN o.pid END AS process_id, o.tid AS thread_id, o.start_ns,

@@ -148,6 +148,14 @@ class HeldLinker:
             yield name, self._held.column("launch", name)
         yield "correlation_id", _natural(self._held.column("launch", "correlation_id"))
         yield from self._lanes_and_name("launch")
+        kernel = self._held.column("launch", "kernel")
+        if kernel.is_there.any():
+            has_work = np.zeros(len(kernel.values), np.bool_)
+            has_work[self._links.call[self._links.call >= 0]] = True
+            yield "kernel_name", self._texts.column(kernel).only(~has_work)
+        node = self._held.column("launch", "graph_node_id")
+        if node.is_there.any():
+            yield "graph_node_id", node
 
     def _operators(self) -> Iterator[Named]:
         for name in ("op_id", "start_ns", "duration_ns", "sequence_number", "forward_thread_id"):

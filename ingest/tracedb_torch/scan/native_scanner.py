@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tracedb.ingester import Options, native_library
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 4
+INTERFACE = 5
 TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE = range(6)
 WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2

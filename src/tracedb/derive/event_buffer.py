@@ -26,6 +26,8 @@ class Events:
     def __init__(self) -> None:
         self.count = 0
         self.launches = 0
+        self.graph_launches = 0
+        """Number of calls that launch a graph; set once all rows are written."""
         self._events: list[tuple[int, int | None, int, int]] = []
         self._launches: dict[int, tuple[int, int, int | None]] = {}
         self._kernels = 0

@@ -52,6 +52,7 @@ def mark(
     if _is_long(limits, *extents) or _is_early(connection, capture_id, limits, *extents[:2], events):
         annotations.into_table()
         issues += _judge(connection, capture_id, _Ranges("temp.annotation_in", "true"))
+    events.graph_launches = found[2]
     if found[2]:
         issues += graph_launches.without_kernels(connection, capture_id)
     _write(connection, capture_id, issues)

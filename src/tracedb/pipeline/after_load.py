@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tracedb.derive import clock_alignment, time_faults
+from tracedb.derive import clock_alignment, graph_links, time_faults
 from tracedb.errors import EmptyDatabase
 from tracedb.pipeline.preparation import prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request
@@ -18,7 +18,8 @@ from tracedb.storage.connection import attached, open_read_only, transaction, wo
 from tracedb.storage.database_file import log_of, size_of
 
 WORK: dict[str, Callable[[Path], None]] = {
-    pending_facts.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True)
+    pending_facts.CLOCK_ALIGNMENT: lambda database: clock_alignment.align_file(database, if_owed=True),
+    pending_facts.GRAPH_LINKS: lambda database: graph_links.link_file(database, if_owed=True),
 }
 """Fact → the function that derives it for a database if it is pending, and marks it done."""
 
@@ -29,7 +30,8 @@ def after(request: Request, outcomes: Sequence[Outcome]) -> None:
     Raises ``DatabaseBusy``, and ``TracedbError`` if the database cannot be written.
     """
     loaded = [item.capture_id for outcome in outcomes for item in outcome.loaded]
-    if loaded == [1] and request.first_capture_id == 1:
+    has_graphs = any(item.has_graphs for outcome in outcomes for item in outcome.loaded)
+    if loaded == [1] and request.first_capture_id == 1 and not has_graphs:
         return  # a single capture has no other clock to be aligned with
     if loaded:
         complete(request.database)

@@ -58,7 +58,7 @@ def set_labels(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int], ch
                 "UPDATE main.capture SET labels = map(?::VARCHAR[], ?::VARCHAR[]) WHERE capture_id = ?",
                 [list(kept), list(kept.values()), item.capture_id],
             )
-            pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [item.capture_id])
+            pending_facts.owe_all(connection, [item.capture_id])
 
 
 def remove(database: Path, choose: Choose) -> list[Edited]:
@@ -70,7 +70,7 @@ def remove(database: Path, choose: Choose) -> list[Edited]:
         numbers = choose(connection)
         removed = [_removed(connection, item) for item in _found(connection, numbers)]
         left = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
-        pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [number for (number,) in left])
+        pending_facts.owe_all(connection, [number for (number,) in left])
     after_load.complete(database)
     return removed
 
@@ -89,6 +89,7 @@ def _removed(connection: duckdb.DuckDBPyConnection, item: Edited) -> Edited:
         done = connection.execute(f"DELETE FROM {named} WHERE capture_id = ?", [item.capture_id]).fetchone()
         rows += int(done[0]) if done and schema == "main" else 0
     connection.execute("DELETE FROM main.clock_alignment WHERE reference_capture_id = ?", [item.capture_id])
+    connection.execute("DELETE FROM main.graph_link WHERE origin_capture_id = ?", [item.capture_id])
     connection.execute("DELETE FROM main.capture WHERE capture_id = ?", [item.capture_id])
     return Edited(item.capture_id, item.path, item.rank, item.labels, rows)
 

@@ -31,7 +31,7 @@ OTHER = "merged"
 MEMORY_LIMIT = "500MB"
 SETTINGS = ("kernel_rule", "time_bound", "device_peak")
 """Tables that a user edits: a new file takes those of its first input."""
-DERIVED = ("clock_alignment",)
+DERIVED = ("clock_alignment", "graph_link")
 """Tables about several captures, derived again."""
 BATCH = "merged_capture"
 
@@ -287,7 +287,7 @@ def _owe(connection: duckdb.DuckDBPyConnection, captures: Sequence[int]) -> None
             f"""INSERT INTO meta.owed SELECT o.fact, n.new_id FROM {OTHER}.meta.owed AS o
                 INNER JOIN temp.{BATCH} AS n ON n.capture_id = o.capture_id AND NOT n.is_known"""
         )
-    pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, captures)
+    pending_facts.owe_all(connection, captures)
 
 
 def _captures(connection: duckdb.DuckDBPyConnection) -> list[MergedCapture]:

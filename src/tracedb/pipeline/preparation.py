@@ -41,5 +41,8 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         views.install(connection)
         is_new = not added.isdisjoint(("main.time_bound", "main.overlapping_kernel"))
         time_faults.renew(connection, even_if_unchanged=is_new)
+        if "main.graph_link" in added:
+            captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
+            pending_facts.owe(connection, pending_facts.GRAPH_LINKS, [capture_id for (capture_id,) in captures])
         return
     time_faults.renew(connection)

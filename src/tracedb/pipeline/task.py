@@ -128,6 +128,8 @@ class Loaded:
     """Number of operator samples and of measured times: single measurements without events."""
     has_counters: bool = False
     """Whether hardware counters were read; if so, perhaps none of its kernels was a plain run."""
+    has_graphs: bool = False
+    """Whether graphs were launched."""
 
 
 @dataclass(frozen=True)

@@ -174,8 +174,6 @@ class Writer:
             self._note(part, "rank_conflict", said)
         for copy in self._task.copies if not self._loaded else ():
             self._note(part, "duplicate_recording", f"{labels.readable(copy)} has the same bytes and was left aside")
-        if not self._known.is_empty or self._loaded:  # a single capture has no clock to be aligned with
-            pending_facts.owe(self._connection, pending_facts.CLOCK_ALIGNMENT, [part.capture_id])
         part.issues += derive.finish(
             self._connection,
             part.capture_id,
@@ -185,6 +183,10 @@ class Writer:
             part.clipping,
             self._known.time_bounds,
         )
+        if not self._known.is_empty or self._loaded:
+            pending_facts.owe_all(self._connection, [part.capture_id])
+        elif part.events.graph_launches:  # a single capture has no clock to be aligned with
+            pending_facts.owe(self._connection, pending_facts.GRAPH_LINKS, [part.capture_id])
         self._loaded.append(
             Loaded(
                 part.capture_id,
@@ -198,6 +200,7 @@ class Writer:
                 issues=sorted(part.issues, key=itemgetter(0)),
                 samples=part.samples,
                 has_counters=part.has_counters,
+                has_graphs=part.events.graph_launches > 0,
             )
         )
         if recorded is None:

@@ -33,6 +33,8 @@ class Needs(StrEnum):
     """Steps that hold such operators."""
     ATTENTION = "attention"
     """Ranges named after the parts of attention."""
+    GRAPHS = "graphs"
+    """GPU events that CUDA or HIP graphs replayed."""
     GAPS = "gaps"
     """Idle time between GPU events of a device."""
     MEMORY = "memory"

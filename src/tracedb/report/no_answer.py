@@ -261,6 +261,19 @@ def _no_flops(search: _Search) -> str:
     return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
 
 
+def _no_graphs(search: _Search) -> str:
+    (launches,) = row(
+        search.connection,
+        f"SELECT count(*) FROM main.launch AS e {SELECTED} WHERE contains(e.name, '{GRAPH_LAUNCH}')",
+    )
+    if not launches:
+        return f"no graph was launched{search.filters} (cudaGraphLaunch, hipGraphLaunch)"
+    return (
+        f"{number(launches, 'graph launch')} present, but none of their kernels{search.filters}; "
+        "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
+    )
+
+
 def _no_attention(search: _Search) -> str:
     return (
         f"no ranges are named after the parts of attention{search.filters} (such as computing_attention_scores, "
@@ -302,6 +315,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (frozenset({Needs.STEPS}), _no_steps),
     (frozenset({Needs.STEP_FLOPS}), _no_marked_steps),
     (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), _no_flops),
+    (frozenset({Needs.GRAPHS}), _no_graphs),
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),
 )

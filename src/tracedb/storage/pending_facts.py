@@ -11,12 +11,22 @@ from collections.abc import Iterable
 import duckdb
 
 CLOCK_ALIGNMENT = "clock_alignment"
+GRAPH_LINKS = "graph_links"
+ACROSS_CAPTURES = (CLOCK_ALIGNMENT, GRAPH_LINKS)
+"""Facts about several captures, which every new one may change."""
 
 
 def owe(connection: duckdb.DuckDBPyConnection, fact: str, captures: Iterable[int]) -> None:
     """Mark a fact as pending for captures. Call inside a transaction."""
     for capture in captures:
         connection.execute("INSERT INTO meta.owed VALUES (?, ?)", [fact, capture])
+
+
+def owe_all(connection: duckdb.DuckDBPyConnection, captures: Iterable[int]) -> None:
+    """Mark every fact about several captures as pending. Call inside a transaction."""
+    captures = list(captures)
+    for fact in ACROSS_CAPTURES:
+        owe(connection, fact, captures)
 
 
 def owed(connection: duckdb.DuckDBPyConnection) -> dict[str, list[int]]:

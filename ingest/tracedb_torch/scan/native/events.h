@@ -52,9 +52,9 @@ static const category CATEGORIES[] = {
 static const category NO_CATEGORY = {"", 0, UNKNOWN, 0};
 enum { CATEGORY_COUNT = sizeof CATEGORIES / sizeof CATEGORIES[0] };
 
-/* Types of integers: any; not negative; those of a 32-bit column; ids, where -1 means none. A value out of bounds makes
+/* TEXT: a string; any other value is NULL. Types of integers: any; not negative; those of a 32-bit column; ids, where -1 means none. A value out of bounds makes
  * the event odd. */
-typedef enum { INTEGER, NATURAL, SMALL, ID, SIZES, DECIMAL, RAW, ODD } argument_type;
+typedef enum { INTEGER, NATURAL, SMALL, ID, SIZES, DECIMAL, RAW, TEXT, ODD } argument_type;
 
 typedef struct {
     const char *name;
@@ -87,6 +87,8 @@ static const argument LAUNCH_ARGUMENTS[] = {
     {NAMED("External id"), INTEGER, LAUNCH_EXTERNAL},
     {NAMED("correlation"), ID, LAUNCH_CORRELATION},
     {NAMED("external id"), INTEGER, OLD_EXTERNAL},
+    {NAMED("kernel"), TEXT, LAUNCH_KERNEL},
+    {NAMED("graph node id"), NATURAL, LAUNCH_NODE},
 };
 static const argument OP_ARGUMENTS[] = {
     {NAMED("External id"), INTEGER, OP_EXTERNAL},

@@ -31,6 +31,14 @@ static bool raw_number(scanner *s, const event *e, int column, int64_t *number) 
     return text_number(&s->all_texts, TEXT_RAW, found.at, found.length, number);
 }
 
+/* Numbers the text of a string argument, without its quotes. */
+static bool string_number(scanner *s, const event *e, int column, int64_t *number) {
+    span found = e->raw[column];
+    *number = NOTHING;
+    if (!(e->raw_there >> column & 1)) return true;
+    return text_number(&s->all_texts, TEXT_NAME, found.at + 1, found.length - 2, number);
+}
+
 static void begin_row(scanner *s, const event *e, int64_t name, int64_t *row, int place_of_name) {
     row[0] = s->events;
     row[1] = e->process;
@@ -55,7 +63,7 @@ static bool add_call(scanner *s, event *e, int64_t name, bool is_launch) {
     if (is_launch) {
         e->row[LAUNCH_EXTERNAL] = external(e, LAUNCH_EXTERNAL);
         e->row[LAUNCH_CORRELATION] = correlation(e->row[LAUNCH_CORRELATION]);
-        return rows_add(&s->tables[LAUNCH_ROWS], e->row);
+        return string_number(s, e, LAUNCH_KERNEL, &e->row[LAUNCH_KERNEL]) && rows_add(&s->tables[LAUNCH_ROWS], e->row);
     }
     if (e->row[OP_EXTERNAL] == 0) e->row[OP_EXTERNAL] = NOTHING;
     if (!(e->raw_there >> OP_DIMS & 1) && (e->raw_there >> OLD_DIMS & 1)) {

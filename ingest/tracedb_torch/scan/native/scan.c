@@ -29,9 +29,11 @@ static bool read_argument(cursor *c, const argument *known, event *e) {
         case SIZES: return read_sizes(c, &e->row[known->column]);
         case DECIMAL: return read_decimal(c, &e->row[known->column]);
         case ODD: c->odd = true; return skip_value(c, 0);
+        case TEXT:
         case RAW: break;
     }
     if (!skip_value(c, 0)) return false;
+    if (known->type == TEXT && *start != '"') return true;
     e->raw[known->column] = (span){start, (size_t)(c->at - start)};
     e->raw_there |= (uint64_t)1 << known->column;
     return true;
