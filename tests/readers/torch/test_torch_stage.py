@@ -9,13 +9,14 @@ import pytest
 
 from tracedb_torch import staging as stage
 from tracedb_torch.int_columns import joined, moved, narrowed, word
+from tracedb_torch.staging_columns import COLUMNS
 
 LARGE = 1 << 40
-NAMES = ("launch_id", "pid", "tid", "name", "start_ns", "duration_ns", "external_id", "correlation_id")
+NAMES = tuple(COLUMNS["launch"])
 ROWS: list[list[tuple[int | None, ...]]] = [
-    [(0, 7, 8, 1, 5, 10, None, 3), (1, 7, LARGE, 2, 6, 11, 4, None)],
-    [(2, 7, 8, 1, LARGE, 12, 9, -(1 << 31))],
-    [(3, 7, 8, 1, 8, 13, None, (1 << 31))],
+    [(0, 7, 8, 1, 5, 10, None, 3, None, None), (1, 7, LARGE, 2, 6, 11, 4, None, 5, None)],
+    [(2, 7, 8, 1, LARGE, 12, 9, -(1 << 31), None, 6)],
+    [(3, 7, 8, 1, 8, 13, None, (1 << 31), None, None)],
 ]
 
 
@@ -73,11 +74,11 @@ def test_words_are_text_to_queries() -> None:
 def test_columns_are_narrow_where_all_values_are_small() -> None:
     small, large = narrowed(batch(ROWS[0])), narrowed(batch(ROWS[2]))
     assert [str(kind) for kind in small.schema.types] == [
-        *("int32", "int32", "int64", "int32", "int64", "int64", "int32", "int32")
+        *("int32", "int32", "int64", "int32", "int64", "int64", "int32", "int32", "int32", "int32")
     ]
     table = joined([small, large])
     assert [str(kind) for kind in table.schema.types] == [
-        *("int32", "int32", "int64", "int32", "int64", "int64", "int32", "int64")
+        *("int32", "int32", "int64", "int32", "int64", "int64", "int32", "int64", "int32", "int32")
     ]
     assert list(zip(*table.to_pydict().values(), strict=True)) == ROWS[0] + ROWS[2]
 
