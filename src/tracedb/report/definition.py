@@ -42,7 +42,7 @@ class Report:
     """The column with the range's name, preceded by domain and colon if ``has_domain``."""
     has_domain: bool = False
     is_by_row: bool = False
-    """Whether its rows are single events: too many to be kept in a temporary table."""
+    """Whether its rows are single events: too many for a temporary table, unless they have a summary."""
     spans_ranks: bool = False
     """Whether it matches ranks with each other: obstacles to that are warnings, or an error."""
     text: str | None = None

@@ -120,7 +120,10 @@ def _clocks_apart(search: _Search) -> str:
 
 
 def _no_counters(_search: _Search) -> str:
-    return "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`"
+    return (
+        "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`, or with "
+        "ncu --csv"
+    )
 
 
 def _no_memory(search: _Search) -> str:

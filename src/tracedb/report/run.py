@@ -104,7 +104,7 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
     source, where = shared_work.reading(connection, scope, query.source), query.where
     if report.spans_ranks:
         rank_checks.check(connection, scope)
-    if not report.is_by_row:
+    if not report.is_by_row or report.summary is not None:
         condition = f" WHERE {where}" if where else ""
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
         source, where = "temp.answer", ""
