@@ -44,11 +44,9 @@ late_rule AS (
     GROUP BY h.subject
 ),
 shipped_rule AS (
-    SELECT e.subject, e.priority
-    FROM early_rule AS e
+    SELECT e.subject, e.priority FROM early_rule AS e
     UNION ALL
-    SELECT l.subject, l.priority
-    FROM late_rule AS l
+    SELECT l.subject, l.priority FROM late_rule AS l
 ),
 user_rule AS (
     SELECT k.name, min(u.priority) AS priority, arg_min(u.class, (u.priority, u.pattern, u.class)) AS class

@@ -12,9 +12,7 @@ WITH parts AS (
         e.collective_id AS match_id,
         e.start_ns + coalesce(e.clock_zero_unix_ns, 0) AS recorded_start_ns,
         e.clock_zero_unix_ns IS NOT NULL AS has_zero,
-        a.reference_capture_id,
-        a.at_ns,
-        a.offset_ns,
+        a.reference_capture_id, a.at_ns, a.offset_ns,
         CASE WHEN a.uses_drift THEN a.drift_ppm / 1e6 / (1 + a.drift_ppm / 1e6) ELSE 0 END AS stretch,
         a.residual_median_ns
     FROM v1._collective_match AS e

@@ -1,36 +1,9 @@
 -- The distinct kernels and memory operations of a run, with sums over their calls.
 -- Grain: signature, that is, everything that identifies the same piece of work; device and stream do not. Steps are the
--- marked or selected ones (v1._step); a capture without any uses the passes found by v1._detected_pass. Names are
--- numbered first, because grouping millions of long texts with other columns costs more than everything else. Sums are
--- integers, exact for every row order (see top_kernels). Steps are counted from the events again, because DuckDB would
--- materialize every row of a result that is used twice. The first call is the one with the lowest capture and event
--- number, packed into one number, because DuckDB compares structs slowly.
+-- marked or selected ones (v1._step); a capture without any uses the passes found by v1._detected_pass. Steps are
+-- counted from the events again, because DuckDB would materialize every row of a result that is used twice.
 CREATE VIEW v1._unique_kernel AS
-WITH names AS (
-    SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no
-    FROM main.kernel_event AS e
-    GROUP BY e.name
-),
-events AS (
-    SELECT
-        /* by e */
-        e.capture_id AS clock_id,
-        e.event_id,
-        e.device_id AS gpu_id,
-        s.step IS NOT NULL OR d.capture_id IS NOT NULL AS is_in_step,
-        n.name_no,
-        e.kind,
-        e.class,
-        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
-        e.dtype, e.bytes, e.op_id, e.duration_ns
-    FROM v1._gpu_event AS e /* join e */
-    INNER JOIN names AS n ON n.name = e.name
-    LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
-    LEFT JOIN v1._detected_pass AS d ON d.capture_id = e.capture_id
-    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
-),
-marked AS (
+WITH marked AS (
     SELECT /* by e */ count(DISTINCT (e.capture_id, s.step)) AS steps
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
@@ -48,33 +21,12 @@ detected AS (
     INNER JOIN v1._detected_pass AS d ON d.capture_id = g.clock_id
     GROUP BY ALL
 ),
-sums AS (
-    SELECT
-        /* by */
-        e.name_no, e.kind, e.class,
-        e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
-        e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
-        e.dtype, e.bytes, o.name AS op_name, o.input_dims,
-        count(*) AS calls,
-        count(*) FILTER (e.is_in_step) AS calls_in_steps,
-        sum(e.duration_ns) AS total_ns,
-        sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
-        min(e.duration_ns) AS min_ns,
-        max(e.duration_ns) AS max_ns,
-        quantile_cont(e.duration_ns, [0.05, 0.25, 0.5, 0.75, 0.95]) AS quantiles,
-        min(e.gpu_id) AS lowest_gpu,
-        max(e.gpu_id) AS highest_gpu,
-        min(e.clock_id * 4611686018427387904::HUGEINT + e.event_id) AS first_call
-    FROM events AS e
-    LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
-    GROUP BY ALL
-),
 shaped AS (
     SELECT
         /* by s */
-        n.name,
+        s.name,
         s.kind, s.class,
-        v1._kernel_tier(s.kind, n.name, s.class) AS tier,
+        v1._kernel_tier(s.kind, s.name, s.class) AS tier,
         s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z,
         s.static_shared_bytes, s.dynamic_shared_bytes, s.shared_bytes,
         s.dtype, s.bytes, s.op_name, s.input_dims,
@@ -85,8 +37,7 @@ shaped AS (
         (s.first_call % 4611686018427387904::HUGEINT)::BIGINT AS first_event_id,
         (SELECT m.steps FROM marked AS m WHERE true /* using s m */) AS marked_steps,
         (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps
-    FROM sums AS s
-    INNER JOIN names AS n ON n.name_no = s.name_no
+    FROM v1._signature_sum AS s /* inline */
 )
 SELECT
     /* by */
