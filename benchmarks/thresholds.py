@@ -52,7 +52,7 @@ class Threshold(NamedTuple):
 THRESHOLDS = (
     Threshold("tracedb.pipeline.early_read:EARLY_FROM", "trace", NEVER, 0),
     Threshold("tracedb.pipeline.early_read:EARLY_FROM", "large trace", NEVER, 0),
-    Threshold("tracedb.pipeline.batch:SMALL_BYTES", "small traces", NEVER, 0),
+    Threshold("tracedb.pipeline.batch_load:SMALL_BYTES", "small traces", NEVER, 0),
     Threshold("tracedb.pipeline.capture_load:HASHED_AFTER", "large trace", NEVER, 0),
     Threshold("tracedb.derive.annotation_buffer:MOST_HELD", "small traces", NEVER, -1),
     Threshold("tracedb.derive.event_buffer:MOST", "small traces", NEVER, -1),

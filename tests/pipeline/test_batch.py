@@ -15,7 +15,7 @@ from support.command import run
 from support.loading import ask, broken, contents, ingest, trace
 from support.traces import launched, write
 from tracedb.ingester import Capture
-from tracedb.pipeline import batch, capture_load, discovery, preparation, worker_pool
+from tracedb.pipeline import batch_load, capture_load, discovery, worker_pool, writable_database
 from tracedb.pipeline.task import Outcome, Request, Task
 from tracedb.pipeline.writer import Writer
 from tracedb.storage import connection as database
@@ -28,7 +28,7 @@ def task(size: int, number: int = 0, source: str = "torch") -> Task:
 def load_all(folder: Path, db: Path) -> list[Outcome]:
     """Load a folder in one go."""
     found = discovery.detect(discovery.discover([folder]))
-    return batch.load(found.tasks, Request((folder,), db), {})
+    return batch_load.load(found.tasks, Request((folder,), db), {})
 
 
 @pytest.fixture
@@ -48,21 +48,21 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         found.append(path)
         return attached(connection, path)
 
-    monkeypatch.setattr(preparation, "attached", counted)
+    monkeypatch.setattr(writable_database, "attached", counted)
     return found
 
 
 class TestGroups:
     def test_small_ones_of_a_source_go_together_and_large_ones_come_first(self) -> None:
-        large = [task(batch.SMALL_BYTES + size, size) for size in (5, 9)]
+        large = [task(batch_load.SMALL_BYTES + size, size) for size in (5, 9)]
         small = [task(10, number) for number in range(20, 28)]
         others = [task(10, number, "nsys") for number in range(30, 32)]
-        groups = batch.together([*small, *large, *others], 2)
+        groups = batch_load.together([*small, *large, *others], 2)
         assert groups == [[large[1]], [large[0]], small[:2], small[2:4], small[4:6], small[6:], others[:1], others[1:]]
 
     def test_a_group_has_its_limit(self) -> None:
-        groups = batch.together([task(10, number) for number in range(1000)], 1)
-        assert {len(group) for group in groups[:-1]} == {batch.MOST_TOGETHER}
+        groups = batch_load.together([task(10, number) for number in range(1000)], 1)
+        assert {len(group) for group in groups[:-1]} == {batch_load.MOST_TOGETHER}
         assert sum(map(len, groups)) == 1000
 
 
@@ -70,10 +70,10 @@ class TestTogether:
     def test_the_rows_are_those_of_one_after_the_other(
         self, folder: Path, tmp_path: Path, openings: list[Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(batch, "READ_SECONDS", 600.0)
+        monkeypatch.setattr(batch_load, "READ_SECONDS", 600.0)
         assert [outcome.error for outcome in load_all(folder, tmp_path / "together")] == [None] * 4
         assert len(openings) == 1
-        monkeypatch.setattr(batch, "READ_SECONDS", 0.0)
+        monkeypatch.setattr(batch_load, "READ_SECONDS", 0.0)
         load_all(folder, tmp_path / "singly")
         assert len(openings) == 5
         assert contents(tmp_path / "together") == contents(tmp_path / "singly")

@@ -15,7 +15,7 @@ from tracedb.pipeline import worker_pool
 
 DYING = """
 import os, signal
-from tracedb.pipeline import batch, capture_load, worker_process
+from tracedb.pipeline import batch_load, capture_load, worker_process
 calls = 0
 def armed(owner, name):
     original = getattr(owner, name)

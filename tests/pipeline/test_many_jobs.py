@@ -194,7 +194,7 @@ class TestWaiting:
             return original(path)
 
         monkeypatch.setattr("tracedb.storage.template_database.place", busy_later)
-        monkeypatch.setattr("tracedb.pipeline.batch.SMALL_BYTES", 0)
+        monkeypatch.setattr("tracedb.pipeline.batch_load.SMALL_BYTES", 0)
         done = ingest(*files, db=db, new=True, flags=["--wait", "0"])
         assert done.exit_code == 1
         assert done.stderr.count("process 1 has the database open") == 2

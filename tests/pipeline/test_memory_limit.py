@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from support.traces import kernel, write
-from tracedb.pipeline import batch, discovery
+from tracedb.pipeline import batch_load, discovery
 from tracedb.pipeline.task import Outcome, Request
 
 
 @pytest.fixture
 def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
-    monkeypatch.setattr(batch, "MEMORY_LIMIT", "1MB")
+    monkeypatch.setattr(batch_load, "MEMORY_LIMIT", "1MB")
     return Request(
         (write(tmp_path / "a.json", [kernel(at, 1, name=f"k{at}") for at in range(400)]),), tmp_path / "t.duckdb"
     )
@@ -22,7 +22,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
 
 def outcome(request: Request) -> Outcome:
     (task,) = discovery.detect(discovery.discover(request.paths)).tasks
-    return batch.load([task], request, {})[0]
+    return batch_load.load([task], request, {})[0]
 
 
 def test_read_again_with_more(request_: Request) -> None:

@@ -16,7 +16,7 @@ from support.traces import write
 from tracedb.pipeline import digest as hashing
 from tracedb.pipeline import discovery
 from tracedb.pipeline import run as pipeline
-from tracedb.pipeline.batch import load
+from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.task import Request
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from support.loading import ask, ingest, trace
 from tracedb.pipeline import discovery
-from tracedb.pipeline.batch import load
+from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.task import Request
 from tracedb.storage.connection import attached, workbench
 

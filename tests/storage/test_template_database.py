@@ -11,7 +11,7 @@ import pytest
 from support.loading import broken, ingest, trace
 from tracedb import errors
 from tracedb.catalog import describe
-from tracedb.pipeline import preparation
+from tracedb.pipeline import writable_database
 from tracedb.storage import connection as database
 from tracedb.storage import template_database
 
@@ -36,7 +36,7 @@ def described(path: Path) -> list[tuple[object, ...]]:
 def test_a_copy_is_what_is_made_the_long_way(cache: Path, tmp_path: Path) -> None:
     long_way = tmp_path / "long.duckdb"
     with database.workbench("100MB", 1, long_way) as connection, database.attached(connection, long_way):
-        preparation.prepare(connection, long_way)
+        writable_database.prepare(connection, long_way)
     copy = tmp_path / "copy.duckdb"
     assert template_database.place(copy)
     (kept,) = cache.iterdir()

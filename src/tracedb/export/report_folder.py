@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, TracedbError
 from tracedb.export import report_index
+from tracedb.export.report_group import Group
 from tracedb.output import write, write_text
 from tracedb.report import captures, selection, shared_work
 from tracedb.report.definition import Report
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
 ENDINGS = {"table": ".txt", "markdown": ".md"}
 """Endings of files that are not the name of their format."""
 POOLED = "all_captures"
-
-
-@dataclass
-class Group:
-    """A folder of the folder: its name, what its reports are of, and what became of them."""
-
-    folder: str
-    about: str
-    filters: Filters
-    files: dict[str, str] = field(default_factory=dict)
-    """Report → name of its file."""
-    reasons: dict[str, list[str]] = field(default_factory=dict)
-    """Why there is no answer → reports."""
 
 
 def write_folder(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import tracedb
+from tracedb.export.report_group import Group
 from tracedb.output.markdown_html import page, prose
 from tracedb.output.shorten import visible
-
-if TYPE_CHECKING:
-    from tracedb.export.report_folder import Group
 
 
 def html_page(path: Path, version: str, groups: Sequence[Group]) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tracedb.derive import clock_alignment, graph_links, time_faults
 from tracedb.errors import EmptyDatabase
-from tracedb.pipeline.preparation import prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request
+from tracedb.pipeline.writable_database import prepare
 from tracedb.storage import pending_facts, views
 from tracedb.storage.connection import attached, open_read_only, transaction, workbench
 from tracedb.storage.database_file import log_of, size_of

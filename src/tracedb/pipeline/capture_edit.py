@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 
 from tracedb.pipeline import after_load
-from tracedb.pipeline.preparation import prepare
 from tracedb.pipeline.task import MEMORY_LIMIT
+from tracedb.pipeline.writable_database import prepare
 from tracedb.storage import pending_facts
 from tracedb.storage.connection import attached, identifier, open_read_only, transaction, workbench
 

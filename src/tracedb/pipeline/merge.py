@@ -18,22 +18,20 @@ import duckdb
 from tracedb.derive import time_faults
 from tracedb.errors import DatabaseBusy, TracedbError, UsageError
 from tracedb.pipeline import after_load
-from tracedb.pipeline.preparation import opened, prepare
+from tracedb.pipeline.capture_copy import BATCH, OTHER, copy_rows, number_captures, number_replays, shared_columns
 from tracedb.pipeline.task import Loaded
+from tracedb.pipeline.writable_database import opened, prepare
 from tracedb.storage import error_lines, pending_facts, template_database
-from tracedb.storage.connection import SCHEMA_VERSION, attach, identifier, transaction, workbench
+from tracedb.storage.connection import SCHEMA_VERSION, attach, transaction, workbench
 from tracedb.storage.database_file import check_writable, is_unwritten
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
-OTHER = "merged"
-"""Alias of the input while it is attached."""
 MEMORY_LIMIT = "500MB"
 SETTINGS = ("kernel_rule", "time_bound", "device_peak")
 """Tables that a user edits: a new file takes those of its first input."""
 DERIVED = ("clock_alignment", "graph_link")
 """Tables about several captures, derived again."""
-BATCH = "merged_capture"
 
 
 @dataclass(frozen=True)
@@ -173,13 +171,9 @@ def _take_settings(connection: duckdb.DuckDBPyConnection) -> None:
     there, here = _columns(connection, OTHER, "main"), _columns(connection, None, "main")
     for table in SETTINGS:
         if table in there and table in here:
-            listed = _listed(here[table], there[table])
+            listed = shared_columns(here[table], there[table])
             connection.execute(f"DELETE FROM main.{table}")
             connection.execute(f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM {OTHER}.main.{table}")
-
-
-def _listed(here: Sequence[str], there: Sequence[str]) -> str:
-    return ", ".join(identifier(name) for name in here if name in there)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, path: Path, labels: Mapping[str, str]) -> Merged:
@@ -187,14 +181,14 @@ def _add(connection: duckdb.DuckDBPyConnection, path: Path, labels: Mapping[str,
     there, here = _columns(connection, OTHER, "main"), _columns(connection, None, "main")
     if not {"capture_id", "source", "sha256", "part"} <= set(there.get("capture", ())):
         raise TracedbError(f"{path}: its table capture lacks columns of schema version {SCHEMA_VERSION}; ingest again")
-    _number(connection)
+    number_captures(connection)
     merged = Merged(path)
-    _number_replays(connection)
+    number_replays(connection)
     for table in sorted(here, key=lambda name: name != "capture"):
         if table in there and table not in (*SETTINGS, *DERIVED):
-            merged.rows += _copy(connection, table, here[table], there[table], labels)
+            merged.rows += copy_rows(connection, table, here[table], there[table], labels)
     for table in SETTINGS:
-        if table in there and table in here and _differ(connection, table, _listed(here[table], there[table])):
+        if table in there and table in here and _differ(connection, table, shared_columns(here[table], there[table])):
             merged.other_settings.append(table)
     merged.captures = _captures(connection)
     new = [item.loaded.capture_id for item in merged.captures if not item.is_known]
@@ -204,72 +198,6 @@ def _add(connection: duckdb.DuckDBPyConnection, path: Path, labels: Mapping[str,
     else:
         time_faults.renew(connection)
     return merged
-
-
-def _number(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill ``temp.merged_capture``: each capture of the input with its number in the target, new or known.
-
-    The digest and the part of its file tell whether it is known; where it has no digest, its path and time of ingest.
-    """
-    connection.execute(
-        f"""CREATE OR REPLACE TEMP TABLE {BATCH} AS
-        WITH found AS (
-            SELECT o.capture_id, min(c.capture_id) AS known_id
-            FROM {OTHER}.main.capture AS o
-            LEFT JOIN main.capture AS c ON c.part = o.part AND CASE
-                WHEN o.sha256 IS NULL THEN c.sha256 IS NULL AND c.path = o.path AND c.ingested_at = o.ingested_at
-                ELSE c.sha256 = o.sha256 END
-            GROUP BY o.capture_id
-        )
-        SELECT
-            f.capture_id,
-            coalesce(f.known_id, (SELECT coalesce(max(c.capture_id), 0) FROM main.capture AS c)
-                + count(*) FILTER (f.known_id IS NULL) OVER (ORDER BY f.capture_id))::INTEGER AS new_id,
-            f.known_id IS NOT NULL AS is_known
-        FROM found AS f"""
-    )
-
-
-def _number_replays(connection: duckdb.DuckDBPyConnection) -> None:
-    """Set the variable ``merged_replays`` to the highest number of a replay in the target."""
-    connection.execute(
-        "SET VARIABLE merged_replays = (SELECT coalesce(max(r.replay_id), 0)::INTEGER FROM main.replay_run AS r)"
-    )
-
-
-def _copy(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    here: Sequence[str],
-    there: Sequence[str],
-    labels: Mapping[str, str],
-) -> int:
-    """Copy the rows of a table and return their number; those about no capture only if they are not there yet."""
-    columns = [name for name in here if name in there]
-    listed = _listed(here, there)
-    if "capture_id" not in columns:
-        new = f"SELECT {listed} FROM {OTHER}.main.{table} EXCEPT SELECT {listed} FROM main.{table}"
-        return _inserted(connection, table, listed, new)
-    given = "map_concat(o.labels, map(?::VARCHAR[], ?::VARCHAR[]))" if table == "capture" and labels else "o.labels"
-    taken = {name: f"o.{identifier(name)}" for name in columns} | {"capture_id": "n.new_id"}
-    if "replay_id" in taken:
-        taken["replay_id"] = "o.replay_id + getvariable('merged_replays')"
-    if "labels" in taken and table == "capture":
-        taken["labels"] = given
-    new = f"""SELECT {", ".join(taken.values())} FROM {OTHER}.main.{table} AS o
-              INNER JOIN temp.{BATCH} AS n ON n.capture_id = o.capture_id AND NOT n.is_known"""
-    rows = _inserted(connection, table, listed, new, [list(labels), list(labels.values())] if "?" in new else [])
-    if table != "capture":
-        general = f"SELECT {listed} FROM {{}}main.{table} WHERE capture_id IS NULL"
-        rows += _inserted(connection, table, listed, f"{general.format(OTHER + '.')} EXCEPT {general.format('')}")
-    return rows
-
-
-def _inserted(
-    connection: duckdb.DuckDBPyConnection, table: str, listed: str, query: str, values: Sequence[object] = ()
-) -> int:
-    done = connection.execute(f"INSERT INTO main.{table} ({listed}) {query}", list(values)).fetchone()
-    return int(done[0]) if done else 0
 
 
 def _differ(connection: duckdb.DuckDBPyConnection, table: str, listed: str) -> bool:

@@ -96,7 +96,7 @@ def _load(
     begun = begin(largest, request, progress) if workers == 1 else None
     try:
         from tracedb.pipeline import after_load, duplicates, known_captures
-        from tracedb.pipeline.batch import load_one_by_one
+        from tracedb.pipeline.batch_load import load_one_by_one
 
         known, free = known_captures.in_database(request.database)
         request = replace(request, first_capture_id=free)

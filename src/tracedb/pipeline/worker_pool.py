@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
-from tracedb.pipeline.batch import busy_reason, together
+from tracedb.pipeline.batch_load import busy_reason, together
 from tracedb.pipeline.task import Outcome, Request, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
 from tracedb.storage.connection import open_read_only

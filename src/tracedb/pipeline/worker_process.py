@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from tracedb.errors import TracedbError
-from tracedb.pipeline.batch import load
+from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.task import Outcome, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
 from tracedb.storage import error_lines

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracedb.pipeline import preparation
+from tracedb.pipeline import writable_database
 from tracedb.pipeline.task import MEMORY_LIMIT
 from tracedb.replay import recorded, statements
 from tracedb.storage.connection import attached, transaction, workbench
@@ -27,7 +27,7 @@ def write(database: Path, done: Replayed) -> int:
         attached(connection, database),
         transaction(connection),
     ):
-        preparation.prepare(connection, database)
+        writable_database.prepare(connection, database)
         recorded.prepare(connection, done.recorded.selection)
         ((number,),) = connection.execute("SELECT coalesce(max(replay_id), 0) + 1 FROM main.replay_run").fetchall()
         statements.set_variables(connection, replay_id=int(number))

@@ -7,93 +7,42 @@ checks. A new need goes into ``Needs`` and, with its own cause, into that table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.report import time_caveats
 from tracedb.report.capture_counts import SELECTED, count, number, row, unread
+from tracedb.report.cause_search import Search
 from tracedb.report.definition import Report
-from tracedb.report.filters import Filters, Scope, described
+from tracedb.report.filters import Scope
 from tracedb.report.needs import Needs
 
 if TYPE_CHECKING:
     import duckdb
 
 
-class _Events(NamedTuple):
-    """Counts of GPU events with valid times, by kind."""
-
-    kernels: int
-    """Excluding those measured while hardware counters were read, unless requested."""
-    graphs: int
-    others: int
-    counted: int
-    """Dispatches measured while hardware counters were read."""
-
-
-@dataclass(frozen=True)
-class _Search:
-    """The scope in which causes are searched."""
-
-    connection: duckdb.DuckDBPyConnection
-    scope: Scope
-    path: Path
-
-    @cached_property
-    def events(self) -> _Events:
-        """The GPU events of the selected captures."""
-        plain = f"(e.is_counted IS NOT TRUE OR {self.scope.filters.counted})"
-        return _Events(
-            *row(
-                self.connection,
-                f"""SELECT
-                        count(*) FILTER (e.kind = 'kernel' AND {plain}),
-                        count(*) FILTER (e.kind = 'graph'), count(*) FILTER (e.kind NOT IN ('kernel', 'graph')),
-                        count(*) FILTER (e.is_counted)
-                    FROM main.kernel_event AS e {SELECTED} WHERE e.time_fault IS NULL""",
-            )
-        )
-
-    @cached_property
-    def calls(self) -> int:
-        """Number of API calls."""
-        return count(self.connection, "main.launch")
-
-    @property
-    def kernels(self) -> str:
-        """The number of kernels in words."""
-        return number(self.events.kernels, "kernel")
-
-    @property
-    def filters(self) -> str:
-        """The filters in words."""
-        return _left_out(self.scope.filters)
-
-
 def reason(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, path: Path) -> str:
     """Explain why a report has no answer."""
-    search = _Search(connection, scope, path)
+    search = Search(connection, scope, path)
     found = (cause(search) for needs, cause in CAUSES if report.needs in needs)
     return next(filter(None, found), f"nothing is left{search.filters}")
 
 
-def _no_captures(search: _Search) -> str:
+def _no_captures(search: Search) -> str:
     if search.scope.captures:
         return ""
     return f"{search.path}: holds no captures; load some with `tracedb ingest PATH --db {search.path}`"
 
 
-def _no_samples(_search: _Search) -> str:
+def _no_samples(_search: Search) -> str:
     return (
         "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
         "`tracedb sample` records some"
     )
 
 
-def _no_measures(search: _Search) -> str:
+def _no_measures(search: Search) -> str:
     (names,) = row(
         search.connection,
         """SELECT string_agg(name, ', ' ORDER BY name) FROM (
@@ -107,26 +56,26 @@ def _no_measures(search: _Search) -> str:
     return f"no range{search.filters} has the name of a measured time ({names}) and labels that agree with its settings"
 
 
-def _no_replay(_search: _Search) -> str:
+def _no_replay(_search: Search) -> str:
     return "no operators were replayed into this database; run `tracedb replay` on a machine with PyTorch"
 
 
-def _impossible_times(search: _Search) -> str:
+def _impossible_times(search: Search) -> str:
     return time_caveats.all_impossible(search.connection)
 
 
-def _clocks_apart(search: _Search) -> str:
+def _clocks_apart(search: Search) -> str:
     return time_caveats.without_clock(search.connection)
 
 
-def _no_counters(_search: _Search) -> str:
+def _no_counters(_search: Search) -> str:
     return (
         "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`, or with "
         "ncu --csv"
     )
 
 
-def _no_memory(search: _Search) -> str:
+def _no_memory(search: Search) -> str:
     if count(search.connection, "main.memory_event"):
         return f"no allocations of GPU memory are left{search.filters}: those of the host do not count"
     return (
@@ -135,7 +84,7 @@ def _no_memory(search: _Search) -> str:
     )
 
 
-def _only_counted(search: _Search) -> str:
+def _only_counted(search: Search) -> str:
     events = search.events
     if not events.counted or events.kernels:
         return ""
@@ -145,31 +94,31 @@ def _only_counted(search: _Search) -> str:
     )
 
 
-def _no_ranges(search: _Search) -> str:
+def _no_ranges(search: Search) -> str:
     if count(search.connection, f"{search.scope.version}._range"):
         return ""
     return "no ranges (NVTX, roctx, record_function) were captured"
 
 
-def _no_gpu_activity(search: _Search) -> str:
+def _no_gpu_activity(search: Search) -> str:
     events = search.events
     if events.kernels + events.graphs + events.others:
         return ""
     return _no_gpu(search.connection, search.scope)
 
 
-def _no_calls(search: _Search) -> str:
+def _no_calls(search: Search) -> str:
     return "" if search.calls else "no API calls (CUDA or HIP runtime and driver) were captured"
 
 
-def _no_copies(search: _Search) -> str:
+def _no_copies(search: Search) -> str:
     events = search.events
     if events.others:
         return ""
     return f"no copies or memsets were captured, only {number(events.kernels + events.graphs, 'kernel')}"
 
 
-def _no_kernels(search: _Search) -> str:
+def _no_kernels(search: Search) -> str:
     _, graphs, others, _ = search.events
     if search.events.kernels:
         return ""
@@ -181,27 +130,27 @@ def _no_kernels(search: _Search) -> str:
     return f"no kernels were captured, only {others} {'copy or memset' if others == 1 else 'copies and memsets'}"
 
 
-def _no_gaps(search: _Search) -> str:
+def _no_gaps(search: Search) -> str:
     events = search.events
     total = number(events.kernels + events.graphs + events.others, "GPU event")
     return f"no gaps{search.filters}: on no device is idle time between its {total}"
 
 
-def _no_launches(search: _Search) -> str:
+def _no_launches(search: Search) -> str:
     if not search.calls:
         return f"no API calls were captured, so nothing is known of the launch of {search.kernels}"
     return f"no launches were captured{search.filters}: no API call is known to have launched one of the kernels"
 
 
-def _no_collectives(search: _Search) -> str:
+def _no_collectives(search: Search) -> str:
     return f"no collectives were captured{search.filters}: none of the {search.kernels} is one"
 
 
-def _no_gemms(search: _Search) -> str:
+def _no_gemms(search: Search) -> str:
     return f"no GEMMs were captured{search.filters}: none of the {search.kernels} is of class matmul"
 
 
-def _no_spreads(search: _Search) -> str:
+def _no_spreads(search: Search) -> str:
     (gemms,) = row(
         search.connection,
         f"""SELECT count(*) FROM {search.scope.version}._gpu_event AS e {SELECTED}
@@ -215,11 +164,11 @@ def _no_spreads(search: _Search) -> str:
     )
 
 
-def _no_matches(search: _Search) -> str:
+def _no_matches(search: Search) -> str:
     return f"no collective spans two ranks or more{search.filters}, so there is no waiting to report"
 
 
-def _no_overlap(search: _Search) -> str:
+def _no_overlap(search: Search) -> str:
     gemms, collectives = row(
         search.connection,
         f"""SELECT count(*) FILTER (e.class = 'matmul'), count(*) FILTER (e.class = 'collective')
@@ -233,12 +182,12 @@ def _no_overlap(search: _Search) -> str:
     return f"none of the {calls} ran beside a collective{search.filters}"
 
 
-def _no_marked_steps(search: _Search) -> str:
+def _no_marked_steps(search: Search) -> str:
     steps = f"(SELECT t.capture_id FROM {search.scope.version}._step AS t WHERE t.step IS NOT NULL)"
     return "" if count(search.connection, steps) else _no_steps(search)
 
 
-def _no_steps(search: _Search) -> str:
+def _no_steps(search: Search) -> str:
     if count(
         search.connection, f"(SELECT t.capture_id FROM {search.scope.version}._step AS t WHERE t.step IS NOT NULL)"
     ):
@@ -249,7 +198,7 @@ def _no_steps(search: _Search) -> str:
     )
 
 
-def _no_flops(search: _Search) -> str:
+def _no_flops(search: Search) -> str:
     launching, shaped = row(
         search.connection,
         f"""SELECT count(*), count(o.input_dims)
@@ -264,7 +213,7 @@ def _no_flops(search: _Search) -> str:
     return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
 
 
-def _no_graphs(search: _Search) -> str:
+def _no_graphs(search: Search) -> str:
     (launches,) = row(
         search.connection,
         f"SELECT count(*) FROM main.launch AS e {SELECTED} WHERE contains(e.name, '{GRAPH_LAUNCH}')",
@@ -277,14 +226,14 @@ def _no_graphs(search: _Search) -> str:
     )
 
 
-def _no_attention(search: _Search) -> str:
+def _no_attention(search: Search) -> str:
     return (
         f"no ranges are named after the parts of attention{search.filters} (such as computing_attention_scores, "
         "computing_softmax, final_matmul) and hold GPU work outside the warm-up"
     )
 
 
-def _none_by_rule(search: _Search) -> str:
+def _none_by_rule(search: Search) -> str:
     rule = search.scope.rule
     if not rule:
         return ""
@@ -293,7 +242,7 @@ def _none_by_rule(search: _Search) -> str:
 
 
 _ALL = frozenset(Needs)
-CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
+CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (_ALL, _no_captures),
     (frozenset({Needs.SAMPLES}), _no_samples),
     (frozenset({Needs.MEASURES}), _no_measures),
@@ -323,16 +272,6 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[_Search], str]], ...] = (
     (_ALL, _none_by_rule),
 )
 """Causes by need, the more general ones first."""
-
-
-def _left_out(filters: Filters) -> str:
-    said = [described(filters)] if filters.on_captures else []
-    said += [f"--device {device}" for device in filters.devices]
-    said += [f"--class {name!r}" for name in filters.classes]
-    said += [f"--range {pattern!r}" for pattern in filters.range]
-    said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
-    said += [f"--step-range {filters.step_range!r}"] if filters.step_range is not None else []
-    return f" with {', '.join(said)}" if said else ""
 
 
 def _no_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.errors import EmptyDatabase
-from tracedb.pipeline import preparation
+from tracedb.pipeline import writable_database
 from tracedb.pipeline.task import MEMORY_LIMIT
 from tracedb.sampling.recording import Outcome
 from tracedb.sampling.sweep import Shape
@@ -50,10 +50,10 @@ def write(database: Path, series: Series, outcomes: Sequence[Outcome], capture_i
     """Add a row for each shape; creates the database if there is none."""
     with (
         workbench(MEMORY_LIMIT, 1, database) as connection,
-        preparation.opened(connection, database),
+        writable_database.opened(connection, database),
         transaction(connection),
     ):
-        preparation.prepare(connection, database)
+        writable_database.prepare(connection, database)
         for outcome in outcomes:
             _insert(connection, series, outcome, capture_id if outcome.status == "sampled" else None)
 

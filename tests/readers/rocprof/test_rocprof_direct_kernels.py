@@ -17,7 +17,7 @@ from support.rocprof_loaded import captures
 from tracedb.derive import clipped_event
 from tracedb.ingester import Options, ReadAgain
 from tracedb.ingester.native_library import CHOICE
-from tracedb.pipeline.batch import load
+from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.discovery import detect, discover
 from tracedb.pipeline.run import ingest
 from tracedb.pipeline.task import Request

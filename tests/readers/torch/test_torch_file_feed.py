@@ -17,7 +17,7 @@ from support.loading import ask, ingest
 from support.traces import document, kernel, launched, write
 from tracedb.ingester import Options
 from tracedb.ingester.decompress import Plain, Stream
-from tracedb.pipeline import batch, capture_load, digest, discovery, task
+from tracedb.pipeline import batch_load, capture_load, digest, discovery, task
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split import blocks, prefetch
 from tracedb_torch.split.file_feed import Block, Feed
@@ -188,7 +188,7 @@ class TestDigest:
         request = task.Request((path,), database, cores=2)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(digest, "digest_of", noted)
-            assert batch.load(discovery.detect([path]).tasks, request, {}, progress)[0].error is None
+            assert batch_load.load(discovery.detect([path]).tasks, request, {}, progress)[0].error is None
         return order
 
     def test_is_made_once_the_trace_is_read(self, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from support.loading import ask, ingest
 from support.traces import document, kernel, launched, write
 from tracedb.errors import ReadError
 from tracedb.ingester import Options
-from tracedb.pipeline import batch, discovery, early_read, task
+from tracedb.pipeline import batch_load, discovery, early_read, task
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split import blocks, prefetch
 from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
@@ -145,7 +145,7 @@ class TestCommand:
         request = task.Request((path,), tmp_path / "db", cores=2)
         begun = early_read.begin(found.tasks[0], request, read.append)
         assert begun is not None
-        outcome = batch.load(found.tasks[:1], request, {}, read.append, begun=begun)[0]
+        outcome = batch_load.load(found.tasks[:1], request, {}, read.append, begun=begun)[0]
         begun.close()
         assert outcome.error is None
         assert outcome.loaded[0].kernels == 20
@@ -155,7 +155,7 @@ class TestCommand:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(early_read, "EARLY_FROM", 1)
-        monkeypatch.setattr(batch, "SMALL_BYTES", 0)
+        monkeypatch.setattr(batch_load, "SMALL_BYTES", 0)
         read: list[tuple[str, bool]] = []
         begin = prefetch.Reading.__init__
 
@@ -185,7 +185,7 @@ class TestCommand:
         path.unlink()
         request = task.Request((path,), tmp_path / "db", cores=2)
         begun = early_read.begin(found.tasks[0], request, lambda done: None)
-        outcome = batch.load(found.tasks[:1], request, {}, begun=begun)[0]
+        outcome = batch_load.load(found.tasks[:1], request, {}, begun=begun)[0]
         assert outcome.error is not None
         assert "No such file" in outcome.error
         assert not (tmp_path / "db").exists()
@@ -200,6 +200,6 @@ class TestCommand:
         for name, is_begun in (("a", False), ("b", True)):
             request = task.Request((path,), tmp_path / name, cores=2)
             begun = early_read.begin(found.tasks[0], request, lambda done: None) if is_begun else None
-            results.append(batch.load(found.tasks[:1], request, {}, begun=begun)[0].loaded)
+            results.append(batch_load.load(found.tasks[:1], request, {}, begun=begun)[0].loaded)
         assert results[0] == results[1]
         assert results[0][0].status == "truncated"

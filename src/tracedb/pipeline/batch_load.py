@@ -15,8 +15,8 @@ from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.ingester import Begun, Ingester, Registered
 from tracedb.pipeline.capture_load import Announce, Job, Progress
 from tracedb.pipeline.known_captures import Known
-from tracedb.pipeline.preparation import opened, prepare
 from tracedb.pipeline.task import MEMORY_LIMIT, Outcome, Request, Task
+from tracedb.pipeline.writable_database import opened, prepare
 from tracedb.storage import template_database
 from tracedb.storage.connection import NotMoved, open_read_only, workbench
 
