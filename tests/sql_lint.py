@@ -25,6 +25,7 @@ LOWER_KEYWORD = re.compile(
     r"|limit|offset|desc|asc)\b"
 )
 SKIPPED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+DEVIATION = re.compile(r"\b((?:stddev|var)(?:_samp|_pop)?)\([^()]*\)")
 BLOCK_COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 HOOK = re.compile(r" (?:join \w+|filter \w+|by \w+|by|partition|using \w+ \w+|matmul|rule|inline|grain|end grain) ")
 OF_PEER = re.compile(r"-- The report \w+ of (?:nsys stats|HTA|TraceLens)\b")
@@ -108,6 +109,9 @@ def _text_faults(text: str) -> Iterator[str]:
     bare = SKIPPED.sub(lambda match: " " * len(match[0]), text)
     for match in LOWER_KEYWORD.finditer(bare):
         yield f"line {_line(text, match.start())}: keyword {match[0]!r} is not in upper case"
+    for match in DEVIATION.finditer(bare):
+        if "ORDER BY" not in match[0]:
+            yield f"line {_line(text, match.start())}: {match[1]} depends on the row order; use v1._sample_stddev"
     if re.search(r"[ \t]+$|\t", text, re.MULTILINE) or not text.endswith("\n"):
         yield "holds a tab, spaces at the end of a line, or no line end at its end"
     try:

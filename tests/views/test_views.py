@@ -58,6 +58,7 @@ COMMENT ON COLUMN v1.good.name IS 'Name.';
         ("FROM main.kernel_event", "FROM read_csv('x')", "reads from the function"),
         ("SELECT k.name", "SELECT *", "selects *; name the columns"),
         ("SELECT k.name", "SELECT k.*", "selects k.*; name the columns"),
+        ("SELECT k.name", "SELECT stddev_samp(k.name) AS name", "stddev_samp depends on the row order"),
         ("kernels AS (", "kernels AS NOT MATERIALIZED (", "says whether kernels is materialized"),
         ("kernels AS k;", "kernels AS k ORDER BY k.name;", "orders or limits at the top"),
         ("kernels AS k;", "kernels AS k LIMIT 3;", "orders or limits at the top"),

@@ -42,7 +42,9 @@ sampled AS (
         bool_or(i.is_matched) AS is_matched,
         median(i.kernel_sum_ns) AS kernel_sum_median_ns,
         sum(i.busy_ns) / count(i.busy_ns) AS busy_mean_ns,
-        CASE WHEN count(i.busy_ns) = 1 THEN 0.0 ELSE stddev_samp(i.busy_ns) END AS busy_stddev_ns,
+        v1._sample_stddev(
+            count(i.busy_ns), sum(i.busy_ns), sum(i.busy_ns::HUGEINT * i.busy_ns)
+        ) AS busy_stddev_ns,
         min(i.busy_ns) AS busy_min_ns,
         max(i.busy_ns) AS busy_max_ns,
         list(i.busy_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS busy_iterations_ns,
