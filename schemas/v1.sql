@@ -264,6 +264,34 @@ COMMENT ON COLUMN main.annotation.parent_id IS 'Innermost range on the same thre
 COMMENT ON COLUMN main.annotation.depth IS 'Number of enclosing ranges on the thread; 0 at the top level. [count]';
 COMMENT ON COLUMN main.annotation.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
+CREATE TABLE main.frame (
+    capture_id INTEGER NOT NULL,
+    frame_id BIGINT NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('module', 'function')),
+    name VARCHAR NOT NULL,
+    file VARCHAR,
+    line INTEGER,
+    process_id BIGINT,
+    thread_id BIGINT,
+    start_ns BIGINT NOT NULL,
+    duration_ns BIGINT CHECK (duration_ns >= 0),
+    parent_id BIGINT,
+    module_path VARCHAR
+);
+COMMENT ON TABLE main.frame IS 'One call of a Python function, or of an nn.Module, as torch.profiler records it with with_stack=True; left out with --no-stacks.';
+COMMENT ON COLUMN main.frame.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.frame.frame_id IS 'Number of the frame within the capture. [-]';
+COMMENT ON COLUMN main.frame.kind IS 'module (call of an nn.Module) or function.';
+COMMENT ON COLUMN main.frame.name IS 'Name as recorded, such as gpt.py(16): forward, nn.Module: Linear_3, <built-in method add_ of Parameter object at 0x…>.';
+COMMENT ON COLUMN main.frame.file IS 'File of the function, as recorded; NULL for modules and built-in functions.';
+COMMENT ON COLUMN main.frame.line IS 'First line of the function in it. [-]';
+COMMENT ON COLUMN main.frame.process_id IS 'Process that ran it. [-]';
+COMMENT ON COLUMN main.frame.thread_id IS 'Thread that ran it. [-]';
+COMMENT ON COLUMN main.frame.start_ns IS 'Start, on the capture''s clock. [ns]';
+COMMENT ON COLUMN main.frame.duration_ns IS 'Duration; NULL if still open when the capture ended. [ns]';
+COMMENT ON COLUMN main.frame.parent_id IS 'Frame that called it, as recorded; NULL at the top. [-]';
+COMMENT ON COLUMN main.frame.module_path IS 'Modules around the frame from the outermost, itself included, such as GPT_0.Block_3.Linear_12. The number is PyTorch''s count of the modules of a class in a process; names of attributes are not recorded. NULL outside of modules.';
+
 CREATE TABLE main.annotation_kernel (
     capture_id INTEGER NOT NULL,
     annotation_id BIGINT NOT NULL,
@@ -635,6 +663,16 @@ COMMENT ON TABLE main.kernel_rule IS 'Your own kernel classification rules, appl
 COMMENT ON COLUMN main.kernel_rule.priority IS 'The matching rule with the lowest number wins. [-]';
 COMMENT ON COLUMN main.kernel_rule.pattern IS 'Regular expression (RE2) that is searched for in the kernel name.';
 COMMENT ON COLUMN main.kernel_rule.class IS 'Class that matching kernels get.';
+
+CREATE TABLE main.frame_rule (
+    priority INTEGER NOT NULL,
+    pattern VARCHAR NOT NULL,
+    is_own BOOLEAN NOT NULL
+);
+COMMENT ON TABLE main.frame_rule IS 'The user''s own rules for whose code a Python frame is, tried before the shipped ones; empty at first.';
+COMMENT ON COLUMN main.frame_rule.priority IS 'Lowest number wins. [-]';
+COMMENT ON COLUMN main.frame_rule.pattern IS 'Regular expression (RE2) searched in frame.name.';
+COMMENT ON COLUMN main.frame_rule.is_own IS 'Whether such a frame is the user''s own code.';
 
 CREATE TABLE main.device_peak (
     priority INTEGER NOT NULL,

@@ -9,7 +9,7 @@ import pyarrow as pa
 LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 WORDS = {
     "kind": pa.array(["kernel", "memcpy", "memset"], pa.string()),
-    "style": pa.array(["user", "gpu_projection", "python_function"], pa.string()),
+    "style": pa.array(["user", "gpu_projection"], pa.string()),
 }
 """Columns with a fixed set of words, in the order of their codes in the compiled reader."""
 TIMES = ("start_ns", "duration_ns")

@@ -18,6 +18,8 @@ DDL = {
         input_strides BIGINT, concrete_inputs BIGINT""",
     "annotation": """annotation_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, style VARCHAR, start_ns BIGINT,
         duration_ns BIGINT, device_id BIGINT, stream_id BIGINT""",
+    "frame": """frame_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
+        python_id BIGINT, python_parent BIGINT""",
     "message": """event_id BIGINT, collective VARCHAR, message_in BIGINT, message_out BIGINT, in_splits VARCHAR,
         dtype VARCHAR,
         group_name VARCHAR, group_size BIGINT, group_ranks VARCHAR, sequence BIGINT""",
@@ -29,7 +31,7 @@ DDL = {
 """Columns by table, as in CREATE TABLE."""
 COLUMNS = {table: dict(column.split() for column in columns.split(",")) for table, columns in DDL.items()}
 """SQL types by table and column, in the table's order."""
-SCANNED = ("gpu", "launch", "op", "annotation")
+SCANNED = ("gpu", "launch", "op", "annotation", "frame")
 """Tables filled by the compiled reader, in its order."""
 NUMBERED = (*SCANNED, "memory")
 """Tables with one row per event, with its start and process; the first column numbers the events."""

@@ -11,6 +11,7 @@ import pytest
 from support.faulty import KERNELS, around, frames, quoted, read_around
 from support.readings import read
 from support.traces import HEADER, LAYOUTS, Event, Raw, annotation, bare_list, document, event_text, kernel, op, write
+from tracedb_torch.link.frames import without_home
 
 MANY = 2_500  # kernels of a file that is read in several blocks
 
@@ -32,15 +33,15 @@ class TestUnescapedBackslashes:
     def test_names_keep_their_backslashes(self, tmp_path: Path, layout: str) -> None:
         found = read_around(tmp_path, *frames(self.NAMES), layout=layout, end=layout != "compact")
         assert found.kernels() == KERNELS
-        assert found.rows("annotation", "name") == list(self.NAMES)
-        assert found.rows("annotation", "start_ns")[:2] == [200_000, 201_000]
+        assert found.rows("frame", "name") == [without_home(name) for name in self.NAMES]
+        assert found.rows("frame", "start_ns")[:2] == [200_000, 201_000]
         assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
 
     def test_names_whose_escapes_happen_to_be_legal_keep_their_backslashes(self, tmp_path: Path) -> None:
         names = [r"torch\nn\functional.py(2): f", r"C:\new\table\run.py(2): f", r"\bin\r\f.py"]
         found = read_around(tmp_path, *frames(names))
         assert found.kernels() == KERNELS
-        assert found.rows("annotation", "name") == names
+        assert found.rows("frame", "name") == [names[0], "table/run.py(2): f", names[2]]
 
     def test_any_event_may_hold_an_unescaped_backslash(self, tmp_path: Path) -> None:
         bad = [kernel(25, 2), op(25, 2), annotation(25, 2, "")]
@@ -50,7 +51,7 @@ class TestUnescapedBackslashes:
         assert found.faults == {"event_repaired": 3}
 
     def test_skipped_python_stacks_leave_no_repaired_events(self, tmp_path: Path) -> None:
-        found = read(write(tmp_path / "x.json", around(frames(self.NAMES))))
+        found = read(write(tmp_path / "x.json", around(frames(self.NAMES))), stacks=False)
         assert found.kernels() == KERNELS
         assert found.issues["python_functions"] == found.issues["event_repaired"] == len(self.NAMES)
 
@@ -73,7 +74,7 @@ class TestUnescapedQuotes:
     def test_events_with_unescaped_quotes_are_repaired(self, tmp_path: Path, layout: str) -> None:
         found = read_around(tmp_path, *frames(self.NAMES), layout=layout, end=layout != "compact")
         assert found.kernels() == KERNELS
-        assert found.rows("annotation", "name") == list(self.NAMES)
+        assert found.rows("frame", "name") == list(self.NAMES)
         assert (found.status, found.faults) == ("repaired", {"event_repaired": len(self.NAMES)})
 
     def test_the_issue_gives_the_byte_offset(self, tmp_path: Path) -> None:
@@ -92,9 +93,9 @@ class TestUnescapedQuotes:
     def test_one_bad_event_in_a_hundred_thousand_is_found(self, tmp_path: Path) -> None:
         events: list[Event | bytes] = [kernel(i, 1, cat="overhead" if i % 20 else "kernel") for i in range(100_000)]
         events[50_001] = frames(self.NAMES)[0]
-        found = read(write(tmp_path / "x.json.gz", events, "compact"), python_stacks=True)
+        found = read(write(tmp_path / "x.json.gz", events, "compact"), stacks=True)
         assert len(found.kernels()) == 5_000
-        assert found.rows("annotation", "name") == [self.NAMES[0]]
+        assert found.rows("frame", "name") == [self.NAMES[0]]
         assert found.faults == {"event_repaired": 1}
         assert found.capture["events_read"] == 100_000
 

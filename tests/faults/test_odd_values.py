@@ -63,7 +63,7 @@ def with_value(text: str) -> list[Event]:
 def test_an_odd_value_in_any_field_loses_no_other_event(name: str) -> None:
     events = with_value(VALUES[name])
     sound = launched(len(events))
-    found = outcome(document([*sound, *events]), python_stacks=True, memory_events=True)
+    found = outcome(document([*sound, *events]), stacks=True, memory_events=True)
     rows = sum(len(rows) for table, rows in found["rows"].items() if table not in ("process", "message"))
     skipped = sum(issue["skipped"] for issue in found["issues"].values())
     assert found["events_read"] == len(sound) + len(events) == rows + skipped
@@ -76,7 +76,7 @@ def test_both_readers_read_odd_values_alike(name: str) -> None:
     events = with_value(VALUES[name])
     # The smaller blocks hold one odd event each among sound ones.
     content = document([event for odd in events for event in (*launched(1), odd)])
-    assert_same(content, 2000 if len(VALUES[name]) < 100 else 20_000, python_stacks=True, memory_events=True)
+    assert_same(content, 2000 if len(VALUES[name]) < 100 else 20_000, stacks=True, memory_events=True)
 
 
 DEVICE = HEADER["deviceProperties"][0]

@@ -26,6 +26,7 @@ KEYS = {
     "launch": "launch_id",
     "op": "op_id",
     "annotation": "annotation_id",
+    "frame": "frame_id",
     "memory_event": "memory_event_id",
     "operator_sample": "sample_id",
     "measure": "measure_id",
@@ -35,6 +36,7 @@ KEYS = {
 REFERENCES = {
     "kernel_event": {"launch_id": "launch", "op_id": "op"},
     "op": {"parent_op_id": "op"},
+    "frame": {"parent_id": "frame"},
     "counter": {"event_id": "kernel_event"},
 }
 """Columns that hold such a number of another row."""
@@ -130,7 +132,7 @@ def _check_part(tables: Tables, capture: dict[str, Any]) -> None:
         for column, target in references.items():
             known = {row[KEYS[target]] for row in mine.get(target, [])} | {None}
             assert {row.get(column) for row in mine.get(table, [])} <= known, f"{table}.{column} points nowhere"
-    for table in ("kernel_event", "launch", "op", "annotation"):
+    for table in ("kernel_event", "launch", "op", "annotation", "frame"):
         for row in mine.get(table, []):
             assert row["start_ns"] is not None
             assert row["name"] is not None, f"{table} has a row without a name"
@@ -165,7 +167,7 @@ def unnumbered(tables: Tables, table: str) -> list[str]:
         target: {
             row[KEYS[target]]: (row["name"], row["start_ns"], row["duration_ns"]) for row in tables.get(target, [])
         }
-        for target in ("launch", "op", "kernel_event")
+        for target in ("launch", "op", "frame", "kernel_event")
     }
     found = []
     for row in tables[table]:

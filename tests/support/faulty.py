@@ -22,7 +22,7 @@ def around(bad: Sequence[Event | bytes], end: bool = True) -> list[Event | bytes
 
 
 def read_around(folder: Path, *bad: Event | bytes, layout: str = "native", end: bool = True) -> Reading:
-    return read(write(folder / "x.json", around(bad, end), layout), python_stacks=True)
+    return read(write(folder / "x.json", around(bad, end), layout), stacks=True)
 
 
 def quoted(text: str) -> Raw:

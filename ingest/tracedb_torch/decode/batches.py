@@ -34,7 +34,7 @@ LATEST_END = LARGEST - 10**15  # ns; leaves headroom for offsets that are added 
 STEP = "ProfilerStep#"
 NO_START = "events without a usable ts"
 MEMORY_EVENTS = "allocator events; --memory-events stores them"
-PYTHON_FUNCTIONS = "Python frames; --python-stacks stores them"
+PYTHON_FUNCTIONS = "Python frames, left out by --no-stacks"
 
 
 class Batches(CheckedFields):
@@ -70,8 +70,8 @@ class Batches(CheckedFields):
         return ready
 
     def leaves_frames(self, shape: ev.Shape) -> bool:
-        """Whether the events are Python frames and --python-stacks was not given."""
-        return shape.kind == ev.PYTHON and not self._options.python_stacks
+        """Whether the events are Python frames and --no-stacks was given."""
+        return shape.kind == ev.PYTHON and not self._options.stacks
 
     def take(self, shape: ev.Shape, ordinals: Ordinals, members: list[Any], trust_large: bool, exact: bool) -> None:
         """Build the batches of events of one category; see ``nanoseconds`` for the flags."""
@@ -157,6 +157,8 @@ class Batches(CheckedFields):
             self._op(shape, ordinals, common, args, names)
         elif shape.kind == ev.MEMORY:
             self._memory(ordinals, common, args)
+        elif shape.kind == ev.PYTHON:
+            self._frame(ordinals, common, args, members)
         else:
             self._annotation(shape.kind, ordinals, common, members)
 
@@ -230,15 +232,10 @@ class Batches(CheckedFields):
         self._messages(ordinals, args)
 
     def _annotation(self, kind: str, ordinals: Ordinals, common: dict[str, pa.Array], members: Sequence[Any]) -> None:
-        style = {ev.USER: "user", ev.PROJECTION: "gpu_projection", ev.PYTHON: "python_function"}[kind]
+        style = {ev.USER: "user", ev.PROJECTION: "gpu_projection"}[kind]
         projected = kind == ev.PROJECTION
-        duration = common["duration_ns"]
         if projected:
             self.check_devices(member.pid for member in members)
-        durs = [member.dur for member in members]
-        if None in durs:
-            is_open = np.array([dur is None for dur in durs])
-            duration = pa.array(duration.to_numpy(), mask=is_open)
         batch = batch_of(
             "annotation",
             annotation_id=pa.array(ordinals),
@@ -247,11 +244,23 @@ class Batches(CheckedFields):
             name=common["name"],
             style=word("style", style, len(ordinals)),
             start_ns=common["start_ns"],
-            duration_ns=duration,
+            duration_ns=_unless_open(common["duration_ns"], members),
             device_id=integers([number(member.pid) if projected else None for member in members]),
             stream_id=numbers([member.tid if projected else None for member in members])[0],
         )
         self._ready.append(("annotation", batch))
+
+    def _frame(
+        self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], members: Sequence[Any]
+    ) -> None:
+        batch = batch_of(
+            "frame",
+            frame_id=pa.array(ordinals),
+            **{**common, "duration_ns": _unless_open(common["duration_ns"], members)},
+            python_id=self.whole("Python id", [a.id for a in args]),
+            python_parent=self.whole("Python parent id", [a.parent for a in args]),
+        )
+        self._ready.append(("frame", batch))
 
     def _memory(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any]) -> None:
         batch = batch_of(
@@ -274,6 +283,14 @@ class Batches(CheckedFields):
         batch = messages(self, ordinals, args)
         if batch is not None:
             self._ready.append(("message", batch))
+
+
+def _unless_open(duration: pa.Array, members: Sequence[Any]) -> pa.Array:
+    """Return durations with NULL for events that have no end."""
+    durs = [member.dur for member in members]
+    if None not in durs:
+        return duration
+    return pa.array(duration.to_numpy(), mask=np.array([dur is None for dur in durs]))
 
 
 def _annotation_of_ops(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -145,6 +145,13 @@ class MemoryArgs(
     address: int | None = None
 
 
+class PythonArgs(msgspec.Struct, gc=False, rename={"parent": "Python parent id", "id": "Python id"}):
+    """Arguments of Python frames."""
+
+    parent: int | None = None
+    id: int | None = None
+
+
 class NoArgs(msgspec.Struct, gc=False):
     """Arguments that are not read."""
 
@@ -192,7 +199,7 @@ ARGS: dict[str, type[msgspec.Struct]] = {
     OP: OpArgs,
     USER: OpArgs,
     PROJECTION: OpArgs,
-    PYTHON: NoArgs,
+    PYTHON: PythonArgs,
     MEMORY: MemoryArgs,
 }
 

@@ -11,8 +11,9 @@ from tracedb.ingester import Rows
 from tracedb.ingester.issues import Account
 from tracedb.ingester.name_patterns import COLLECTIVES, LAUNCHES, pattern
 from tracedb.storage.schema import ROW_GROUP
-from tracedb_torch.int_columns import UNUSABLE
-from tracedb_torch.link import enclosing
+from tracedb_torch.int_columns import UNUSABLE, narrowed
+from tracedb_torch.link import enclosing, frames
+from tracedb_torch.link.numpy_columns import Held, Texts
 from tracedb_torch.link.rules import (
     BY_WORK_ITEMS,
     COPY_KIND,
@@ -66,6 +67,8 @@ class Linker:
         yield Rows("launch", run(LAUNCH_SQL), part)
         yield Rows("op", run(OP_SQL), part)
         yield Rows("annotation", run(ANNOTATION_SQL), part)
+        if (table := self._frames()) is not None:
+            yield Rows("frame", table, part)
         yield Rows("memory_event", run(MEMORY_SQL), part)
 
     def _kernels(self, part: int) -> Iterator[Rows]:
@@ -82,6 +85,15 @@ class Linker:
             table = pa.RecordBatchReader.from_stream(some).read_all()
             in_groups = pa.Table.from_batches(table.combine_chunks().to_batches(max_chunksize=ROW_GROUP))  # noqa: F841
             yield Rows("kernel_event", connection.sql(KERNEL_SQL), part)
+
+    def _frames(self) -> pa.Table | None:
+        """Return the rows of Python frames: as numbers they are few enough for memory."""
+        texts = "SELECT id, value FROM staged_text WHERE id IN (SELECT name FROM part_frame)"
+        held = Held({"frame": self._narrow("FROM part_frame"), "text": self._narrow(texts)})
+        return frames.table(held, Texts(held)) if held.rows("frame") else None
+
+    def _narrow(self, query: str) -> list[pa.RecordBatch]:
+        return [narrowed(batch) for batch in pa.RecordBatchReader.from_stream(self._connection.sql(query))]
 
     def _launches(self) -> None:
         """Join GPU rows to calls by correlation id; of several calls, prefer a launch by name, then the earliest."""

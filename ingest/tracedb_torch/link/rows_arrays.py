@@ -16,7 +16,7 @@ from tracedb.ingester import Rows
 from tracedb.ingester.issues import Account
 from tracedb.storage.schema import ROW_GROUP
 from tracedb_torch.int_columns import WORDS
-from tracedb_torch.link import match_arrays, rules
+from tracedb_torch.link import frames, match_arrays, rules
 from tracedb_torch.link.link_sql import GROUPS
 from tracedb_torch.link.match_arrays import Links
 from tracedb_torch.link.numpy_columns import Column, Held, Mask, Places, Texts, extracted, having
@@ -55,6 +55,10 @@ class HeldLinker:
         for table, columns in (("launch", self._launches), ("op", self._operators), ("annotation", self._annotations)):
             if self._held.rows(table):
                 yield _rows(table, self._whole(table, columns()), part)
+        if self._held.rows("frame"):
+            made = frames.table(self._held, self._texts)
+            self._held.release("frame")
+            yield _rows("frame", made, part)
         if self._held.rows("memory"):
             yield Rows("memory_event", self._whole("memory", self._allocations()), part)
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from tracedb.ingester import Options, native_library
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 5
-TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 4, 24, 6, 64
+INTERFACE = 6
+TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 5, 24, 6, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE = range(6)
-WITH_PYTHON_STACKS, WITH_MEMORY_EVENTS = 1, 2
+WITH_STACKS, WITH_MEMORY_EVENTS = 1, 2
 TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering is restarted
 IS_RAW = 1
 MEMORY_EVENTS = 5  # place in counts
@@ -191,7 +191,7 @@ class Scanner:
     """A scanner of the library, to be used by one thread at a time. Scanning releases the interpreter lock."""
 
     def __init__(self, found: ctypes.CDLL, options: Options, first_text: int) -> None:
-        flags = options.python_stacks * WITH_PYTHON_STACKS | options.memory_events * WITH_MEMORY_EVENTS
+        flags = options.stacks * WITH_STACKS | options.memory_events * WITH_MEMORY_EVENTS
         self.library = found
         self._scanner = found.tracedb_open(int.from_bytes(os.urandom(8)), first_text, flags)
         if not self._scanner:

@@ -40,7 +40,7 @@ SHOWN_UNRECOGNISED = 10
     metavar="PATH",
     help="Program nsys, or its folder, for reports (.nsys-rep). [default: TRACEDB_NSYS, PATH, the usual folders]",
 )
-@click.option("--python-stacks", is_flag=True, help="Store Python frames as ranges (style python_function).")
+@click.option("--no-stacks", is_flag=True, help="Leave Python frames and modules out.")
 @click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
 @click.option("--dry-run", is_flag=True, help="List what would be loaded, without loading it.")
 @output_options
@@ -54,7 +54,7 @@ def ingest(
     memory_limit: str | None,
     ingester: str | None,
     nsys: Path | None,
-    python_stacks: bool,
+    no_stacks: bool,
     memory_events: bool,
     dry_run: bool,
     format_name: str | None,
@@ -80,7 +80,7 @@ def ingest(
         labels_from=labels_from,
         memory_limit=memory_limit,
         ingester=ingester,
-        python_stacks=python_stacks,
+        stacks=not no_stacks,
         memory_events=memory_events,
     )
     if nsys is not None:

@@ -49,7 +49,8 @@ class Rows:
 class Options:
     """What to read beyond the default, and how to report progress."""
 
-    python_stacks: bool = False
+    stacks: bool = True
+    """Whether to read Python frames."""
     memory_events: bool = False
     cores: int = 1
     """Processor cores that one read may keep busy."""

@@ -36,7 +36,7 @@ def ingest(
     jobs: int | None = 1,
     memory_limit: str | None = None,
     ingester: str | None = None,
-    python_stacks: bool = False,
+    stacks: bool = True,
     memory_events: bool = False,
     progress: Progress = lambda done: None,
 ) -> list[Outcome]:
@@ -57,7 +57,7 @@ def ingest(
         labels_from=labels_from,
         memory_limit=memory_limit,
         ingester=ingester,
-        python_stacks=python_stacks,
+        stacks=stacks,
         memory_events=memory_events,
     )
     with found_in(request.paths, request.database, request.ingester) as found:

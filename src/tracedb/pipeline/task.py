@@ -29,7 +29,7 @@ class Request:
     memory_limit: str | None = None
     """Memory limit of each job's engine; None for the ingester's choice or ``MEMORY_LIMIT``."""
     ingester: str | None = None
-    python_stacks: bool = False
+    stacks: bool = True
     memory_events: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     first_capture_id: int = 1
@@ -45,7 +45,7 @@ class Request:
 def options_of(request: Request, progress: Callable[[int], None] | None, begun: Begun | None = None) -> Options:
     """Return the options for an ingester; without ``progress`` it reads for the second time."""
     return Options(
-        request.python_stacks,
+        request.stacks,
         request.memory_events,
         request.cores,
         progress or (lambda done: None),

@@ -226,6 +226,20 @@ def _no_graphs(search: Search) -> str:
     )
 
 
+def _no_stacks(search: Search) -> str:
+    (frames, modules) = row(
+        search.connection, f"SELECT count(*), count(*) FILTER (e.kind = 'module') FROM main.frame AS e {SELECTED}"
+    )
+    if not frames:
+        return (
+            "no Python frames were captured: record with torch.profiler.profile(with_stack=True), and load without "
+            "--no-stacks"
+        )
+    if not modules:
+        return f"no nn.Module was captured among {number(frames, 'Python frame')}: record with with_stack=True"
+    return f"no kernel was launched inside the {number(frames, 'Python frame')}{search.filters}"
+
+
 def _no_attention(search: Search) -> str:
     return (
         f"no ranges are named after the parts of attention{search.filters} (such as computing_attention_scores, "
@@ -265,6 +279,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.MATCHES}), _no_matches),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.STEPS}), _no_steps),
+    (frozenset({Needs.MODULES, Needs.STACKS}), _no_stacks),
     (frozenset({Needs.STEP_FLOPS}), _no_marked_steps),
     (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), _no_flops),
     (frozenset({Needs.GRAPHS}), _no_graphs),

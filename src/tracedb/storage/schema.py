@@ -15,7 +15,10 @@ from tracedb.storage.connection import SCHEMA_VERSION, in_memory
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EVENT_TABLES = ("kernel_event", "launch", "op", "annotation", "counter", "memory_event", "operator_sample", "measure")
+EVENT_TABLES = (
+    *("kernel_event", "launch", "op", "annotation", "frame"),
+    *("counter", "memory_event", "operator_sample", "measure"),
+)
 """Tables whose rows come from trace events, one row per event."""
 
 

@@ -285,23 +285,23 @@ class TestOptions:
     def reading(self, folder: Path, **options: bool) -> Reading:
         return read(write(folder / "x.json", list(self.EVENTS)), **options)
 
-    def test_left_aside_by_default(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path)
+    def test_left_aside(self, tmp_path: Path) -> None:
+        found = self.reading(tmp_path, stacks=False)
         assert found.issues == {"python_functions": 2, "memory_events": 1, "instant_events": 1}
-        assert (found.rows("annotation", "name"), found.rows("memory_event", "bytes")) == ([], [])
+        assert (found.rows("frame", "name"), found.rows("memory_event", "bytes")) == ([], [])
         assert (found.capture["events_read"], found.capture["events_skipped"]) == (10, 4)
 
-    def test_python_stacks(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, python_stacks=True)
+    def test_python_stacks_by_default(self, tmp_path: Path) -> None:
+        found = self.reading(tmp_path)
         rows = [
-            ("train.py(10): step", "python_function", 1_000, 80_000),
-            ("nn.Module: Linear_0", "python_function", 2_000, 5_000),
+            ("train.py(10): step", "function", 1_000, 80_000),
+            ("nn.Module: Linear_0", "module", 2_000, 5_000),
         ]
-        assert found.rows("annotation", "name", "style", "start_ns", "duration_ns") == rows
+        assert found.rows("frame", "name", "kind", "start_ns", "duration_ns") == rows
         assert found.issues == {"memory_events": 1, "instant_events": 1}
 
     def test_memory_events(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, memory_events=True)
+        found = self.reading(tmp_path, stacks=False, memory_events=True)
         columns = (
             "device_type",
             "device_id",
@@ -315,5 +315,5 @@ class TestOptions:
         assert found.issues == {"python_functions": 2, "instant_events": 1}
 
     def test_both(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, python_stacks=True, memory_events=True)
+        found = self.reading(tmp_path, stacks=True, memory_events=True)
         assert (found.capture["rows_written"], found.capture["events_skipped"]) == (9, 1)

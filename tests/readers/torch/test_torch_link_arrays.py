@@ -117,7 +117,7 @@ CASES: dict[str, Callable[[], Sequence[Event]]] = {
 @pytest.mark.parametrize("header", [None, WHOLE_MICROSECONDS, ROCM], ids=["nanoseconds", "whole", "rocm"])
 def test_same_rows(case: str, header: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.json", CASES[case](), header=header)
-    both(monkeypatch, path, python_stacks=True)
+    both(monkeypatch, path, stacks=True)
 
 
 def test_external_id_that_is_the_correlation_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,8 @@ SORTS = [
 @pytest.mark.parametrize("event", SORTS, ids=lambda event: event["cat"])
 @pytest.mark.parametrize("keys", [("cat", "name", "args"), ("cat",), (), ("name",)])
 def test_a_pair_is_what_a_complete_event_is(tmp_path: Path, event: Event, keys: tuple[str, ...]) -> None:
-    whole = reading(tmp_path, event, python_stacks=True)
-    pair = reading(tmp_path, begin(event), end(event, *keys), python_stacks=True)
+    whole = reading(tmp_path, event, stacks=True)
+    pair = reading(tmp_path, begin(event), end(event, *keys), stacks=True)
     for table in ("kernel_event", "launch", "op", "annotation"):
         assert pair.tables.get(table) == whole.tables.get(table)
     assert (pair.status, pair.issues) == ("complete", {"end_events": 1})
@@ -138,8 +138,8 @@ def test_both_readers_and_every_block(tmp_path: Path) -> None:
     edges = [part for event in SORTS for part in (begin(event), end(event, "args"))]
     content = document([event for edge in [*edges, *edges[::3]] for event in (*launched(1), edge)])
     for block in (600, 3000, 1 << 20):
-        assert_same(content, block, python_stacks=True)
-    issues = outcome(document([*launched(1), *edges]))["issues"]
+        assert_same(content, block, stacks=True)
+    issues = outcome(document([*launched(1), *edges]), stacks=False)["issues"]
     assert {code: issue["skipped"] for code, issue in issues.items()} == {"end_events": 6, "python_functions": 2}
 
 

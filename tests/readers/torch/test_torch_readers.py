@@ -98,7 +98,7 @@ def test_committed_traces(path: Path) -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_recorded_traces(path: Path) -> None:
     with gzip.open(path) as file:
-        assert_same(file.read(MOST), python_stacks="stack" in path.name)
+        assert_same(file.read(MOST), stacks="stack" in path.name)
 
 
 def test_plain_events_are_taken_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +107,12 @@ def test_plain_events_are_taken_by_the_library(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Decoders, "event", None)
     found = outcome(document([event for event in PLAIN if "Collective name" not in event.get("args", {})][:-1]))
     assert {table: len(rows) for table, rows in found["rows"].items()} == {
-        **{"gpu": 3, "launch": 1, "op": 2, "annotation": 2},
+        **{"gpu": 3, "launch": 1, "op": 2, "annotation": 2, "frame": 1},
         "process": 2,
     }
 
 
-@pytest.mark.parametrize("flag", ["python_stacks", "memory_events", None])
+@pytest.mark.parametrize("flag", ["stacks", "memory_events", None])
 @pytest.mark.parametrize("layout", ["native", "compact", "indented", "lines"])
 def test_every_layout(layout: str, flag: str | None) -> None:
     options = {} if flag is None else {flag: True}

@@ -49,7 +49,7 @@ def test_words_are_text_to_queries() -> None:
     """Of the compiled reader's codes and of the other reader's words alike."""
     with duckdb.connect(":memory:") as connection:
         with stage.Stage(connection) as staging:
-            for style, first in (("user", 0), ("python_function", 2)):
+            for style, first in (("user", 0), ("gpu_projection", 2)):
                 numbers = {name: pa.array([first, first + 1], pa.int64()) for name in ("annotation_id", "pid", "tid")}
                 rest = {name: pa.array([1, None], pa.int64()) for name in ("duration_ns", "device_id")}
                 columns = {
@@ -66,8 +66,8 @@ def test_words_are_text_to_queries() -> None:
         assert connection.execute("SELECT style, annotation_id FROM staged_annotation ORDER BY 2").fetchall() == [
             ("user", 0),
             ("user", 1),
-            ("python_function", 2),
-            ("python_function", 3),
+            ("gpu_projection", 2),
+            ("gpu_projection", 3),
         ]
 
 

@@ -108,6 +108,11 @@ static const argument RANGE_ARGUMENTS[] = {
     {NAMED("Fwd thread id"), INTEGER, CHECKED_ONLY},
 };
 
+static const argument PYTHON_ARGUMENTS[] = {
+    {NAMED("Python parent id"), NATURAL, FRAME_PYTHON_PARENT},
+    {NAMED("Python id"), NATURAL, FRAME_PYTHON_ID},
+};
+
 static const argument MEMORY_ARGUMENTS[] = {
     {NAMED("Total Reserved"), INTEGER, CHECKED_ONLY}, {NAMED("Total Allocated"), INTEGER, CHECKED_ONLY},
     {NAMED("Bytes"), INTEGER, CHECKED_ONLY},          {NAMED("Device Id"), INTEGER, CHECKED_ONLY},
@@ -126,6 +131,7 @@ static inline argument_list arguments_of(event_kind kind) {
         case OP: return (argument_list){OP_ARGUMENTS, sizeof OP_ARGUMENTS / sizeof OP_ARGUMENTS[0]};
         case USER:
         case PROJECTION: return (argument_list){RANGE_ARGUMENTS, sizeof RANGE_ARGUMENTS / sizeof RANGE_ARGUMENTS[0]};
+        case PYTHON: return (argument_list){PYTHON_ARGUMENTS, sizeof PYTHON_ARGUMENTS / sizeof PYTHON_ARGUMENTS[0]};
         case MEMORY: return (argument_list){MEMORY_ARGUMENTS, sizeof MEMORY_ARGUMENTS / sizeof MEMORY_ARGUMENTS[0]};
         default: return (argument_list){NULL, 0};
     }

@@ -79,12 +79,19 @@ static bool add_range(scanner *s, const event *e, int64_t name) {
     int64_t row[ANNOTATION_COLUMNS] = {0};
     bool projected = e->found->kind == PROJECTION;
     begin_row(s, e, name, row, 3);
-    row[ANNOTATION_STYLE] = e->found->kind == USER ? 0 : projected ? 1 : 2;
+    row[ANNOTATION_STYLE] = projected;
     row[5] = e->start.ns;
     row[6] = e->duration.ns;
     row[ANNOTATION_DEVICE] = projected ? e->process : NOTHING;
     row[ANNOTATION_STREAM] = projected ? e->thread : NOTHING;
     return rows_add(&s->tables[ANNOTATION_ROWS], row);
+}
+
+static bool add_frame(scanner *s, event *e, int64_t name) {
+    begin_row(s, e, name, e->row, 3);
+    e->row[4] = e->start.ns;
+    e->row[5] = e->duration.ns;
+    return rows_add(&s->tables[FRAME_ROWS], e->row);
 }
 
 static verdict store(scanner *s, event *e) {
@@ -98,6 +105,7 @@ static verdict store(scanner *s, event *e) {
         case GPU: added = add_gpu(s, e, name); break;
         case LAUNCH:
         case OP: added = add_call(s, e, name, e->found->kind == LAUNCH); break;
+        case PYTHON: added = add_frame(s, e, name); break;
         default: added = add_range(s, e, name); break;
     }
     return added ? DONE : OUT_OF_MEMORY;
@@ -109,7 +117,7 @@ static bool is_left(scanner *s, const event *e) {
         case LEFT: s->counts[e->found->code]++; return true;
         case MEMORY: s->counts[MEMORY_EVENTS]++; return true;
         case PYTHON:
-            if (s->flags & WITH_PYTHON_STACKS) return false;
+            if (s->flags & WITH_STACKS) return false;
             s->counts[PYTHON_FUNCTIONS]++;
             return true;
         default: return false;

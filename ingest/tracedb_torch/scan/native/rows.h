@@ -8,7 +8,7 @@
 
 #define NOTHING INT64_MIN /* NULL; outside of all numbers of 18 digits */
 
-enum { GPU_ROWS, LAUNCH_ROWS, OP_ROWS, ANNOTATION_ROWS, TABLES };
+enum { GPU_ROWS, LAUNCH_ROWS, OP_ROWS, ANNOTATION_ROWS, FRAME_ROWS, TABLES };
 enum { MOST_COLUMNS = 24 };
 
 /* Columns as in staging_columns.py; kind and style are codes, occupancy the bits of a double. */
@@ -18,6 +18,7 @@ enum { GPU_ID, GPU_PID, GPU_TID, GPU_KIND, GPU_NAME, GPU_START, GPU_DURATION, GP
 enum { LAUNCH_EXTERNAL = 6, LAUNCH_CORRELATION, LAUNCH_KERNEL, LAUNCH_NODE, LAUNCH_COLUMNS };
 enum { OP_EXTERNAL = 6, OP_SEQUENCE, OP_FORWARD, OP_DIMS, OP_TYPES, OP_STRIDES, OP_CONCRETE, OP_COLUMNS };
 enum { ANNOTATION_STYLE = 4, ANNOTATION_DEVICE = 7, ANNOTATION_STREAM, ANNOTATION_COLUMNS };
+enum { FRAME_PYTHON_ID = 6, FRAME_PYTHON_PARENT, FRAME_COLUMNS };
 
 typedef struct {
     int64_t count, room, columns;

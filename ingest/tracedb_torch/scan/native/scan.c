@@ -180,9 +180,10 @@ static void give_back_pages(void) {
 PUBLIC int tracedb_interface(void) { return INTERFACE; }
 
 PUBLIC scanner *tracedb_open(uint64_t seed, int64_t first_text, int64_t flags) {
-    static const int64_t WIDTHS[TABLES] = {GPU_COLUMNS, LAUNCH_COLUMNS, OP_COLUMNS, ANNOTATION_COLUMNS};
+    static const int64_t WIDTHS[TABLES] = {GPU_COLUMNS, LAUNCH_COLUMNS, OP_COLUMNS, ANNOTATION_COLUMNS, FRAME_COLUMNS};
     static const int64_t WIDE[TABLES] = {
-        1 << GPU_START | 1 << GPU_DURATION | 1 << GPU_OCCUPANCY, 1 << 4 | 1 << 5, 1 << 4 | 1 << 5, 1 << 5 | 1 << 6};
+        1 << GPU_START | 1 << GPU_DURATION | 1 << GPU_OCCUPANCY, 1 << 4 | 1 << 5, 1 << 4 | 1 << 5, 1 << 5 | 1 << 6,
+        1 << 4 | 1 << 5};
     scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     keep_pages();

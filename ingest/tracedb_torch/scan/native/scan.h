@@ -6,10 +6,10 @@
 #include "rows.h"
 #include "texts.h"
 
-#define INTERFACE 5 /* increase with every change of the interface to Python */
+#define INTERFACE 6 /* increase with every change of the interface to Python */
 
 enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE }; /* the last two: from reading the file */
-enum { WITH_PYTHON_STACKS = 1, WITH_MEMORY_EVENTS = 2 };
+enum { WITH_STACKS = 1, WITH_MEMORY_EVENTS = 2 };
 enum { MOST_PROCESSES = 64 };
 
 typedef struct {
