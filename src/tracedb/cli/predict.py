@@ -114,21 +114,19 @@ def _say_outside(answer: Answer) -> None:
 
 def _beside(models: Models, db: Path) -> Answer:
     """Return the samples of a database with their predictions; print the errors of these."""
-    import numpy as np
-
     from tracedb.errors import NotCaptured
     from tracedb.regress.predict import of_database
     from tracedb.storage.connection import open_read_only
+    from tracedb.training_step.prediction_errors import errors
 
     with open_read_only(db) as connection:
         found = of_database(models, connection)
-    if not found.errors:
+    if not found.times:
         raise NotCaptured(found.left_out[0] if found.left_out else f"{db}: no samples to predict")
     for text in found.left_out:
         warn(text)
     found.answer.database, found.answer.warnings = str(db), found.left_out
-    count, mean, median = len(found.errors), np.mean(found.errors), np.median(found.errors)
-    inside = 100 * found.covered / count
+    count, mean, median, inside = errors(found.times)
     note(f"{count} samples: mean error {mean:.2f} %, median {median:.2f} %, {inside:.1f} % in the interval")
     return found.answer
 
@@ -136,14 +134,15 @@ def _beside(models: Models, db: Path) -> Answer:
 def _steps(models: Models, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
     """Return predicted steps; print which parts lack samples, and the error on measured steps."""
     from tracedb.training_step import configuration, prediction, tables
+    from tracedb.training_step.prediction_errors import errors
 
     steps = configuration.read(path)
     found = [prediction.predict(item, models, link_gbps) for item in steps]
     for text in dict.fromkeys(text for item in found for text in item.remarks):
         warn(text)
-    off = [abs(item.ns / item.step.measured_ns - 1) * 100 for item in found if item.step.measured_ns]
-    if off:
-        note(f"{len(off)} measured steps: mean error {sum(off) / len(off):.2f} %")
+    off = errors((item.step.measured_ns, item.ns, item.low, item.high) for item in found if item.step.measured_ns)
+    if off.number:
+        note(f"{off.number} measured steps: mean error {off.mean:.2f} %")
     if by == "stage":
         return tables.by_stage(found)
     if by == "part":
@@ -176,8 +175,7 @@ def _trace(models: Models, path: Path, gpu: str | None, dtype: str | None, most:
     from tracedb.training_step.trace_comparison import compare
 
     found = compare(path, models, gpu, dtype, most)
-    share = 100 * found.known / max(found.measured, 1)
-    note(f"operators took {found.measured / 1e6:.3f} ms in sum, the GPU was busy for {found.busy / 1e6:.3f} ms")
-    told = f"{found.known / 1e6:.3f} ms measured, {found.predicted / 1e6:.3f} ms predicted"
-    note(f"the models know {share:.1f} % of it: {told}")
+    note(f"operators took {found.measured_ms:.3f} ms in sum, the GPU was busy for {found.busy_ms:.3f} ms")
+    told = f"{found.known_ms:.3f} ms measured, {found.predicted_ms:.3f} ms predicted"
+    note(f"the models know {found.known_percent or 0:.1f} % of it: {told}")
     return found.answer

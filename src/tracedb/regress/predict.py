@@ -36,8 +36,8 @@ class Beside:
     """Predictions next to measurements, and the samples that were left out."""
 
     answer: Answer
-    errors: list[float] = field(default_factory=list)
-    covered: int = 0
+    times: list[tuple[float, float, float, float]] = field(default_factory=list)
+    """Measured, predicted, lowest and highest time of each sample, in ns."""
     left_out: list[str] = field(default_factory=list)
 
 
@@ -89,8 +89,7 @@ def of_database(models: Models, connection: duckdb.DuckDBPyConnection) -> Beside
             continue
         for shape, measured, item in zip(table.shapes, table.times, found, strict=True):
             off = item.predicted_ns / measured - 1
-            beside.errors.append(abs(off) * 100)
-            beside.covered += item.low_ns <= measured <= item.high_ns
+            beside.times.append((measured, item.predicted_ns, item.low_ns, item.high_ns))
             times = (measured, item.predicted_ns, item.low_ns, item.high_ns, off * 100)
             rows.append((target.operator, target.pass_, shape, target.dtype, target.gpu, *times, model.outside(shape)))
     return beside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.pipeline import run as pipeline
+from tracedb.storage import resources
 from tracedb.storage.spill_folder import temporary_folder
 from tracedb.training_step import trace_operators
 from tracedb.training_step.cost_model import Predictor
@@ -17,6 +18,7 @@ from tracedb.training_step.trace_operators import Recorded
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 HEAD_WIDTH = 128
 """Head width in sweeps whose shapes have no dim."""
@@ -37,14 +39,16 @@ COLUMNS = (
 
 @dataclass
 class Compared:
-    """The answer and its sums, in ns."""
+    """The answer and its sums."""
 
     answer: Answer
-    measured: int = 0
-    known: int = 0
+    measured_ms: float
+    busy_ms: float
+    known_ms: float
     """Measured time of the operators that the models cover."""
-    predicted: float = 0.0
-    busy: int = 0
+    predicted_ms: float
+    known_percent: float | None
+    """None if nothing was measured."""
 
 
 def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
@@ -76,27 +80,15 @@ def _compare(
     ).fetchall()
     if not captures:
         raise NotCaptured("no GPU activity was captured")
-    rows: list[tuple[object, ...]] = []
-    compared = Compared(from_rows(COLUMNS, rows))
-    for (capture_id,) in captures:
-        for item in trace_operators.operators(connection, capture_id):
-            asked = of_models(item)
-            each = _ask(models, gpu, dtype, asked) if asked else None
-            predicted = None if each is None else each * item.calls
-            compared.measured += item.total_ns
-            if predicted is not None:
-                compared.known += item.total_ns
-                compared.predicted += predicted
-            error = None if predicted is None else 100 * (predicted / item.total_ns - 1)
-            model = f"{asked[0]} {asked[1]}" if asked and predicted is not None else None
-            name, dims = item.name or "(no operator)", " ".join("x".join(map(str, size)) for size in item.dims if size)
-            direction = "bwd" if item.is_backward else "fwd"
-            rows.append((name, direction, dims or None, item.calls, item.total_ns, predicted, error, model))
-    rows.sort(key=lambda row: (-int(str(row[4])), str(row[:3])))
-    if most:
-        del rows[most:]
-    (busy,) = connection.execute("SELECT sum(t.busy_ns) FROM v1.gpu_timeline AS t").fetchall()[0]
-    compared.busy = int(busy or 0)
+    predictions = [
+        row
+        for (capture_id,) in captures
+        for row in _predictions(capture_id, trace_operators.operators(connection, capture_id), models, gpu, dtype)
+    ]
+    connection.register("operator_prediction", _table(predictions))
+    rows = connection.execute(resources.text("sql", "predict", "trace_operators.sql")).fetchall()
+    (sums,) = connection.execute(resources.text("sql", "predict", "trace_sums.sql")).fetchall()
+    compared = Compared(from_rows(COLUMNS, rows[:most] if most else rows), *sums)
     compared.answer.report = "predict"
     compared.answer.shows = [
         Show(("operator",), kind="name", floor=18),
@@ -109,6 +101,40 @@ def _compare(
         Show(("model",), drop=2),
     ]
     return compared
+
+
+def _predictions(
+    capture_id: int, recorded: Sequence[Recorded], models: Predictor, gpu: str | None, dtype: str | None
+) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of ``operator_prediction`` for the operators of a capture."""
+    for item in recorded:
+        asked = of_models(item)
+        call_ns = _ask(models, gpu, dtype, asked) if asked else None
+        dims = " ".join("x".join(map(str, size)) for size in item.dims if size)
+        direction = "bwd" if item.is_backward else "fwd"
+        model = f"{asked[0]} {asked[1]}" if asked else None
+        yield (
+            capture_id,
+            item.name or "(no operator)",
+            direction,
+            dims or None,
+            item.calls,
+            item.total_ns,
+            call_ns,
+            model,
+        )
+
+
+def _table(rows: Sequence[tuple[object, ...]]) -> pa.Table:
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.int64()
+    types = {
+        **{"capture_id": number, "operator": text, "pass": text, "input_dims": text},
+        **{"calls": number, "measured_ns": number, "call_ns": pa.float64(), "model": text},
+    }
+    columns = zip(*rows, strict=True)
+    return pa.table({name: pa.array(values, types[name]) for name, values in zip(types, columns, strict=True)})
 
 
 def _ask(models: Predictor, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
