@@ -52,7 +52,7 @@ def killed(tmp_path: Path, killed_once: bytes) -> Path:
 
 def test_what_is_owed_is_in_the_file_and_warned_of(killed: Path) -> None:
     owing = ask(killed, OWED)
-    assert {fact for fact, _ in owing} == {"clock_alignment", "graph_links"}
+    assert {fact for fact, _ in owing} == {"clock_alignment"}
     assert len(owing) >= 3
     assert ask(killed, ALIGNED) == []
     assert WARNING in run("report", "stragglers", "--db", killed).stderr

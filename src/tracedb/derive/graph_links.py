@@ -64,8 +64,7 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
     """Fill the table of the current catalog, and mark it done. Call inside a transaction."""
     pending_facts.settle(connection, pending_facts.GRAPH_LINKS)
     connection.execute("DELETE FROM main.graph_link")
-    ((ops,),) = connection.execute("SELECT count(*) FROM (SELECT 1 FROM main.op LIMIT 1)").fetchall()
-    if not ops:
+    if not are_possible(connection):
         return
     _run(connection, "graph_replays")
     ((replayed,),) = connection.execute("SELECT count(*) FROM temp.graph_replay").fetchall()
@@ -75,6 +74,16 @@ def link(connection: duckdb.DuckDBPyConnection) -> None:
         _align(connection)
     for table in _TABLES:
         connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+
+
+def are_possible(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the current catalog has operators, and calls that launch a graph."""
+    ((found,),) = connection.execute(
+        """SELECT EXISTS (SELECT 1 FROM main.op) AND EXISTS (
+               SELECT 1 FROM main.launch AS l WHERE contains(l.name, ?))""",
+        [GRAPH_LAUNCH],
+    ).fetchall()
+    return bool(found)
 
 
 @dataclass

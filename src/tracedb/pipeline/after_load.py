@@ -6,7 +6,7 @@ killed process, a full disk or a busy database left undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tracedb.derive import clock_alignment, graph_links, time_faults
@@ -34,15 +34,15 @@ def after(request: Request, outcomes: Sequence[Outcome]) -> None:
     if loaded == [1] and request.first_capture_id == 1 and not has_graphs:
         return  # a single capture has no other clock to be aligned with
     if loaded:
-        complete(request.database)
+        complete(request.database, WORK if has_graphs else [pending_facts.CLOCK_ALIGNMENT])
     elif request.database.exists():
         repair(request.database)
 
 
-def complete(database: Path) -> None:
-    """Derive every pending fact. Raises ``DatabaseBusy`` and ``TracedbError``; committed captures stay."""
-    for work in WORK.values():
-        work(database)
+def complete(database: Path, facts: Iterable[str] = tuple(WORK)) -> None:
+    """Derive pending facts. Raises ``DatabaseBusy`` and ``TracedbError``; committed captures stay."""
+    for fact in facts:
+        WORK[fact](database)
 
 
 def repair(database: Path) -> None:

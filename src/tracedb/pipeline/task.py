@@ -129,7 +129,7 @@ class Loaded:
     has_counters: bool = False
     """Whether hardware counters were read; if so, perhaps none of its kernels was a plain run."""
     has_graphs: bool = False
-    """Whether graphs were launched."""
+    """Whether a capture of the database launches graphs, whose kernels this one may explain."""
 
 
 @dataclass(frozen=True)

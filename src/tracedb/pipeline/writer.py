@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import duckdb
 import pyarrow as pa
 
+from tracedb.derive import graph_links
 from tracedb.derive import run as derive
 from tracedb.derive.annotation_buffer import Annotations
 from tracedb.derive.arrow_rows import column
@@ -183,9 +184,10 @@ class Writer:
             part.clipping,
             self._known.time_bounds,
         )
-        if not self._known.is_empty or self._loaded:
-            pending_facts.owe_all(self._connection, [part.capture_id])
-        elif part.events.graph_launches:  # a single capture has no clock to be aligned with
+        if not self._known.is_empty or self._loaded:  # a single capture has no clock to be aligned with
+            pending_facts.owe(self._connection, pending_facts.CLOCK_ALIGNMENT, [part.capture_id])
+        has_graphs = part.events.graph_launches > 0 or graph_links.are_possible(self._connection)
+        if has_graphs:
             pending_facts.owe(self._connection, pending_facts.GRAPH_LINKS, [part.capture_id])
         self._loaded.append(
             Loaded(
@@ -200,7 +202,7 @@ class Writer:
                 issues=sorted(part.issues, key=itemgetter(0)),
                 samples=part.samples,
                 has_counters=part.has_counters,
-                has_graphs=part.events.graph_launches > 0,
+                has_graphs=has_graphs,
             )
         )
         if recorded is None:
