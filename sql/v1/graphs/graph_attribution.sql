@@ -15,12 +15,14 @@ SELECT
     o.name AS op_name,
     o.input_dims,
     o.input_types,
-    NULL::VARCHAR AS module_path,
+    f.module_path,
     e.short_name
 FROM v1._gpu_event AS e /* join e */
 LEFT JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
 LEFT JOIN main.graph_link AS g ON g.capture_id = e.capture_id AND g.event_id = e.event_id
 LEFT JOIN main.op AS o ON o.capture_id = g.origin_capture_id AND o.op_id = g.op_id
+LEFT JOIN v1._op_frame AS w ON w.capture_id = o.capture_id AND w.op_id = o.op_id
+LEFT JOIN main.frame AS f ON f.capture_id = w.capture_id AND f.frame_id = w.frame_id
 WHERE
     e.kind <> 'graph'
     AND (contains(l.name, 'GraphLaunch') OR (e.graph_node_id IS NOT NULL AND e.launch_id IS NULL)) /* filter e */;
@@ -46,5 +48,5 @@ COMMENT ON COLUMN v1.graph_attribution.op_id IS 'Operator of the origin (op.op_i
 COMMENT ON COLUMN v1.graph_attribution.op_name IS 'Name of that operator, such as aten::mm.';
 COMMENT ON COLUMN v1.graph_attribution.input_dims IS 'Its input shapes, as JSON text as recorded; NULL if not recorded.';
 COMMENT ON COLUMN v1.graph_attribution.input_types IS 'Its input element types, as JSON text as recorded; NULL if not recorded.';
-COMMENT ON COLUMN v1.graph_attribution.module_path IS 'nn.Module around that operator; NULL if not recorded.';
+COMMENT ON COLUMN v1.graph_attribution.module_path IS 'Modules around that operator, as in frame.module_path; NULL outside of modules or if no stacks were recorded.';
 COMMENT ON COLUMN v1.graph_attribution.short_name IS 'Kernel name without return type, namespaces, template arguments and parameters, like nsys''s shortName.';

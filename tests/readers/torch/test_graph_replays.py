@@ -103,6 +103,7 @@ class TestRecorded:
         assert ingest(folder, db=db).exit_code == 0
         rows = ask(db, ATTRIBUTED)
         assert Counter(row[1] for row in rows) == {"aligned": 460}
+        assert ask(db, "SELECT count(DISTINCT module_path) > 6 FROM v1.graph_attribution") == [(True,)]
         assert [(row[2], json.loads(row[3])) for row in rows] == [
             (op["name"], op["args"]["Input Dims"]) for op in wanted
         ] * 5
