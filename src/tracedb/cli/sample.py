@@ -22,7 +22,7 @@ SECONDS_BETWEEN_NOTES = 5.0
 
 
 @click.command()
-@click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
+@click.argument("configurations", nargs=-1, type=click.Path(path_type=Path), metavar="[CONFIG]…")
 @database_option
 @click.option(
     "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."
@@ -47,6 +47,7 @@ SECONDS_BETWEEN_NOTES = 5.0
     metavar="FILE",
     help="Append progress to this file.",
 )
+@click.option("--peaks", is_flag=True, help="Measure the device's peak rates first, for roofline; needs no CONFIG.")
 @click.option("--retry-failed", is_flag=True, help="Run shapes again that ran out of memory or failed.")
 @output_options
 def sample(
@@ -61,6 +62,7 @@ def sample(
     mode: str | None,
     keep_traces: Path | None,
     log: Path | None,
+    peaks: bool,
     retry_failed: bool,
     format_name: str | None,
     out: Path | None,
@@ -68,7 +70,8 @@ def sample(
     """Sample operators over the shapes of each CONFIG (YAML) into the database.
 
     Shapes that the database already has for this operator, element type and device are skipped, so repeating the
-    command resumes a stopped sweep. Table sample_status has the outcome of every shape.
+    command resumes a stopped sweep. Table sample_status has the outcome of every shape. With --peaks, the rates of
+    large products and copies go into table device_peak, beside those of the vendor's data sheet.
     """
     from dataclasses import replace
 
@@ -78,8 +81,12 @@ def sample(
     from tracedb.sampling.runner import Request, profile_one, run, run_once
 
     form = choose_format(format_name, out)
+    if not configurations and not peaks:
+        raise UsageError("name a CONFIG (YAML) to sample, or give --peaks")
     if part > parts:
         raise UsageError(f"--part {part} of --parts {parts}: parts are numbered from 1 to {parts}")
+    if peaks:
+        _measure_peaks(db, device)
     request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed)
     read = [configuration.read(path) for path in configurations]
     if mode is not None:
@@ -100,6 +107,15 @@ def sample(
     if accounts:
         write(account_of(accounts, db), form, out)
         _close(accounts)
+
+
+def _measure_peaks(db: Path, device: str | None) -> None:
+    from tracedb.sampling import peaks
+
+    found = peaks.measure(device)
+    peaks.write(db, found)
+    rates = ", ".join(f"{kind} {rate:,.1f}" for kind, rate in found.tflops.items())
+    note(f"{found.device}: {rates} TFLOP/s, {found.memory_gbps:,.0f} GB/s; in device_peak of {db}")
 
 
 class _Notes:
