@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
-from tracedb.report import time_caveats
+from tracedb.report import not_recorded, time_caveats
 from tracedb.report.capture_counts import SELECTED, count, number, row, unread
 from tracedb.report.cause_search import Search
 from tracedb.report.definition import Report
@@ -35,53 +35,12 @@ def _no_captures(search: Search) -> str:
     return f"{search.path}: holds no captures; load some with `tracedb ingest PATH --db {search.path}`"
 
 
-def _no_samples(_search: Search) -> str:
-    return (
-        "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
-        "`tracedb sample` records some"
-    )
-
-
-def _no_measures(search: Search) -> str:
-    (names,) = row(
-        search.connection,
-        """SELECT string_agg(name, ', ' ORDER BY name) FROM (
-               SELECT DISTINCT m.name FROM main.measure AS m ORDER BY m.name LIMIT 5)""",
-    )
-    if names is None:
-        return (
-            "no times measured outside of traces: ingest a CSV of them, with a column range and one such as mean_ms, "
-            "or with columns such as forward_mean_ms"
-        )
-    return f"no range{search.filters} has the name of a measured time ({names}) and labels that agree with its settings"
-
-
-def _no_replay(_search: Search) -> str:
-    return "no operators were replayed into this database; run `tracedb replay` on a machine with PyTorch"
-
-
 def _impossible_times(search: Search) -> str:
     return time_caveats.all_impossible(search.connection)
 
 
 def _clocks_apart(search: Search) -> str:
     return time_caveats.without_clock(search.connection)
-
-
-def _no_counters(_search: Search) -> str:
-    return (
-        "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`, or with "
-        "ncu --csv"
-    )
-
-
-def _no_memory(search: Search) -> str:
-    if count(search.connection, "main.memory_event"):
-        return f"no allocations of GPU memory are left{search.filters}: those of the host do not count"
-    return (
-        "no allocator events were loaded: record with torch.profiler.profile(profile_memory=True), and load with "
-        "`tracedb ingest --memory-events`"
-    )
 
 
 def _only_counted(search: Search) -> str:
@@ -198,21 +157,6 @@ def _no_steps(search: Search) -> str:
     )
 
 
-def _no_flops(search: Search) -> str:
-    launching, shaped = row(
-        search.connection,
-        f"""SELECT count(*), count(o.input_dims)
-            FROM (SELECT DISTINCT e.capture_id, e.op_id FROM {search.scope.version}._gpu_event AS e {SELECTED}) AS e
-            INNER JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id""",
-    )
-    if not launching:
-        return "no operator is known to have launched GPU work; FLOPs follow from operators that torch.profiler records"
-    operators = number(launching, "operator call")
-    if not shaped:
-        return f"no shapes were recorded with the {operators}: record with torch.profiler.profile(record_shapes=True)"
-    return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
-
-
 def _no_graphs(search: Search) -> str:
     (launches,) = row(
         search.connection,
@@ -224,20 +168,6 @@ def _no_graphs(search: Search) -> str:
         f"{number(launches, 'graph launch')} present, but none of their kernels{search.filters}; "
         "record again with graph nodes traced (nsys profile --cuda-graph-trace=node)"
     )
-
-
-def _no_stacks(search: Search) -> str:
-    (frames, modules) = row(
-        search.connection, f"SELECT count(*), count(*) FILTER (e.kind = 'module') FROM main.frame AS e {SELECTED}"
-    )
-    if not frames:
-        return (
-            "no Python frames were captured: record with torch.profiler.profile(with_stack=True), and load without "
-            "--no-stacks"
-        )
-    if not modules:
-        return f"no nn.Module was captured among {number(frames, 'Python frame')}: record with with_stack=True"
-    return f"no kernel was launched inside the {number(frames, 'Python frame')}{search.filters}"
 
 
 def _no_attention(search: Search) -> str:
@@ -258,13 +188,13 @@ def _none_by_rule(search: Search) -> str:
 _ALL = frozenset(Needs)
 CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (_ALL, _no_captures),
-    (frozenset({Needs.SAMPLES}), _no_samples),
-    (frozenset({Needs.MEASURES}), _no_measures),
-    (frozenset({Needs.MEMORY}), _no_memory),
-    (frozenset({Needs.REPLAY}), _no_replay),
+    (frozenset({Needs.SAMPLES}), not_recorded.no_samples),
+    (frozenset({Needs.MEASURES}), not_recorded.no_measures),
+    (frozenset({Needs.MEMORY}), not_recorded.no_memory),
+    (frozenset({Needs.REPLAY}), not_recorded.no_replay),
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),
-    (frozenset({Needs.COUNTERS}), _no_counters),
+    (frozenset({Needs.COUNTERS}), not_recorded.no_counters),
     (_ALL - {Needs.RANGES, Needs.ATTENTION, Needs.CALLS, Needs.COPIES}, _only_counted),
     (frozenset({Needs.RANGES, Needs.ATTENTION}), _no_ranges),
     (_ALL, _no_gpu_activity),
@@ -279,9 +209,9 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.MATCHES}), _no_matches),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.STEPS}), _no_steps),
-    (frozenset({Needs.MODULES, Needs.STACKS}), _no_stacks),
+    (frozenset({Needs.MODULES, Needs.STACKS}), not_recorded.no_stacks),
     (frozenset({Needs.STEP_FLOPS}), _no_marked_steps),
-    (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), _no_flops),
+    (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), not_recorded.no_flops),
     (frozenset({Needs.GRAPHS}), _no_graphs),
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),

@@ -1,0 +1,83 @@
+"""Causes of a missing answer that ``no_answer`` checks: something that only some recordings or commands provide."""
+
+from __future__ import annotations
+
+from tracedb.report.capture_counts import SELECTED, count, number, row
+from tracedb.report.cause_search import Search
+
+
+def no_samples(_search: Search) -> str:
+    """Say why there are no sampled operators."""
+    return (
+        "no sampled operators: no range is named fwd|OPERATOR|key=value|… (or bwd, step, comm); "
+        "`tracedb sample` records some"
+    )
+
+
+def no_measures(search: Search) -> str:
+    """Say why there are no measured times."""
+    (names,) = row(
+        search.connection,
+        """SELECT string_agg(name, ', ' ORDER BY name) FROM (
+               SELECT DISTINCT m.name FROM main.measure AS m ORDER BY m.name LIMIT 5)""",
+    )
+    if names is None:
+        return (
+            "no times measured outside of traces: ingest a CSV of them, with a column range and one such as mean_ms, "
+            "or with columns such as forward_mean_ms"
+        )
+    return f"no range{search.filters} has the name of a measured time ({names}) and labels that agree with its settings"
+
+
+def no_replay(_search: Search) -> str:
+    """Say why there are no replayed operators."""
+    return "no operators were replayed into this database; run `tracedb replay` on a machine with PyTorch"
+
+
+def no_counters(_search: Search) -> str:
+    """Say why there are no hardware counters."""
+    return (
+        "no hardware counters were captured; record with rocprofv3 --pmc, see `tracedb export rocprof-yaml`, or with "
+        "ncu --csv"
+    )
+
+
+def no_memory(search: Search) -> str:
+    """Say why there are no allocations of GPU memory."""
+    if count(search.connection, "main.memory_event"):
+        return f"no allocations of GPU memory are left{search.filters}: those of the host do not count"
+    return (
+        "no allocator events were loaded: record with torch.profiler.profile(profile_memory=True), and load with "
+        "`tracedb ingest --memory-events`"
+    )
+
+
+def no_flops(search: Search) -> str:
+    """Say why there are no FLOPs."""
+    launching, shaped = row(
+        search.connection,
+        f"""SELECT count(*), count(o.input_dims)
+            FROM (SELECT DISTINCT e.capture_id, e.op_id FROM {search.scope.version}._gpu_event AS e {SELECTED}) AS e
+            INNER JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.op_id""",
+    )
+    if not launching:
+        return "no operator is known to have launched GPU work; FLOPs follow from operators that torch.profiler records"
+    operators = number(launching, "operator call")
+    if not shaped:
+        return f"no shapes were recorded with the {operators}: record with torch.profiler.profile(record_shapes=True)"
+    return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
+
+
+def no_stacks(search: Search) -> str:
+    """Say why there are no stacks."""
+    (frames, modules) = row(
+        search.connection, f"SELECT count(*), count(*) FILTER (e.kind = 'module') FROM main.frame AS e {SELECTED}"
+    )
+    if not frames:
+        return (
+            "no Python frames were captured: record with torch.profiler.profile(with_stack=True), and load without "
+            "--no-stacks"
+        )
+    if not modules:
+        return f"no nn.Module was captured among {number(frames, 'Python frame')}: record with with_stack=True"
+    return f"no kernel was launched inside the {number(frames, 'Python frame')}{search.filters}"
