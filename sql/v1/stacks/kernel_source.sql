@@ -31,7 +31,7 @@ SELECT
     s.total_ns::BIGINT AS total_ns,
     100.0 * s.total_ns / nullif(sum(s.total_ns) OVER (PARTITION BY /* by s */ /* grain */ s.clock_id, /* end grain */ 1), 0)
         AS share_percent,
-    sum(s.calls) OVER site AS site_calls,
+    (sum(s.calls) OVER site)::BIGINT AS site_calls,
     (sum(s.total_ns) OVER site)::BIGINT AS site_ns,
     100.0 * s.total_ns / nullif(sum(s.total_ns) OVER site, 0) AS site_share_percent
 FROM sums AS s

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracedb.cli.export_perfetto import perfetto
-from tracedb.cli.export_sheets import samples_csv, variance_csv, xlsx
+from tracedb.cli.export_sheets import samples_csv, stacks, variance_csv, xlsx
 from tracedb.cli.filter_options import filter_options
 from tracedb.cli.options import database_option, listed, note, output_option, sort_option
 
@@ -21,7 +21,7 @@ def export() -> None:
     """Write files for other tools: timelines, sheets, input files."""
 
 
-for _command in (perfetto, xlsx, variance_csv, samples_csv):
+for _command in (perfetto, xlsx, variance_csv, samples_csv, stacks):
     export.add_command(_command)
 
 

@@ -83,6 +83,34 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
     note(f"wrote {', '.join(map(str, files))}")
 
 
+@click.command("stacks")
+@database_option
+@filter_options
+@output_option("Write to this file instead of stdout.")
+def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
+    """Write kernel time by Python stack as folded stacks, for speedscope and flamegraph.pl.
+
+    One line for each stack: the stage, the frames from the outermost on, the operator and the kernel with semicolons
+    between, then the time in ns. The lines add up to the kernel time.
+    """
+    from tracedb.export import stacks as folded
+    from tracedb.output import refuse, write_text
+    from tracedb.report import run as engine
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+
+    refuse(out, db)
+    filters = _filters(chosen)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        lines, warnings = folded.text(connection, db, filters)
+    for text in warnings:
+        warn(text)
+    if out is None:
+        click.echo(lines, nl=False)
+    else:
+        write_text(lines, out)
+
+
 @click.command("samples-csv")
 @database_option
 @click.option(
