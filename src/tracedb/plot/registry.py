@@ -107,6 +107,14 @@ PICTURES = (
         most_by=1,
     ),
     Picture(
+        "roofline",
+        "Rate against intensity of operators, below the roof of their device.",
+        "roofline",
+        "roofline",
+        "roofline:points",
+        by="group",
+    ),
+    Picture(
         "waiting",
         "Heat map of rank and step: how long each rank waits for others in collectives.",
         "stragglers",
