@@ -210,6 +210,16 @@ class TestCommand:
             ("no_gpu_activity", "bmm", "fp32")
         ]
 
+    def test_the_log_is_appended_to(self, tmp_path: Path) -> None:
+        log = tmp_path / "sample.log"
+        log.write_text("before\n")
+        sampled(tmp_path / "s.duckdb", configuration(tmp_path), "--log", log)
+        first, *_, last = log.read_text().splitlines()
+        assert first == "before"
+        assert last[:4].isdigit() and "bmm fp32: 4 of 4 shapes" in last
+        done = run("sample", configuration(tmp_path), "--device", "cpu", "--log", tmp_path / "no" / "x.log")
+        assert (done.exit_code, "cannot be written" in done.stderr) == (1, True)
+
     def test_one_shape_with_its_trace_kept(self, tmp_path: Path) -> None:
         config, traces = configuration(tmp_path), tmp_path / "traces"
         row = sampled(tmp_path / "s.duckdb", config, "--run", "get_one", "--keep-traces", traces)
