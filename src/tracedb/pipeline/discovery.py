@@ -60,8 +60,10 @@ def _with_databases(found: Found, target: Path) -> Found:
 
 def _is_duckdb(path: Path) -> bool:
     try:
+        if not path.is_file():  # opening a pipe would wait for a writer
+            return False
         with path.open("rb") as file:
-            return path.is_file() and file.read(12)[8:] == DUCKDB_MAGIC
+            return file.read(12)[8:] == DUCKDB_MAGIC
     except OSError:
         return False
 
