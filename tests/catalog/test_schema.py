@@ -30,6 +30,8 @@ TABLES = (
         "counter",
         "device",
         "device_peak",
+        "frame",
+        "frame_rule",
         "graph_link",
         "ingest_issue",
         "kernel_event",
@@ -37,7 +39,7 @@ TABLES = (
     *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
     *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "time_bound"),
 )
-BY_NO_CAPTURE = ("device_peak", "kernel_rule", "time_bound")
+BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound")
 """Settings: tables without capture_id."""
 OF_REPLAY = ("replay", "replay_pass", "replay_run")
 """Their times are medians and means over calls, which have halves of a ns."""
