@@ -11,6 +11,7 @@ from support.both_readers import outcome
 from support.readings import read
 from support.traces import LAYOUTS, bare_list, document, event_text, kernel, launched, write
 from tracedb.errors import ReadError
+from tracedb_torch.staging_columns import COLUMNS
 
 EVENTS = launched(5)
 FIRST = 7
@@ -60,7 +61,8 @@ def test_a_bad_event_does_not_take_the_arguments_of_the_next(layout: str) -> Non
     texts[FIRST] = re.sub(rb'"cbid": ?211.*?\}', b'"grid": ["a" b",1]}', texts[FIRST], flags=re.DOTALL)
     texts[FIRST + 1] = texts[FIRST + 1].replace(b'"ph":', b'"ph"1:')
     rows = outcome(document([*texts], layout))["rows"]
-    assert [row[-1] for row in rows["launch"]].count(None) == 1
+    correlation_id = list(COLUMNS["launch"]).index("correlation_id")
+    assert [row[correlation_id] for row in rows["launch"]].count(None) == 1
     assert (len(rows["launch"]), len(rows["gpu"])) == (5, 4)
 
 
