@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tracedb.report import registry, view_template
+from tracedb.report.needs import Needs
 from tracedb.report.view_template import By, Edits, resolve
 from tracedb.storage import schema, template_database, views
 
@@ -63,7 +64,7 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             needed |= own.get(base, {"event_id", "device_id", "vendor"})
             if base == "whole":  # of several captures
                 needed = {"source", "labels", "step", "step_index"}
-            if base == "m":  # of no GPU event
+            if base == "memory":  # of no GPU event
                 needed = {"capture_id", "source", "rank", "labels", "device_id"}
             assert needed <= there
 
@@ -71,4 +72,4 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
         for item in registry.every():
             text = item.text or views.find(item.view).select
             assert view_template.bases(text, "filter") | view_template.bases(text, "by") <= set(view_template.BASES)
-            assert view_template.bases(text, "filter"), item.view
+            assert view_template.bases(text, "filter") or item.needs is Needs.REPLAY, item.view

@@ -27,6 +27,7 @@ WITH gave AS (
     SELECT e.capture_id FROM main.kernel_event AS e
     UNION ALL SELECT l.capture_id FROM main.launch AS l
     UNION ALL SELECT a.capture_id FROM main.annotation AS a
+    UNION ALL SELECT f.capture_id FROM main.frame AS f
     UNION ALL SELECT o.capture_id FROM main.op AS o
     UNION ALL SELECT n.capture_id FROM main.counter AS n
     UNION ALL SELECT m.capture_id FROM main.memory_event AS m

@@ -22,7 +22,7 @@ __all__ = ["ingester", "make"]
 BETWEEN = {"native": b",\n", "compact": b",", "indented": b",\n    ", "lines": b",\n"}
 GPU = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 COMPILED, PYTHON = Way("compiled"), Way("Python", is_python=True)
-EVENTS = ("gpu", "launch", "op", "annotation", "memory")
+EVENTS = ("gpu", "launch", "op", "annotation", "frame", "memory")
 BLOCKS = (250, 700, 1 << 20)
 FEW = 60
 
