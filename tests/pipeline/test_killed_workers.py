@@ -36,7 +36,7 @@ worker_process.main()
 """
 BEFORE_COMMIT = ("capture_load.Job", "write")
 AFTER_COMMIT = ("capture_load.Job", "add_to")
-AFTER_CLOSING = ("batch", "_write")
+AFTER_CLOSING = ("batch_load", "_write")
 
 
 @pytest.fixture

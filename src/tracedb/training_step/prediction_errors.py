@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tracedb.storage import resources
+from tracedb.storage.connection import in_memory
 
 
 class Errors(NamedTuple):
@@ -20,13 +21,12 @@ class Errors(NamedTuple):
 
 def errors(predictions: Iterable[tuple[float, float, float, float]]) -> Errors:
     """Return the errors of predictions, each given as its measured, predicted, lowest and highest time in ns."""
-    import duckdb
     import pyarrow as pa
 
     columns = list(zip(*predictions, strict=True)) or [(), (), (), ()]
     names = ("measured_ns", "predicted_ns", "low_ns", "high_ns")
     table = pa.table({name: pa.array(values, pa.float64()) for name, values in zip(names, columns, strict=True)})
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         connection.register("prediction", table)
         (row,) = connection.execute(resources.text("sql", "predict", "prediction_errors.sql")).fetchall()
     return Errors(*row)
