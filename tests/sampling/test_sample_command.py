@@ -217,8 +217,12 @@ class TestCommand:
         first, *_, last = log.read_text().splitlines()
         assert first == "before"
         assert last[:4].isdigit() and "bmm fp32: 4 of 4 shapes" in last
-        done = run("sample", configuration(tmp_path), "--device", "cpu", "--log", tmp_path / "no" / "x.log")
+
+    def test_a_log_that_cannot_be_written_ends_the_command_at_once(self, tmp_path: Path) -> None:
+        database = tmp_path / "s.duckdb"
+        done = run("sample", configuration(tmp_path), "--db", database, "--log", tmp_path / "no" / "x.log")
         assert (done.exit_code, "cannot be written" in done.stderr) == (1, True)
+        assert not database.exists()
 
     def test_one_shape_with_its_trace_kept(self, tmp_path: Path) -> None:
         config, traces = configuration(tmp_path), tmp_path / "traces"

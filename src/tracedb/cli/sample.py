@@ -85,6 +85,7 @@ def sample(
         raise UsageError("name a CONFIG (YAML) to sample, or give --peaks")
     if part > parts:
         raise UsageError(f"--part {part} of --parts {parts}: parts are numbered from 1 to {parts}")
+    notes = _Notes(log)
     if peaks:
         _measure_peaks(db, device)
     request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed)
@@ -103,7 +104,7 @@ def sample(
             _must_have_run(item, outcome)
             note(f"wrote {trace}")
         else:
-            accounts.append(run(item, request, _Notes(log)))
+            accounts.append(run(item, request, notes))
     if accounts:
         write(account_of(accounts, db), form, out)
         _close(accounts)
@@ -124,22 +125,24 @@ class _Notes:
     def __init__(self, log: Path | None) -> None:
         self._said = time.monotonic()
         self._log = log
+        self._append("")  # A log that cannot be written ends the command before anything is sampled.
 
     def __call__(self, progress: Progress) -> None:
-        if self._log is not None:
-            self._write(self._log, progress)
+        self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {progress}\n")
         if time.monotonic() - self._said > SECONDS_BETWEEN_NOTES or progress.done == progress.total:
             note(str(progress))
             self._said = time.monotonic()
 
-    def _write(self, log: Path, progress: Progress) -> None:
+    def _append(self, words: str) -> None:
         from tracedb.errors import TracedbError
 
+        if self._log is None:
+            return
         try:
-            with log.open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {progress}\n")
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(words)
         except OSError as error:
-            raise TracedbError(f"{log}: cannot be written: {error.strerror}") from error
+            raise TracedbError(f"{self._log}: cannot be written: {error.strerror}") from error
 
 
 def _must_have_run(item: Configuration, outcome: Outcome) -> None:
