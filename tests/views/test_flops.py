@@ -230,6 +230,20 @@ def test_element_types_count_against_their_own_peaks(
     ]
 
 
+def test_work_done_again_is_no_model_flops(steps: None, call: Callable[..., None], insert: Insert, ask: Ask) -> None:
+    """Activation checkpointing runs a product again inside a node; the node's own product is backward work."""
+    node = ("autograd::engine::evaluate_function: AddmmBackward0", None, 70, 1)
+    insert("op", "op_id name parent_op_id sequence_number forward_thread_id",
+           (50, *node), (51, "aten::linear", 50, 90, 0),
+           capture_id=1, start_ns=50_000, duration_ns=30_000)  # fmt: skip
+    for op_id, parent in ((8, 51), (9, 50)):
+        call(op_id, "aten::mm", [[512, 512], [512, 512]], [B, B], ns=1000)
+        insert("annotation_kernel", "annotation_id event_id", (1, op_id), capture_id=1, rule="process")
+        ask(f"UPDATE main.op SET parent_op_id = {parent} WHERE op_id = {op_id}")
+    first, more = 2 * 4096**3, 2 * 512**3
+    assert ask("SELECT flops, model_flops FROM v1.mfu WHERE step = 5") == [(first + 2 * more, first + more)]
+
+
 def test_shapes_of_gemm_variance(call: Callable[..., None], ask: Ask) -> None:
     call(1, "aten::bmm", [[3, 4, 8], [3, 8, 16]], [H, H], kernel="sgemm")
     call(2, "my::gemm", [[3, 4]], [H], kernel="sgemm")

@@ -1,9 +1,9 @@
 -- What share of its device's peak does a step use for the model's FLOPs?
 -- Grain: capture × device × step. MFU is Σ (model FLOPs / peak rate) / step time; HFU is the same with all FLOPs,
--- including those that backward attention recomputes. FLOPs of each element type count against its own peak. The step
--- time is that of v1.configurations: the range, or the GPU work from first start to last end if that is longer. Both
--- are lower bounds if the FLOPs of some products are unknown (unknown_ns): in graph replays, compiled or custom
--- kernels.
+-- including those that are recomputed: by backward attention, and by activation checkpointing (v1._backward_op). FLOPs of
+-- each element type count against its own peak. The step time is that of v1.configurations: the range, or the GPU work
+-- from first start to last end if that is longer. Both are lower bounds if the FLOPs of some products are unknown
+-- (unknown_ns): in graph replays, compiled or custom kernels.
 CREATE VIEW v1.mfu AS
 WITH spans AS (
     SELECT
@@ -26,11 +26,12 @@ costs AS (
     SELECT
         s.clock_id, s.gpu_id, s.step_number, s.first_ns, s.last_ns, s.gpu_ns, s.product_ns,
         c.flops,
-        c.model_flops,
+        CASE WHEN b.is_again THEN 0 ELSE c.model_flops END AS model_flops,
         CASE WHEN c.dtype = 'fp32' AND s.has_tf32 THEN 'tf32' ELSE c.dtype END AS math_dtype,
         d.name AS gpu_name
     FROM spans AS s
     LEFT JOIN v1._op_cost AS c ON c.capture_id = s.clock_id AND c.op_id = s.op_id
+    LEFT JOIN v1._backward_op AS b ON b.capture_id = s.clock_id AND b.op_id = s.op_id
     LEFT JOIN main.device AS d ON d.capture_id = s.clock_id AND d.device_id = s.gpu_id
 ),
 sums AS (
@@ -80,7 +81,7 @@ COMMENT ON COLUMN v1.mfu.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.mfu.step IS 'Step number. [-]';
 COMMENT ON COLUMN v1.mfu.wall_ns IS 'Step time: the range of the step, or its GPU work from first start to last end if that is longer. [ns]';
 COMMENT ON COLUMN v1.mfu.flops IS 'Floating-point operations of the step''s operators, as far as known from shapes. [FLOP]';
-COMMENT ON COLUMN v1.mfu.model_flops IS 'FLOPs without those that backward attention recomputes. [FLOP]';
+COMMENT ON COLUMN v1.mfu.model_flops IS 'FLOPs without those that are recomputed, by backward attention or activation checkpointing. [FLOP]';
 COMMENT ON COLUMN v1.mfu.covered_ns IS 'GPU time of operators whose FLOPs are known. [ns]';
 COMMENT ON COLUMN v1.mfu.uncovered_ns IS 'All other GPU time, including pointwise operators, collectives and copies. [ns]';
 COMMENT ON COLUMN v1.mfu.unknown_ns IS 'Part of uncovered_ns in kernels of class matmul, attention or convolution: these have FLOPs, but they are unknown. [ns]';
