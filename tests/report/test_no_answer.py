@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from support.command import run
+from support.tiny import GEMM, Tiny
 from tracedb.report import no_answer, registry
 from tracedb.report.needs import Needs
 
@@ -25,3 +29,21 @@ def test_every_need_has_a_cause_of_its_own(need: Needs) -> None:
     """All that is special is explained by a function for it; GPU activity and kernels are looked for in all reports."""
     few = [cause for needs, cause in no_answer.CAUSES if need in needs and len(needs) <= 2]
     assert few
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        ("module-time", "no nn.Module was captured among 1 Python frame"),
+        ("kernel-source", "no GPU work was launched inside"),
+    ],
+)
+def test_frames_without_modules_or_work(report: str, reason: str, tmp_path: Path) -> None:
+    """What is missing differs: the one needs modules, the other only work in a frame."""
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    capture = tiny.capture(0)
+    tiny.add("frame", capture_id=capture, frame_id=1, kind="function", name="f.py(1): f", process_id=1, thread_id=1,
+             start_ns=0, duration_ns=5)  # fmt: skip
+    tiny.kernel(GEMM, 20, 30)
+    done = run("report", report, "--db", tiny.save())
+    assert (done.exit_code, reason in done.stderr) == (3, True), done.stderr

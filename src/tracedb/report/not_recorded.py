@@ -68,16 +68,30 @@ def no_flops(search: Search) -> str:
     return f"none of the {operators} that launched GPU work{search.filters} has a formula for FLOPs or bytes"
 
 
-def no_stacks(search: Search) -> str:
-    """Say why there are no stacks."""
-    (frames, modules) = row(
+def no_frames(search: Search) -> str:
+    """Say why there are no Python frames."""
+    if _frames(search)[0]:
+        return ""
+    return (
+        "no Python frames were captured: record with torch.profiler.profile(with_stack=True), and load them without "
+        "--no-stacks"
+    )
+
+
+def no_modules(search: Search) -> str:
+    """Say that there are frames, but none of a module."""
+    frames, modules = _frames(search)
+    return "" if modules else f"no nn.Module was captured among {number(frames, 'Python frame')}"
+
+
+def no_work_in_frames(search: Search) -> str:
+    """Say that no GPU work belongs to the frames."""
+    frames, _ = _frames(search)
+    return f"no GPU work was launched inside the {number(frames, 'Python frame')}{search.filters}"
+
+
+def _frames(search: Search) -> tuple[int, int]:
+    frames, modules = row(
         search.connection, f"SELECT count(*), count(*) FILTER (e.kind = 'module') FROM main.frame AS e {SELECTED}"
     )
-    if not frames:
-        return (
-            "no Python frames were captured: record with torch.profiler.profile(with_stack=True), and load without "
-            "--no-stacks"
-        )
-    if not modules:
-        return f"no nn.Module was captured among {number(frames, 'Python frame')}: record with with_stack=True"
-    return f"no kernel was launched inside the {number(frames, 'Python frame')}{search.filters}"
+    return int(frames), int(modules)
