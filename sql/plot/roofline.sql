@@ -17,8 +17,8 @@ ends AS (
 SELECT
     e.*,
     e.low_intensity * e.peak_gbps / 1e3 AS low_tflops,
-    dense_rank() OVER (ORDER BY e.name) AS name_place,
-    sum(e.gpu_ns) OVER ()::DOUBLE / nullif((SELECT sum(a.gpu_ns) FROM answer AS a), 0) AS shown_share,
+    e.gpu_ns / 1e6 AS gpu_ms,
+    100.0 * sum(e.gpu_ns) OVER () / nullif((SELECT sum(a.gpu_ns) FROM answer AS a), 0) AS shown_percent,
     greatest(count(*) OVER () - 2000, 0) AS left_out
 FROM ends AS e
 QUALIFY row_number() OVER (ORDER BY e.gpu_ns DESC, e.name, e.input_dims) <= 2000

@@ -95,7 +95,7 @@ def _points(table: Table, names: list[str]) -> Any:
                 "intensity": row["intensity"],
                 "tflops": row["tflops"],
                 "of_roof": row["peak_percent"],
-                "gpu_ms": row["gpu_ns"] / 1e6,
+                "gpu_ms": row["gpu_ms"],
                 "calls": row["calls"],
             }
             for place, row in zip(table.places, table.rows, strict=True)
@@ -126,9 +126,9 @@ def _missing(table: Table) -> list[str]:
     """Return sentences about operators that are not drawn."""
     first = table.first
     missing = left_out(int(first["left_out"]), "operator and shape", "2,000 points are drawn; --where chooses")
-    if first["shown_share"] is not None and first["shown_share"] < 0.995:
+    if first["shown_percent"] is not None and first["shown_percent"] < 99.5:
         missing.append(
-            f"{100 * first['shown_share']:.0f} % of the operators' GPU time is drawn: FLOPs and bytes of the rest are "
+            f"{first['shown_percent']:.0f} % of the operators' GPU time is drawn: FLOPs and bytes of the rest are "
             "not both known."
         )
     if all(row["peak_tflops"] is None for row in table.rows):
