@@ -32,13 +32,13 @@ def rows(insert: Insert) -> None:
 
 
 def test_counters_stand_side_by_side(rows: None, ask: Ask) -> None:
-    columns = "event_id, rank, name, class, duration_ns, sq_waves, sq_busy_cu_cycles, sq_insts_mfma, counters"
+    columns = "event_id, rank, name, class, start_ns, duration_ns, sq_waves, sq_busy_cu_cycles, sq_insts_mfma, counters"
     busy = {"SQ_BUSY_CU_CYCLES": 4.0}
     assert ask(f"SELECT {columns} FROM v1.kernel_counters ORDER BY capture_id, event_id") == [
-        (1, 0, "Cijk_Alik", "matmul", 1_000, 16.0, 50_000.0, None,
+        (1, 0, "Cijk_Alik", "matmul", 10, 1_000, 16.0, 50_000.0, None,
          {"A": 1.5, "SQ_BUSY_CU_CYCLES": 50_000.0, "SQ_WAVES": 16.0}),
-        (2, 0, "axpy", "elementwise", 1_000, None, 4.0, None, busy),
-        (1, 1, "axpy", "elementwise", None, None, None, 3.0, {"SQ_INSTS_MFMA": 3.0}),
+        (2, 0, "axpy", "elementwise", 5_000, 1_000, None, 4.0, None, busy),
+        (1, 1, "axpy", "elementwise", None, None, None, None, 3.0, {"SQ_INSTS_MFMA": 3.0}),
     ]  # fmt: skip
 
 

@@ -5,7 +5,8 @@
 CREATE VIEW v1.kernel_counters AS
 SELECT
     e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,
-    e.name, e.class, e.start_ns,
+    e.name, e.class,
+    nullif(e.start_ns, 0) AS start_ns,
     CASE WHEN e.time_fault IS NULL AND (e.start_ns <> 0 OR e.duration_ns <> 0) THEN e.duration_ns END AS duration_ns,
     c.sq_waves,
     c.sq_wave_cycles,
@@ -30,7 +31,7 @@ COMMENT ON COLUMN v1.kernel_counters.queue_id IS 'Hardware queue. [-]';
 COMMENT ON COLUMN v1.kernel_counters.event_id IS 'Number of the dispatch within the capture (kernel_event.event_id). [-]';
 COMMENT ON COLUMN v1.kernel_counters.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.kernel_counters.class IS 'Class of the kernel: matmul, collective, elementwise …';
-COMMENT ON COLUMN v1.kernel_counters.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
+COMMENT ON COLUMN v1.kernel_counters.start_ns IS 'Start on the device, on the capture''s clock; NULL if not recorded, as by Nsight Compute. [ns]';
 COMMENT ON COLUMN v1.kernel_counters.duration_ns IS 'Duration while counters were collected, with kernels serialized; NULL if not recorded. [ns]';
 COMMENT ON COLUMN v1.kernel_counters.sq_waves IS 'SQ_WAVES: wavefronts launched. [count]';
 COMMENT ON COLUMN v1.kernel_counters.sq_wave_cycles IS 'SQ_WAVE_CYCLES: cycles that wavefronts spent in the compute units, as counted. [cycles]';
