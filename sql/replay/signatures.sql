@@ -11,6 +11,7 @@ SELECT
     min(a.start_ns) AS start_ns,
     sum(a.end_ns - a.start_ns) AS recorded_ns,
     arg_max(a.class, a.end_ns - a.start_ns) AS class,
+    arg_max(v1._kernel_tier(a.kind, a.name, a.class), a.end_ns - a.start_ns) AS tier,
     nullif(string_agg(DISTINCT a.copy_kind, ' ' ORDER BY a.copy_kind), '') AS copy_kind,
     bool_or(a.class = 'collective') AS is_collective,
     bool_or(a.is_graph) AS is_graph,
@@ -46,6 +47,7 @@ WITH sums AS (
         CASE WHEN c.hint IN ('memcpy', 'memset') THEN c.bytes END AS bytes,
         CASE WHEN c.hint IN ('no_operator', 'graph_only') THEN c.kernels END AS own_kernels,
         mode(c.class ORDER BY c.class) AS class,
+        mode(c.tier ORDER BY c.tier)::INTEGER AS tier,
         mode(c.kernels ORDER BY c.kernels) AS kernels,
         count(*) AS calls,
         sum(c.recorded_ns)::BIGINT AS recorded_total_ns,
@@ -60,7 +62,6 @@ SELECT
             s.copy_kind, s.bytes, s.own_kernels, s.hint
     )::INTEGER AS signature_id,
     s.*,
-    CASE s.class WHEN 'copy' THEN 1 WHEN 'matmul' THEN 2 ELSE 3 END AS tier,
     s.calls / (SELECT count(*) FROM temp.replay_bound) AS calls_per_pass,
     100.0 * s.recorded_total_ns / nullif(sum(s.recorded_total_ns) OVER (), 0) AS share_percent
 FROM sums AS s;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +83,6 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, done: Replayed) -> 
         "cache": request.cache,
         "clock": request.clock,
         "sequence_calls": whole.calls if whole and whole.eager else None,
-        "sequence_eager_ns": statistics.median(whole.eager) if whole and whole.eager else None,
-        "sequence_graph_ns": statistics.median(whole.graph) if whole and whole.graph else None,
         "sequence_joules": whole.joules if whole else None,
         "sequence_detail": whole.detail if whole else None,
         "idle_watts": done.idle_watts,
@@ -97,8 +94,10 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, done: Replayed) -> 
     names = ", ".join(values)
     places = ", ".join(f"${name}" for name in values)
     connection.execute(
-        f"""INSERT INTO main.replay_run ({names}, passes, sequence_share_percent, replayed_at)
+        f"""INSERT INTO main.replay_run
+                ({names}, sequence_eager_ns, sequence_graph_ns, passes, sequence_share_percent, replayed_at)
             SELECT {places},
+                list_aggregate($eager::DOUBLE[], 'median'), list_aggregate($graph::DOUBLE[], 'median'),
                 (SELECT count(*) FROM temp.replay_bound),
                 CASE WHEN $sequence_calls IS NOT NULL THEN (
                     SELECT 100.0 * sum(o.recorded_ns) FILTER (list_contains($replayed::INTEGER[], o.signature_id))
@@ -106,5 +105,10 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, done: Replayed) -> 
                     FROM temp.replay_order AS o WHERE o.pass = 1
                 ) END,
                 current_timestamp::TIMESTAMP""",
-        {**values, "replayed": sorted(replayed)},
+        {
+            **values,
+            "replayed": sorted(replayed),
+            "eager": list(whole.eager) if whole else [],
+            "graph": list(whole.graph) if whole else [],
+        },
     )
