@@ -18,7 +18,7 @@ from tracedb.errors import TracedbError
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator, Prepared
 from tracedb.sampling.operator_registry import find, shipped
-from tracedb.sampling.recording import Outcome, Recorder
+from tracedb.sampling.recording import Outcome, Recorder, fault_of
 
 OPERATORS = {
     "embedding", "layernorm", "RMSlayernorm", "linear1", "linear2", "linear3", "linear4", "linear_final", "flash_atten",
@@ -363,3 +363,17 @@ class TestOwnOperators:
     def test_no_such_file(self, tmp_path: Path) -> None:
         with pytest.raises(TracedbError, match="no such Python file"):
             find("mine", "none.py", None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "out_of_memory"),
+        (MemoryError(), "out_of_memory"),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), "lost"),
+        (RuntimeError("expected a memory format"), "failed"),
+    ],
+)
+def test_what_a_fault_means(error: Exception, kind: str) -> None:
+    """Each message speaks of memory; only two are about its size."""
+    assert fault_of(error).kind == kind

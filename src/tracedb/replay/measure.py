@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from tracedb.replay.copies import Transfer
 from tracedb.replay.energy import Counter, Energy
 from tracedb.replay.operators import Form
-from tracedb.replay.probe import MEMORY_SHARE, Bench, precision
+from tracedb.replay.probe import MEMORY_SHARE, Bench, lost, precision
 from tracedb.replay.timing import Call, Watch, watch
 from tracedb.sampling import device as devices
-from tracedb.sampling.recording import FAULTS
+from tracedb.sampling.recording import FAULTS, Fault, fault_of
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ class Measured:
     method: str = ""
     samples: list[float] = field(default_factory=list)
     energy: Energy | None = None
-    fault: str | None = None
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ def _batch(batch: Sequence[Chosen], bench: Bench, device: torch.device, conditio
             with precision(item.form):
                 watches[item.signature_id] = watch(bench.prepared(item.form), device, reader)
         except FAULTS as error:
-            result.fault = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            result.fault = fault_of(error)
+            if result.fault.kind == "lost":
+                raise lost(item.signature_id, result.fault.words) from error
             devices.release(device)
             continue
         result.method = watches[item.signature_id].method

@@ -15,7 +15,7 @@ from tracedb.replay.copies import Transfer
 from tracedb.replay.operators import Form
 from tracedb.replay.timing import Call
 from tracedb.sampling import device as devices
-from tracedb.sampling.recording import FAULTS, LOST_DEVICE, OUT_OF_MEMORY
+from tracedb.sampling.recording import FAULTS, fault_of
 from tracedb.storage.connection import open_read_only
 
 if TYPE_CHECKING:
@@ -89,17 +89,12 @@ class Bench:
         return Outcome("ran", trial.form.note, size)
 
     def _failed(self, trial: Trial, error: BaseException) -> Outcome:
-        words = " ".join(str(error).split())[:300] or type(error).__name__
-        lowered = words.lower()
-        if isinstance(error, MemoryError) or any(word in lowered for word in OUT_OF_MEMORY):
+        kind, words = fault_of(error)
+        if kind == "lost":
+            raise lost(trial.signature_id, words) from error
+        if kind == "out_of_memory":
             devices.release(self._device)
-            return Outcome("out_of_memory", words)
-        if any(word in lowered for word in LOST_DEVICE):
-            raise TracedbError(
-                f"signature {trial.signature_id}: {words}; the GPU cannot be used any more by this process; "
-                "leave the operator out with --operator '!NAME' and run again"
-            ) from error
-        return Outcome("failed", f"{type(error).__name__}: {words}")
+        return Outcome(kind, words)
 
     def _run(self, trial: Trial) -> None:
         from torch.profiler import record_function
@@ -140,6 +135,14 @@ class Bench:
             unused = torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device)
             return int(torch.cuda.mem_get_info(self._device)[0]) + int(unused)
         return _free_of_host()
+
+
+def lost(signature_id: int, words: str) -> TracedbError:
+    """Return the error for a GPU that an operator has made unusable."""
+    return TracedbError(
+        f"signature {signature_id}: {words}; the GPU cannot be used any more by this process; "
+        "leave the operator out with --operator '!NAME' and run again"
+    )
 
 
 def _free_of_host() -> int:

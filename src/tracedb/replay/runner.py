@@ -236,8 +236,7 @@ def _with_times(result: Result, times: Measured | None) -> Result:
     if times is None:
         return result
     if times.fault is not None:
-        is_memory = "memory" in times.fault.lower()
-        return Result(result.signature_id, "out_of_memory" if is_memory else "failed", times.fault, times)
+        return Result(result.signature_id, times.fault.kind, times.fault.words, times)
     return Result(result.signature_id, result.status, result.detail, times, result.outcome)
 
 

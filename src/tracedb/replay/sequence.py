@@ -12,7 +12,7 @@ from tracedb.replay.measure import Chosen
 from tracedb.replay.probe import MEMORY_SHARE, Bench
 from tracedb.replay.timing import Call
 from tracedb.sampling import device as devices
-from tracedb.sampling.recording import FAULTS
+from tracedb.sampling.recording import FAULTS, fault_of
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +61,7 @@ def run(
             found.graph, found.detail = _graph(steps, device, samples)
         return found
     except FAULTS as error:
-        return WholePass(detail=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return WholePass(detail=fault_of(error).words)
     finally:
         devices.release(device)
 

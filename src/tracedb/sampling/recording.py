@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.errors import TracedbError
 from tracedb.sampling import device as devices
@@ -20,6 +20,25 @@ FAULTS = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, Mem
 """Exceptions an operator may raise for a shape; any other is a bug in the operator and ends the sweep."""
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 LOST_DEVICE = ("cuda error:", "device-side assert", "unspecified launch failure")
+
+
+class Fault(NamedTuple):
+    """What an exception of an operator means: out_of_memory, lost (the GPU cannot be used any more) or failed."""
+
+    kind: str
+    words: str
+    """Its text in one line; of a failure with the exception's name."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Return what one of ``FAULTS`` means."""
+    words = " ".join(str(error).split())[:300] or type(error).__name__
+    lowered = words.lower()
+    if isinstance(error, MemoryError) or any(word in lowered for word in OUT_OF_MEMORY):
+        return Fault("out_of_memory", words)
+    if any(word in lowered for word in LOST_DEVICE):
+        return Fault("lost", words)
+    return Fault("failed", f"{type(error).__name__}: {words}")
 
 
 @dataclass(frozen=True)
@@ -72,15 +91,14 @@ class Recorder:
             try:
                 self._run(shape, warmups, iterations)
             except FAULTS as error:
-                words = " ".join(str(error).split())[:300] or type(error).__name__
-                lowered = words.lower()
-                if not isinstance(error, MemoryError) and not any(word in lowered for word in OUT_OF_MEMORY):
-                    if any(word in lowered for word in LOST_DEVICE):
-                        raise TracedbError(
-                            f"{text(self._operator.name, shape)}: {words}; the GPU cannot be used any more by this "
-                            "process; leave the shape out and run again"
-                        ) from error
-                    return Outcome(shape, "error", f"{type(error).__name__}: {words}")
+                kind, words = fault_of(error)
+                if kind == "lost":
+                    raise TracedbError(
+                        f"{text(self._operator.name, shape)}: {words}; the GPU cannot be used any more by this "
+                        "process; leave the shape out and run again"
+                    ) from error
+                if kind == "failed":
+                    return Outcome(shape, "error", words)
             else:
                 return Outcome(shape, "sampled")
             devices.release(self._device)
