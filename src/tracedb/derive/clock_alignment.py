@@ -10,9 +10,8 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb.errors import TracedbError
+from tracedb.derive import across_captures
 from tracedb.storage import pending_facts, resources
-from tracedb.storage.connection import attached, transaction, workbench
 
 _TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
 MEMORY_LIMIT = "2GB"
@@ -25,20 +24,15 @@ def align_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool =
     Raises ``DatabaseBusy`` while another process holds the database, ``TracedbError`` if memory runs out; the table is
     unchanged in both cases.
     """
-    try:
-        # One thread: each has its own buffers, and the work takes only a second.
-        with (
-            workbench(memory_limit, 1, database) as connection,
-            attached(connection, database),
-            transaction(connection),
-        ):
-            if not if_owed or pending_facts.CLOCK_ALIGNMENT in pending_facts.owed(connection):
-                align(connection)
-    except duckdb.OutOfMemoryException as error:
-        raise TracedbError(
-            f"{database}: the captures are loaded, but matching their collectives to align clocks takes more than "
-            f"{memory_limit}; load them into several files, by configuration"
-        ) from error
+    across_captures.derive(
+        database,
+        pending_facts.CLOCK_ALIGNMENT,
+        align,
+        memory_limit,
+        if_owed,
+        f"matching their collectives to align clocks takes more than {memory_limit}; load them into several files, by "
+        "configuration",
+    )
 
 
 def align(connection: duckdb.DuckDBPyConnection) -> None:

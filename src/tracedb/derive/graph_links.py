@@ -21,11 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracedb.derive import sequence_alignment
-from tracedb.errors import TracedbError
+from tracedb.derive import across_captures, sequence_alignment
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
-from tracedb.storage.connection import attached, transaction, workbench
 
 MEMORY_LIMIT = "1GB"
 LEAST_SHARE = 0.5
@@ -45,19 +43,15 @@ def link_file(database: Path, memory_limit: str = MEMORY_LIMIT, if_owed: bool = 
     Raises ``DatabaseBusy`` while another process holds the database, ``TracedbError`` if memory runs out; the table is
     unchanged in both cases.
     """
-    try:
-        with (
-            workbench(memory_limit, 1, database) as connection,
-            attached(connection, database),
-            transaction(connection),
-        ):
-            if not if_owed or pending_facts.GRAPH_LINKS in pending_facts.owed(connection):
-                link(connection)
-    except duckdb.OutOfMemoryException as error:
-        raise TracedbError(
-            f"{database}: the captures are loaded, but matching graph replays with recorded launches "
-            f"takes more than {memory_limit}; load the captures of each process into a file of their own"
-        ) from error
+    across_captures.derive(
+        database,
+        pending_facts.GRAPH_LINKS,
+        link,
+        memory_limit,
+        if_owed,
+        f"matching graph replays with recorded launches takes more than {memory_limit}; load the captures of each "
+        "process into a file of their own",
+    )
 
 
 def link(connection: duckdb.DuckDBPyConnection) -> None:
@@ -124,7 +118,7 @@ def _align(connection: duckdb.DuckDBPyConnection) -> None:
     """Write the links found by aligning names, for events that have none yet."""
     replayed = _columns(
         connection,
-        """SELECT r.capture_id, r.event_id, coalesce(r.launch_id, -1) AS launch_id, 
+        """SELECT r.capture_id, r.event_id, coalesce(r.launch_id, -1) AS launch_id,
                coalesce(r.stream_id, -1) AS stream_id, t.token
            FROM temp.graph_replay AS r INNER JOIN temp.graph_text AS t ON t.name = r.name
            ORDER BY r.capture_id, r.launch_id, r.stream_id, r.start_ns, r.event_id""",
