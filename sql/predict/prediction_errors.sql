@@ -7,7 +7,7 @@ SELECT
     100.0 * count(*) FILTER (e.is_inside) / nullif(count(*), 0) AS inside_percent
 FROM (
     SELECT
-        100 * abs(p.predicted_ns / p.measured_ns - 1) AS error_percent,
+        100 * abs(p.predicted_ns / nullif(p.measured_ns, 0) - 1) AS error_percent,
         p.measured_ns BETWEEN p.low_ns AND p.high_ns AS is_inside
     FROM prediction AS p
 ) AS e;
