@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -111,5 +112,6 @@ def test_the_first_rows_come_without_sorting_or_grouping_kernels(insert: Insert,
     insert("kernel_event", EVENT, (1, "kernel", "add", 0, 1), capture_id=0)
     plan = str(ask("EXPLAIN ANALYZE FROM v1.kernels LIMIT 1"))
     assert "WINDOW" not in plan.upper()
-    grouped = str(ask("EXPLAIN FROM v1.kernels LIMIT 1")).split("main.kernel_event")
-    assert len(grouped) == 3  # the rows, and the names that are to be classed
+    [(_, plan)] = ask("EXPLAIN FROM v1.kernels LIMIT 1")
+    scans = re.findall(r"\b(?:main\.)?kernel_event\b", plan)  # DuckDB 1.4 prints no schema
+    assert len(scans) == 2  # the rows, and the names that are to be classed
