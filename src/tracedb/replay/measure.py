@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracedb.replay.copies import Transfer
 from tracedb.replay.energy import Counter, Energy
 from tracedb.replay.operators import Form
-from tracedb.replay.probe import MEMORY_SHARE, Bench, gpu_is_lost, precision
+from tracedb.replay.probe import MEMORY_SHARE, Bench, ends_the_gpu, precision
 from tracedb.replay.timing import Call, Watch, watch
 from tracedb.sampling import device as devices
 from tracedb.sampling.recording import FAULTS, Fault, fault_of
@@ -102,7 +102,7 @@ def _batch(batch: Sequence[Chosen], bench: Bench, device: torch.device, conditio
         except FAULTS as error:
             result.fault = fault_of(error)
             if result.fault.kind == "lost":
-                raise gpu_is_lost(item.signature_id, result.fault.words) from error
+                raise ends_the_gpu(item.signature_id, result.fault.words) from error
             devices.release(device)
             continue
         result.method = watches[item.signature_id].method

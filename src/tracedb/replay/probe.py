@@ -91,7 +91,7 @@ class Bench:
     def _failed(self, trial: Trial, error: BaseException) -> Outcome:
         kind, words = fault_of(error)
         if kind == "lost":
-            raise gpu_is_lost(trial.signature_id, words) from error
+            raise ends_the_gpu(trial.signature_id, words) from error
         if kind == "out_of_memory":
             devices.release(self._device)
         return Outcome(kind, words)
@@ -137,7 +137,7 @@ class Bench:
         return _free_of_host()
 
 
-def gpu_is_lost(signature_id: int, words: str) -> TracedbError:
+def ends_the_gpu(signature_id: int, words: str) -> TracedbError:
     """Return the error for a GPU that an operator has made unusable."""
     return TracedbError(
         f"signature {signature_id}: {words}; the GPU cannot be used any more by this process; "
