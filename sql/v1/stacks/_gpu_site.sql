@@ -17,13 +17,6 @@ WITH work AS (
     FROM v1._unclassed_event AS e /* join e */
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
 ),
-optimizing AS (
-    SELECT a.capture_id, a.process_id, a.thread_id, a.start_ns, max(a.start_ns + a.duration_ns) AS end_ns
-    FROM main.annotation AS a
-    WHERE regexp_matches(a.name, '^Optimizer\.(step|zero_grad)#') AND a.style <> 'gpu_projection'
-        AND a.duration_ns IS NOT NULL AND a.time_fault IS NULL
-    GROUP BY a.capture_id, a.process_id, a.thread_id, a.start_ns
-),
 op_site AS (
     SELECT
         o.capture_id, o.op_id, o.name AS op_name,
@@ -46,7 +39,7 @@ op_site AS (
     LEFT JOIN v1._forward_op AS m ON m.capture_id = n.capture_id AND m.sequence_number = n.sequence_number
     LEFT JOIN v1._op_frame AS h ON h.capture_id = m.capture_id AND h.op_id = m.op_id
     LEFT JOIN main.frame AS w ON w.capture_id = h.capture_id AND w.frame_id = h.frame_id
-    ASOF LEFT JOIN optimizing AS z
+    ASOF LEFT JOIN v1._optimizer_range AS z
         ON z.capture_id = o.capture_id AND z.process_id IS NOT DISTINCT FROM o.process_id
         AND z.thread_id IS NOT DISTINCT FROM o.thread_id AND z.start_ns <= o.start_ns
 )

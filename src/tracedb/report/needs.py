@@ -29,6 +29,8 @@ class Needs(StrEnum):
     """Steps with GPU work."""
     FLOPS = "flops"
     """Operators with their shapes, and the GPU work that they launched."""
+    SHAPES = "shapes"
+    """Operators with their shapes, and the GPU work that they launched, with or without a formula."""
     STEP_FLOPS = "step_flops"
     """Steps that hold such operators."""
     ATTENTION = "attention"

@@ -213,7 +213,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.MODULES}), not_recorded.no_modules),
     (frozenset({Needs.MODULES, Needs.STACKS}), not_recorded.no_work_in_frames),
     (frozenset({Needs.STEP_FLOPS}), _no_marked_steps),
-    (frozenset({Needs.FLOPS, Needs.STEP_FLOPS}), not_recorded.no_flops),
+    (frozenset({Needs.FLOPS, Needs.STEP_FLOPS, Needs.SHAPES}), not_recorded.no_flops),
     (frozenset({Needs.GRAPHS}), _no_graphs),
     (frozenset({Needs.ATTENTION}), _no_attention),
     (_ALL, _none_by_rule),
