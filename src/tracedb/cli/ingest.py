@@ -71,6 +71,7 @@ def ingest(
     from tracedb.output import choose_format, refuse
     from tracedb.pipeline import discovery, known_results, labels, run
     from tracedb.pipeline import task as tasks
+    from tracedb.storage.heeded_interrupt import heeded
 
     form = choose_format(format_name, out)
     request = tasks.Request(
@@ -85,7 +86,9 @@ def ingest(
     )
     if nsys is not None:
         os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # inherited by the worker processes
-    found = click.get_current_context().with_resource(discovery.found_in(paths, db, ingester))
+    context = click.get_current_context()
+    context.with_resource(heeded())
+    found = context.with_resource(discovery.found_in(paths, db, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
     refuse(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
     is_nothing = not (found.tasks or found.failed or found.databases)

@@ -47,8 +47,10 @@ def merge(databases: tuple[Path, ...], target: Path, format_name: str) -> None:
     """
     from tracedb.output import write
     from tracedb.pipeline import merge as engine
+    from tracedb.storage.heeded_interrupt import heeded
 
-    merged = engine.merge(databases, target)
+    with heeded():
+        merged = engine.merge(databases, target)
     for item in merged:
         for text in engine.differing_settings(item):
             warn(f"{item.path}: {text}")

@@ -137,9 +137,11 @@ def _load_some(waiting: deque[Job], source: tuple[Registered, Ingester], turn: T
 def _write(jobs: Sequence[Job], bench: duckdb.DuckDBPyConnection, database: Path) -> None:
     try:
         with opened(bench, database) as is_placed:
-            _write_attached(jobs, database)
-            if is_placed and not any(job.outcome.loaded for job in jobs):
-                template_database.remove_if_empty(bench, database)
+            try:
+                _write_attached(jobs, database)
+            finally:
+                if is_placed and not any(job.outcome.loaded for job in jobs):
+                    template_database.remove_if_empty(bench, database)
     except DatabaseBusy:
         raise
     except NotMoved as error:

@@ -17,6 +17,7 @@ from tracedb.pipeline.task import Loaded, Outcome, Request, Task, options_of, st
 from tracedb.pipeline.writer import KnownBefore, Writer
 from tracedb.storage import error_lines
 from tracedb.storage.connection import ALIAS, transaction
+from tracedb.storage.heeded_interrupt import raise_if_stopped
 
 ROOMY_LIMIT = "1GB"
 """Second memory limit for the engine if the usual one was too small and the user set none."""
@@ -91,6 +92,7 @@ class Job:
 
     def read(self, source: tuple[Registered, Ingester], bench: duckdb.DuckDBPyConnection) -> None:
         """Read until the first rows are ready to be written."""
+        raise_if_stopped()
         registered, reader = source
         self._stamp = f"{registered.distribution} {registered.version}"
         with self.faults_told():
@@ -116,6 +118,7 @@ class Job:
         connection.execute(f"USE {ALIAS}")
         with transaction(connection):
             yield connection
+            raise_if_stopped()
             self._is_written = True
             done = replace(self.outcome, loaded=self._written, sha256=self._hashing.result())
             self._announce(self._task, done)

@@ -24,6 +24,7 @@ from tracedb.pipeline.writable_database import opened, prepare
 from tracedb.storage import error_lines, pending_facts, template_database
 from tracedb.storage.connection import SCHEMA_VERSION, attach, transaction, workbench
 from tracedb.storage.database_file import check_writable, is_unwritten
+from tracedb.storage.heeded_interrupt import raise_if_stopped
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
@@ -85,6 +86,7 @@ def merge(inputs: Sequence[Path], target: Path, memory_limit: str = MEMORY_LIMIT
                         _take_settings(connection)
                     merged.append(_add(connection, path, {}))
         after_load.complete(whole)
+        raise_if_stopped()
         _publish(whole, target)
     return merged
 

@@ -15,6 +15,7 @@ from tracedb.errors import TracedbError
 from tracedb.pipeline.discovery import found_in
 from tracedb.pipeline.early_read import begin
 from tracedb.pipeline.task import Found, Outcome, Request
+from tracedb.storage.heeded_interrupt import heeded
 
 Progress = Callable[[int], None]
 
@@ -60,7 +61,7 @@ def ingest(
         stacks=stacks,
         memory_events=memory_events,
     )
-    with found_in(request.paths, request.database, request.ingester) as found:
+    with heeded(), found_in(request.paths, request.database, request.ingester) as found:
         result = load_found(found, request, jobs, progress)
     if result.unfinished is not None:
         raise result.unfinished
