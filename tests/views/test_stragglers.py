@@ -51,7 +51,11 @@ def test_two_calls_of_three_ranks(insert: Insert, ask: Ask, shuffled: Callable[[
         ([(0, 5, 90)] * 5, []),  # 3 * (1/3)^5 = 0.012: chance may explain it
         ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
         ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
-        ([(0, 5, 500)] * 48 + [(0, 10, 0)] * 52, []),  # causes most of the waiting, in less than half of the calls
+        ([(0, 5, 500)] * 48 + [(0, 10, 0)] * 52, [2]),  # last in all calls with long waiting, which are under half
+        ([(0, 5, 900)] * 3 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, []),  # three long waits: chance may explain them
+        ([(0, 5, 900)] * 6 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, [2]),
+        ([(0, 5, 900)] * 160 + [(0, 90, 5), (90, 0, 5)] * 120, []),  # beyond chance, but last in 40 % of the calls
+        ([(0, 5, 900)] + [(0, 1, 2)] * 20, []),  # begins recording late, once
         ([(0, 5, 500)] * 52 + [(0, 10, 0)] * 48, [2]),
         ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
         ([(0, 5, 5)] * 20, []),  # two start last together
@@ -70,6 +74,48 @@ def test_evidence(insert: Insert, ask: Ask) -> None:
     query = "SELECT rank, is_straggler, straggler_rank, round(p_value, 9) FROM v1.stragglers ORDER BY rank"
     run(insert, [(0, 90)] * 9 + [(90, 0)])
     assert ask(query) == [(0, False, None, 1.0), (1, False, None, round(2 * 11 / 1024, 9))]
+
+
+def test_eight_of_eight_calls_of_four_ranks(insert: Insert, ask: Ask) -> None:
+    """1 in 65,536 for a given rank, and one of four ranks could have been it."""
+    run(insert, [(0, 5, 900, 3)] + [(0, 5, 90, 3)] * 7)
+    query = "SELECT rank, is_straggler, straggler_rank, p_value, recordings, straggler_recordings FROM v1.stragglers"
+    assert ask(f"{query} WHERE rank = 2") == [(2, True, 2, pytest.approx(4 / 65_536), 1, 1)]
+
+
+@pytest.mark.parametrize(("late_steps", "named"), [((0,), None), ((0, 1), 1), ((1, 2), 1)])
+def test_calls_of_one_step_are_no_independent_evidence(
+    insert: Insert, ask: Ask, late_steps: tuple[int, ...], named: int | None
+) -> None:
+    """Rank 1 is last in all eight calls of some of three steps, and elsewhere the ranks take turns."""
+    calls = [(0, 90) if step in late_steps else ((0, 40), (40, 0))[n % 2] for step in range(3) for n in range(8)]
+    run(insert, calls)
+    for capture in (0, 1):
+        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in range(3)],
+               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
+        insert("annotation_kernel", "annotation_id event_id", *[(n // 8, n) for n in range(24)],
+               capture_id=capture, rule="process")  # fmt: skip
+    assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
+
+
+def test_runs_with_different_stragglers_are_not_pooled(insert: Insert, ask: Ask, report: Report) -> None:
+    """Two configurations of two ranks: rank 1 is late in the first and rank 0 in the second."""
+    for capture, (label, rank, is_late) in enumerate([("a", 0, 0), ("a", 1, 1), ("b", 0, 1), ("b", 1, 0)]):
+        insert("capture", "capture_id rank", (capture, rank), source="torch", labels={"run": label})
+        insert("kernel_event", "event_id start_ns", *[(n, 1_000 * n + 90 * is_late) for n in range(9)],
+               capture_id=capture, duration_ns=100 - 90 * is_late, kind="kernel", name="nccl", collective="allreduce",
+               device_id=0, group_name="0", group_size=2)  # fmt: skip
+    columns = '"rank", calls, times_last, is_straggler, straggler_rank, p_value, recordings, straggler_recordings'
+    assert report("stragglers", columns, by={"rank": "{base}.rank"}) == [
+        (0, 18, 9, None, None, None, 2, 1),
+        (1, 18, 9, None, None, None, 2, 1),
+    ]
+    columns = '"run", is_straggler, straggler_rank, round(p_value, 9)'
+    chance = round(2 / 512, 9)
+    assert report("stragglers", columns, by={"run": "{base}.labels['run']"}) == [
+        ("a", True, 1, chance),
+        ("b", True, 0, chance),
+    ]
 
 
 def test_named_for_every_rank(insert: Insert, ask: Ask) -> None:

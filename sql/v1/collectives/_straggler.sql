@@ -1,10 +1,15 @@
 -- Which rank is the straggler, that is, late to collectives?
 -- Grain: set of captures × rank. Only calls matched over at least two ranks count. The waiting in a call is charged to
--- the rank that starts last. A rank is a straggler if it causes at least 75 % of the waiting in its calls, is last in
--- at least half of them, waiting is at least 10 % of the time that ranks spend in them, and chance does not explain it
--- (p_value < 0.01). So there is none if ranks take turns, if nobody waits, or if there are too few calls. p_value: the
--- probability that any rank is last this often if every rank of a call were equally likely to be last (binomial, times
--- the number of ranks, because it could be any of them).
+-- the rank that starts last. p_value is the evidence: the probability that any rank is last this often if every rank
+-- of a call were equally likely to be last (binomial, times the number of ranks, because it could be any of them).
+-- long_wait_p_value is the same over the calls with at least a tenth of the mean waiting: a rank whose host sleeps once
+-- a step is late to one call, and the others are noise. A rank is a straggler if
+-- - either probability is below 0.01 and the rank is last in at least half of the calls concerned,
+-- - its share of the waiting is at least halfway between an equal share and all of it,
+-- - it is at least a tenth of the time that ranks spend in the calls, and
+-- - it causes more than half of the waiting in more than half of the steps, if steps are marked: calls of one step are
+--   not independent, because a rank that begins a step late may be last in all of its calls.
+-- The first call of a recording is left out of the waiting, because ranks do not start recording at the same time.
 -- straggler_member is the straggler of the set; if there are several in different groups, the one that causes the most
 -- waiting.
 CREATE VIEW v1._straggler AS
@@ -12,27 +17,64 @@ WITH parts AS (
     SELECT
         part.set_id,
         part.member,
+        part.step AS step_number,
         part.ranks,
         part.match_wait_ns,
         part.match_collective_ns,
         part.last_member IS NOT NULL AS is_known,
-        coalesce(part.last_member = part.member, false) AS is_last
+        coalesce(part.last_member = part.member, false) AS is_last,
+        coalesce(part.first_start_ns = min(part.first_start_ns) OVER (PARTITION BY part.set_id, part.member), false) AS is_first
     FROM v1._collective_member AS part
     WHERE part.ranks > 1 /* filter part */
+),
+judged_calls AS (
+    SELECT
+        p.*,
+        is_known AND match_wait_ns >= 0.1 * coalesce(avg(match_wait_ns) FILTER (NOT is_first) OVER (PARTITION BY set_id, member), 0)
+            AS is_long
+    FROM parts AS p
+),
+step_sums AS (
+    SELECT
+        set_id, member, step_number,
+        max(ranks) AS ranks,
+        count(*) AS calls,
+        count(*) FILTER (is_known) AS known_calls,
+        count(*) FILTER (is_last) AS times_last,
+        sum(1.0 / ranks) FILTER (is_known) AS chances,
+        count(*) FILTER (is_long) AS long_calls,
+        count(*) FILTER (is_long AND is_last) AS long_times_last,
+        sum(1.0 / ranks) FILTER (is_long) AS long_chances,
+        coalesce(sum(match_wait_ns) FILTER (is_last AND NOT is_first), 0) AS wait_caused_ns,
+        sum(match_wait_ns) FILTER (NOT is_first) AS all_wait_ns,
+        sum(match_collective_ns) FILTER (NOT is_first) AS all_collective_ns
+    FROM judged_calls
+    GROUP BY set_id, member, step_number
+),
+worst AS (
+    SELECT
+        s.*,
+        step_number IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst
+    FROM step_sums AS s
 ),
 sums AS (
     SELECT
         set_id,
         member,
-        count(*) AS calls,
-        count(*) FILTER (is_known) AS known_calls,
-        count(*) FILTER (is_last) AS times_last,
         max(ranks) AS ranks,
-        avg(1.0 / ranks) FILTER (is_known) AS chance,
-        coalesce(sum(match_wait_ns) FILTER (is_last), 0) AS wait_caused_ns,
-        sum(match_wait_ns) AS all_wait_ns,
-        sum(match_collective_ns) AS all_collective_ns
-    FROM parts
+        count(step_number) AS steps,
+        count(*) FILTER (is_worst) AS worst_steps,
+        sum(calls) AS calls,
+        sum(known_calls)::BIGINT AS known_calls,
+        sum(times_last)::BIGINT AS times_last,
+        sum(chances) / nullif(sum(known_calls), 0) AS chance,
+        sum(long_calls)::BIGINT AS long_calls,
+        sum(long_times_last)::BIGINT AS long_times_last,
+        sum(long_chances) / nullif(sum(long_calls), 0) AS long_chance,
+        sum(wait_caused_ns) AS wait_caused_ns,
+        sum(all_wait_ns) AS all_wait_ns,
+        sum(all_collective_ns) AS all_collective_ns
+    FROM worst
     GROUP BY set_id, member
 ),
 tests AS (
@@ -40,20 +82,26 @@ tests AS (
         s.*,
         CASE WHEN known_calls > 0
             THEN least(1.0, ranks * v1._binomial_tail(times_last, known_calls, chance))
-        END AS p_value
+        END AS p_value,
+        CASE WHEN long_calls > 0
+            THEN least(1.0, ranks * v1._binomial_tail(long_times_last, long_calls, long_chance))
+        END AS long_wait_p_value
     FROM sums AS s
 ),
 judged AS (
     SELECT
-        set_id, member, p_value, wait_caused_ns,
-        wait_caused_ns >= 0.75 * all_wait_ns
-            AND times_last >= 0.5 * calls
-            AND all_wait_ns >= 0.1 * all_collective_ns
-            AND coalesce(p_value < 0.01, false) AS is_straggler
+        set_id, member, p_value, long_wait_p_value, long_calls, long_times_last, steps, worst_steps, wait_caused_ns,
+        coalesce(
+            (p_value < 0.01 AND times_last >= 0.5 * calls
+                OR long_wait_p_value < 0.01 AND long_times_last >= 0.5 * long_calls)
+            AND wait_caused_ns >= 0.5 * (1 + 1.0 / ranks) * all_wait_ns
+            AND wait_caused_ns >= 0.1 * all_collective_ns
+            AND (steps = 0 OR worst_steps > 0.5 * steps), false
+        ) AS is_straggler
     FROM tests
 )
 SELECT
-    set_id, member, p_value, is_straggler,
+    set_id, member, p_value, long_wait_p_value, long_calls, long_times_last, steps, worst_steps, is_straggler,
     first_value(CASE WHEN is_straggler THEN member END) OVER (
         PARTITION BY set_id ORDER BY is_straggler DESC, wait_caused_ns DESC, member
     ) AS straggler_member,

@@ -56,9 +56,14 @@ SELECT
     sum(s.wait_ns)::BIGINT AS wait_ns,
     100.0 * sum(s.wait_ns) / nullif(sum(s.collective_ns), 0) AS wait_percent,
     sum(s.undecided_calls)::BIGINT AS undecided_calls,
-    bool_or(r.is_straggler) AS is_straggler,
+    count(DISTINCT s.set_id) AS recordings,
+    count(DISTINCT s.set_id) FILTER (r.is_straggler) AS straggler_recordings,
+    CASE
+        WHEN count(DISTINCT s.set_id) FILTER (r.is_straggler) IN (0, count(DISTINCT s.set_id)) THEN bool_or(r.is_straggler)
+    END AS is_straggler,
     CASE WHEN min(r.straggler_member) = max(r.straggler_member) THEN max(r.straggler_member) END AS straggler_rank,
-    min(r.p_value) AS p_value
+    CASE WHEN count(DISTINCT s.set_id) = 1 THEN min(r.p_value) END AS p_value,
+    CASE WHEN count(DISTINCT s.set_id) = 1 THEN min(r.long_wait_p_value) END AS long_wait_p_value
 FROM sums AS s
 INNER JOIN v1._straggler AS r /* inline */ ON r.set_id = s.set_id AND r.member = s.member
 /* grain */
@@ -83,6 +88,9 @@ COMMENT ON COLUMN v1.stragglers.collective_ns IS 'Time of the rank in collective
 COMMENT ON COLUMN v1.stragglers.wait_ns IS 'Part of that time spent waiting. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of its collective time spent waiting. [percent]';
 COMMENT ON COLUMN v1.stragglers.undecided_calls IS 'Number of calls without a last rank: the last two start together, or closer than the clock residual. [count]';
-COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: it causes at least 75 % of the waiting, is last in at least half of its calls, waiting is at least 10 % of the collective time, and p_value is below 0.01.';
-COMMENT ON COLUMN v1.stragglers.straggler_rank IS 'Straggler of the configuration over the run; NULL if there is none or it is unknown. [-]';
-COMMENT ON COLUMN v1.stragglers.p_value IS 'Probability that any rank is last this often over the run if all ranks of a call were equally likely to be last; NULL if no call has a last rank. [probability]';
+COMMENT ON COLUMN v1.stragglers.recordings IS 'Number of recordings (configuration and cycle) in this row; 1 without --by. [count]';
+COMMENT ON COLUMN v1.stragglers.straggler_recordings IS 'Number of those in which the rank (with --by without rank: any rank) is the straggler. [count]';
+COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: chance does not explain how often it is last (p_value or long_wait_p_value below 0.01, and last in at least half of those calls), its share of the waiting is at least halfway between an equal share and all, that is at least 10 % of the collective time, and it causes more than half of the waiting in more than half of the steps. NULL if recordings in this row differ.';
+COMMENT ON COLUMN v1.stragglers.straggler_rank IS 'Straggler of the configuration over the run; NULL if there is none, it is unknown, or recordings in this row differ. [-]';
+COMMENT ON COLUMN v1.stragglers.p_value IS 'Probability that any rank is last this often over the run if all ranks of a call were equally likely to be last (binomial tail times the number of ranks); NULL if no call has a last rank, or for several recordings. [probability]';
+COMMENT ON COLUMN v1.stragglers.long_wait_p_value IS 'The same over the calls with at least a tenth of the mean waiting; NULL if there are none, or for several recordings. [probability]';
