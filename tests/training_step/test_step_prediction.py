@@ -194,8 +194,15 @@ class TestRealStep:
         assert sum(row["measured_ns"] for row in found) == pytest.approx(1000 * recorded["step_us_median"])
         assert all(row["measured_ns"] and row["predicted_ns"] for row in found)
 
-    def test_operators_of_the_trace(self, models: Path, database: Path) -> None:
-        done = run("predict", "--models", models, "--trace", database, "--format", "json")
+    def test_operators_of_the_trace(self, models: Path, database: Path, tmp_path: Path) -> None:
+        """The trace is of fp16: models of bf16 do not price it, and the same models said to be of fp16 do."""
+        done = run("predict", "--models", models, "--trace", database)
+        assert (done.exit_code, done.stdout) == (3, "")
+        assert "of fp16 left out: the models are of bf16" in done.stderr
+        said = (models / "models.json").read_text()
+        (tmp_path / "models.json").write_text(said.replace('"dtype": "bf16"', '"dtype": "fp16"'))
+        (tmp_path / "models.npz").write_bytes((models / "models.npz").read_bytes())
+        done = run("predict", "--models", tmp_path, "--trace", database, "--format", "json")
         assert done.exit_code == 0, done.stderr
         found = json.loads(done.stdout)["rows"]
         assert sum(row["measured_ns"] for row in found) == 110_820_430

@@ -40,15 +40,6 @@ work AS (
     FROM reached AS r
     LEFT JOIN v1._tf32_kernel AS t ON t.name = r.name
     GROUP BY /* by r */ r.clock_id, r.gpu_id, r.op_id
-),
-element_types AS (
-    SELECT
-        y.input_types,
-        [t FOR t IN TRY_CAST(y.input_types AS VARCHAR[]) IF v1._element_bytes(v1._plain_type(t)) IS NOT NULL] AS known,
-        v1._short_dtype(coalesce(
-            [t FOR t IN known IF regexp_matches(lower(t), 'float|half|double')][1], known[1]
-        )) AS dtype
-    FROM (SELECT DISTINCT o.input_types FROM main.op AS o) AS y
 )
 SELECT
     /* by w */
@@ -67,7 +58,7 @@ SELECT
 FROM work AS w
 INNER JOIN v1._op_cost AS c ON c.capture_id = w.clock_id AND c.op_id = w.op_id
 INNER JOIN main.op AS o ON o.capture_id = w.clock_id AND o.op_id = w.op_id
-LEFT JOIN element_types AS y ON y.input_types = o.input_types
+LEFT JOIN v1._element_type AS y ON y.input_types = o.input_types
 LEFT JOIN v1._backward_op AS b ON b.capture_id = w.clock_id AND b.op_id = w.op_id
 ASOF LEFT JOIN v1._optimizer_range AS z
     ON z.capture_id = w.clock_id AND z.process_id IS NOT DISTINCT FROM o.process_id

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 @click.option("--operator", metavar="NAME", help="Predict this operator at --shape.")
 @click.option("--shape", metavar="K=N,…", help="Parameters of the shape, such as b=4,h=32,l=4096.")
 @click.option("--gpu", metavar="NAME", help="GPU, if there are models for several.")
-@click.option("--dtype", metavar="TYPE", help="Element type, if there are models for several.")
+@click.option(
+    "--dtype",
+    metavar="TYPE",
+    help="Element type, if there are models for several; with --trace, that of operators recorded without one.",
+)
 @click.option(
     "--step", type=click.Path(path_type=Path), metavar="CONFIG", help="Predict whole training steps (YAML, JSON)."
 )
@@ -175,6 +179,8 @@ def _trace(models: Models, path: Path, gpu: str | None, dtype: str | None, most:
     from tracedb.training_step.trace_comparison import compare
 
     found = compare(path, models, gpu, dtype, most)
+    for text in found.left_out:
+        warn(text)
     note(f"operators took {found.measured_ms:.3f} ms in sum, the GPU was busy for {found.busy_ms:.3f} ms")
     told = f"{found.known_ms:.3f} ms measured, {found.predicted_ms:.3f} ms predicted"
     note(f"the models know {found.known_percent or 0:.1f} % of it: {told}")

@@ -36,6 +36,11 @@ class Models:
         """The GPUs that there are models for."""
         return sorted({target.gpu for target in self.targets})
 
+    @property
+    def dtypes(self) -> list[str]:
+        """The element types that there are models for."""
+        return sorted({target.dtype for target in self.targets if target.dtype is not None})
+
     def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Model:
         """Return the model of a target; None for GPU or element type means the only one there is.
 

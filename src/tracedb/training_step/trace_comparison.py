@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.pipeline import run as pipeline
+from tracedb.regress.model_folder import Models, plain
 from tracedb.storage import resources
 from tracedb.storage.spill_folder import temporary_folder
 from tracedb.training_step import trace_operators
-from tracedb.training_step.cost_model import Predictor
 from tracedb.training_step.trace_operators import Recorded
 
 if TYPE_CHECKING:
@@ -29,12 +29,16 @@ COLUMNS = (
     Column("operator", "VARCHAR", description="Framework operator."),
     Column("pass", "VARCHAR", description="fwd, or bwd where autograd ran it."),
     Column("input_dims", "VARCHAR", description="Shapes of its inputs."),
+    Column("dtype", "VARCHAR", description="Element type; none if it was not recorded."),
     Column("calls", "BIGINT", "count", "Calls that launched GPU work."),
     Column("measured_ns", "BIGINT", "ns", "Sum of its kernels' durations, in ns."),
     Column("predicted_ns", "DOUBLE", "ns", "Predicted time of all calls, in ns; none if no model covers it."),
     Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
-    Column("model", "VARCHAR", description="Operator and pass of the model that was asked."),
+    Column("model", "VARCHAR", description="Operator and pass of the model that covers it."),
 )
+
+
+PREDICTED = [column.name for column in COLUMNS].index("predicted_ns")
 
 
 @dataclass
@@ -42,6 +46,8 @@ class Compared:
     """The answer and its sums."""
 
     answer: Answer
+    left_out: list[str]
+    """What the models do not cover because of its element type or GPU, in words."""
     measured_ms: float
     busy_ms: float
     known_ms: float
@@ -51,11 +57,12 @@ class Compared:
     """None if nothing was measured."""
 
 
-def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
+def compare(path: Path, models: Models, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
     """Return a trace's operators next to the models. The trace is loaded into a temporary database, or is a database.
 
-    ``most``: number of rows, 0 for all. Raises ``TracedbError`` if it cannot be read, ``NotCaptured`` if it has no
-    operators with GPU work.
+    An operator is only compared with models of its own element type; ``dtype`` is that of operators whose type was not
+    recorded, and leaves out all others. ``most``: number of rows, 0 for all. Raises ``TracedbError`` if it cannot be
+    read, ``NotCaptured`` if it has no operators with GPU work, or none of an element type that the models know.
     """
     from tracedb.storage.connection import open_read_only
 
@@ -73,7 +80,7 @@ def compare(path: Path, models: Predictor, gpu: str | None, dtype: str | None, m
 
 
 def _compare(
-    connection: duckdb.DuckDBPyConnection, models: Predictor, gpu: str | None, dtype: str | None, most: int
+    connection: duckdb.DuckDBPyConnection, models: Models, gpu: str | None, dtype: str | None, most: int
 ) -> Compared:
     captures = connection.execute(
         "SELECT c.capture_id FROM main.capture AS c WHERE c.status <> 'no_gpu_activity' ORDER BY 1"
@@ -88,12 +95,18 @@ def _compare(
     connection.register("operator_prediction", _table(predictions))
     rows = connection.execute(resources.text("sql", "predict", "trace_operators.sql")).fetchall()
     (sums,) = connection.execute(resources.text("sql", "predict", "trace_sums.sql")).fetchall()
-    compared = Compared(from_rows(COLUMNS, rows[:most] if most else rows), *sums)
+    left_out = _left_out(connection, models, dtype)
+    if left_out and not any(row[PREDICTED] is not None for row in rows):
+        raise NotCaptured(f"no operator can be compared: {'; '.join(left_out)}")
+    left_out += _other_cards(connection, models, gpu)
+    compared = Compared(from_rows(COLUMNS, rows[:most] if most else rows), left_out, *sums)
+    compared.answer.warnings = left_out
     compared.answer.report = "predict"
     compared.answer.shows = [
         Show(("operator",), kind="name", floor=18),
         Show(("pass",)),
         Show(("input_dims",), "input shapes", drop=1, floor=17),
+        Show(("dtype",), "type", drop=2),
         Show(("calls",)),
         Show(("measured_ns",), "measured"),
         Show(("predicted_ns",), "predicted"),
@@ -103,25 +116,54 @@ def _compare(
     return compared
 
 
+def _left_out(connection: duckdb.DuckDBPyConnection, models: Models, dtype: str | None) -> list[str]:
+    """Say which operators were not compared because the models are of another element type."""
+    known = dtype or ", ".join(models.dtypes) or "none"
+    found = []
+    for other, operators, measured_ms in connection.execute(
+        resources.text("sql", "predict", "trace_left_out.sql")
+    ).fetchall():
+        what = f"{operators} operator{'' if operators == 1 else 's'} ({measured_ms:.3f} ms)"
+        if other is None:
+            found.append(f"{what} without a recorded element type left out; --dtype says which it was")
+        else:
+            found.append(f"{what} of {other} left out: the models are of {known}")
+    return found
+
+
+def _other_cards(connection: duckdb.DuckDBPyConnection, models: Models, gpu: str | None) -> list[str]:
+    """Say that the trace is of another GPU than the models, unless ``gpu`` chose them."""
+    rows = connection.execute(
+        "SELECT DISTINCT d.name FROM main.device AS d WHERE d.is_used AND d.name IS NOT NULL ORDER BY d.name"
+    ).fetchall()
+    cards = [name for (name,) in rows if plain(name) not in {plain(known) for known in models.gpus}]
+    if gpu is not None or not cards:
+        return []
+    return [f"recorded on {', '.join(cards)}, but the models are of {', '.join(models.gpus)}"]
+
+
 def _predictions(
-    capture_id: int, recorded: Sequence[Recorded], models: Predictor, gpu: str | None, dtype: str | None
+    capture_id: int, recorded: Sequence[Recorded], models: Models, gpu: str | None, dtype: str | None
 ) -> Iterator[tuple[object, ...]]:
     """Yield the rows of ``operator_prediction`` for the operators of a capture."""
     for item in recorded:
         asked = of_models(item)
-        call_ns = _ask(models, gpu, dtype, asked) if asked else None
+        call_ns = (
+            _ask(models, gpu, item.dtype or dtype, asked) if asked and dtype in (None, item.dtype or dtype) else None
+        )
+        is_other = call_ns is None and asked is not None and _is_known(models, gpu, asked)
         dims = " ".join("x".join(map(str, size)) for size in item.dims if size)
-        direction = "bwd" if item.is_backward else "fwd"
-        model = f"{asked[0]} {asked[1]}" if asked else None
         yield (
             capture_id,
             item.name or "(no operator)",
-            direction,
+            "bwd" if item.is_backward else "fwd",
             dims or None,
+            item.dtype,
             item.calls,
             item.total_ns,
             call_ns,
-            model,
+            f"{asked[0]} {asked[1]}" if asked and call_ns is not None else None,
+            is_other,
         )
 
 
@@ -130,15 +172,18 @@ def _table(rows: Sequence[tuple[object, ...]]) -> pa.Table:
 
     text, number = pa.string(), pa.int64()
     types = {
-        **{"capture_id": number, "operator": text, "pass": text, "input_dims": text},
-        **{"calls": number, "measured_ns": number, "call_ns": pa.float64(), "model": text},
+        **{"capture_id": number, "operator": text, "pass": text, "input_dims": text, "dtype": text},
+        **{"calls": number, "measured_ns": number, "call_ns": pa.float64(), "model": text, "is_other_type": pa.bool_()},
     }
     columns = zip(*rows, strict=True)
     return pa.table({name: pa.array(values, types[name]) for name, values in zip(types, columns, strict=True)})
 
 
-def _ask(models: Predictor, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
+def _ask(models: Models, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
+    """Return the predicted time of a call; None if the element type is unknown or no model covers it."""
     operator, pass_, shape = asked
+    if dtype is None:
+        return None
     try:
         names = models.find(gpu, operator, pass_, dtype).parameters
     except UsageError as error:
@@ -148,6 +193,19 @@ def _ask(models: Predictor, gpu: str | None, dtype: str | None, asked: Asked) ->
     if not set(names) <= set(shape):
         return None
     return models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})[0]
+
+
+def _is_known(models: Models, gpu: str | None, asked: Asked) -> bool:
+    """Whether there is a model of the operator, of whatever element type, that takes the shape."""
+    return any(_takes(models, gpu, dtype, asked) for dtype in models.dtypes)
+
+
+def _takes(models: Models, gpu: str | None, dtype: str, asked: Asked) -> bool:
+    operator, pass_, shape = asked
+    try:
+        return set(models.find(gpu, operator, pass_, dtype).parameters) <= set(shape)
+    except UsageError:
+        return False
 
 
 def of_models(item: Recorded) -> Asked | None:

@@ -1,4 +1,4 @@
-"""The content of a trace by framework operator: kernel time by operator, shapes and direction."""
+"""The content of a trace by framework operator: kernel time by operator, shapes, element type and direction."""
 
 from __future__ import annotations
 
@@ -34,22 +34,25 @@ directions AS (
     FROM up AS u GROUP BY u.leaf
 )
 SELECT
-    coalesce(o.name, ''), coalesce(o.input_dims, ''), coalesce(d.is_backward, false),
+    coalesce(o.name, ''), coalesce(o.input_dims, ''), coalesce(d.is_backward, false), y.dtype,
     count(*), sum(w.kernels)::BIGINT, sum(w.total_ns)::BIGINT
 FROM own AS w
 LEFT JOIN main.op AS o ON o.capture_id = w.capture_id AND o.op_id = w.op_id
 LEFT JOIN directions AS d ON d.leaf = w.op_id
+LEFT JOIN v1._element_type AS y ON y.input_types = o.input_types
 GROUP BY ALL ORDER BY ALL
 """
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """All calls of one operator with the same input shapes in one direction."""
+    """All calls of one operator with the same input shapes and element type in one direction."""
 
     name: str
     dims: tuple[tuple[int, ...], ...]
     is_backward: bool
+    dtype: str | None
+    """Element type; None if it was not recorded."""
     calls: int
     kernels: int
     total_ns: int
