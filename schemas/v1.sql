@@ -111,6 +111,7 @@ CREATE TABLE main.kernel_event (
     group_size INTEGER,
     group_ranks VARCHAR,
     sequence BIGINT,
+    call_id BIGINT,
     is_counted BOOLEAN,
     time_fault VARCHAR
 );
@@ -152,8 +153,43 @@ COMMENT ON COLUMN main.kernel_event.group_name IS 'Process group of the collecti
 COMMENT ON COLUMN main.kernel_event.group_size IS 'Number of ranks in the process group. [count]';
 COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, as JSON text as recorded.';
 COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collective in its group. [-]';
+COMMENT ON COLUMN main.kernel_event.call_id IS 'The framework''s call that this collective kernel belongs to (collective_call.call_id); NULL if none or not recorded. [-]';
 COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were collected during this dispatch; its duration then differs from an ordinary run. NULL if the source does not say.';
 COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
+
+CREATE TABLE main.collective_call (
+    capture_id INTEGER NOT NULL,
+    call_id BIGINT NOT NULL,
+    collective VARCHAR,
+    message_in_elements BIGINT,
+    message_out_elements BIGINT,
+    message_in_splits VARCHAR,
+    message_out_splits VARCHAR,
+    dtype VARCHAR,
+    group_name VARCHAR,
+    group_size INTEGER,
+    group_ranks VARCHAR,
+    sequence BIGINT,
+    source_rank INTEGER,
+    destination_rank INTEGER,
+    rank_in_group INTEGER
+);
+COMMENT ON TABLE main.collective_call IS 'One call of a collective, send or receive by the framework (record_param_comms of PyTorch), with what it recorded about the message. Calls that were batched (batch_isend_irecv) share one kernel, which has no call_id.';
+COMMENT ON COLUMN main.collective_call.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.collective_call.call_id IS 'The operator that recorded the call (op.op_id); the GPU event (kernel_event.event_id) if only that says it. [-]';
+COMMENT ON COLUMN main.collective_call.collective IS 'Name of the collective as recorded (allreduce, all_to_allv, send, recv …).';
+COMMENT ON COLUMN main.collective_call.message_in_elements IS 'Input elements on this rank. [count]';
+COMMENT ON COLUMN main.collective_call.message_out_elements IS 'Output elements on this rank. [count]';
+COMMENT ON COLUMN main.collective_call.message_in_splits IS 'Input split sizes, one per rank of the group, as JSON text as recorded; NULL if not recorded or if the split is even.';
+COMMENT ON COLUMN main.collective_call.message_out_splits IS 'Output split sizes, in the same form.';
+COMMENT ON COLUMN main.collective_call.dtype IS 'Element type as recorded.';
+COMMENT ON COLUMN main.collective_call.group_name IS 'Process group.';
+COMMENT ON COLUMN main.collective_call.group_size IS 'Number of ranks in the process group. [count]';
+COMMENT ON COLUMN main.collective_call.group_ranks IS 'Ranks of the process group, as JSON text as recorded; PyTorch shortens lists of more than 30.';
+COMMENT ON COLUMN main.collective_call.sequence IS 'Sequence number of the call in its group. [-]';
+COMMENT ON COLUMN main.collective_call.source_rank IS 'Rank that a receive receives from, as recorded; NULL if not recorded. [-]';
+COMMENT ON COLUMN main.collective_call.destination_rank IS 'Rank that a send sends to, as recorded; NULL if not recorded. [-]';
+COMMENT ON COLUMN main.collective_call.rank_in_group IS 'For a send or receive, the number of the other rank in the group; for other collectives as recorded. [-]';
 
 CREATE TABLE main.kernel_resource (
     capture_id INTEGER NOT NULL,

@@ -27,6 +27,7 @@ TABLES = (
         "clipped_event",
         "clock_alignment",
         "clock_fault",
+        "collective_call",
         "counter",
         "device",
         "device_peak",

@@ -62,7 +62,7 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
             own |= {"part": {"event_id", "device_id", "step", "step_index"}}
             needed |= own.get(base, {"event_id", "device_id", "vendor"})
-            if base == "whole":  # of several captures
+            if base in ("whole", "pair"):  # of several captures
                 needed = {"source", "labels", "step", "step_index"}
             if base == "memory":  # of no GPU event
                 needed = {"capture_id", "source", "rank", "labels", "device_id"}

@@ -30,9 +30,13 @@ class GpuArgs(
         "message_in": "In msg nelems",
         "message_out": "Out msg nelems",
         "in_splits": "In split size",
+        "out_splits": "Out split size",
         "group_size": "Group size",
         "group_name": "Process Group Name",
         "group_ranks": "Process Group Ranks",
+        "source_rank": "Src Rank",
+        "destination_rank": "Dst Rank",
+        "peer": "Rank",
         "sequence": "Seq",
         "external_id_2021": "external id",
         "graph_id": "graph id",
@@ -59,10 +63,14 @@ class GpuArgs(
     message_in: Raw = NOTHING
     message_out: Raw = NOTHING
     in_splits: Raw = NOTHING
+    out_splits: Raw = NOTHING
     group_size: Raw = NOTHING
     dtype: Raw = NOTHING
     group_name: Raw = NOTHING
     group_ranks: Raw = NOTHING
+    source_rank: Raw = NOTHING
+    destination_rank: Raw = NOTHING
+    peer: Raw = NOTHING
     sequence: Raw = NOTHING
 
 
@@ -96,9 +104,13 @@ class OpArgs(
         "message_in": "In msg nelems",
         "message_out": "Out msg nelems",
         "in_splits": "In split size",
+        "out_splits": "Out split size",
         "group_size": "Group size",
         "group_name": "Process Group Name",
         "group_ranks": "Process Group Ranks",
+        "source_rank": "Src Rank",
+        "destination_rank": "Dst Rank",
+        "peer": "Rank",
         "sequence": "Seq",
     },
 ):
@@ -116,10 +128,14 @@ class OpArgs(
     message_in: Raw = NOTHING
     message_out: Raw = NOTHING
     in_splits: Raw = NOTHING
+    out_splits: Raw = NOTHING
     group_size: Raw = NOTHING
     dtype: Raw = NOTHING
     group_name: Raw = NOTHING
     group_ranks: Raw = NOTHING
+    source_rank: Raw = NOTHING
+    destination_rank: Raw = NOTHING
+    peer: Raw = NOTHING
     sequence: Raw = NOTHING
 
 

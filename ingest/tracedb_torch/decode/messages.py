@@ -27,10 +27,14 @@ def messages(fields: CheckedFields, ordinals: npt.NDArray[np.int64], args: Seque
         message_in=fields.whole("In msg nelems", [number_of(a.message_in) for a in args]),
         message_out=fields.whole("Out msg nelems", [number_of(a.message_out) for a in args]),
         in_splits=pa.array([_splits(a.in_splits) for a in args], pa.string()),
+        out_splits=pa.array([_splits(a.out_splits) for a in args], pa.string()),
         dtype=pa.array([text_of(a.dtype) for a in args], pa.string()),
         group_name=pa.array([text_of(a.group_name) for a in args], pa.string()),
         group_size=fields.whole("Group size", [number_of(a.group_size) for a in args], most=MOST_SMALL),
         group_ranks=pa.array([text_of(a.group_ranks) for a in args], pa.string()),
+        source_rank=fields.whole("Src Rank", [number_of(a.source_rank) for a in args], most=MOST_SMALL),
+        destination_rank=fields.whole("Dst Rank", [number_of(a.destination_rank) for a in args], most=MOST_SMALL),
+        peer=fields.whole("Rank", [number_of(a.peer) for a in args], -MOST_SMALL, MOST_SMALL),
         sequence=fields.whole("Seq", [number_of(a.sequence) for a in args]),
     )
 

@@ -64,6 +64,7 @@ class Linker:
         self._sort()
         run = self._connection.sql
         yield from self._kernels(part)
+        yield Rows("collective_call", run(CALL_SQL), part)
         yield Rows("launch", run(LAUNCH_SQL), part)
         yield Rows("op", run(OP_SQL), part)
         yield Rows("annotation", run(ANNOTATION_SQL), part)
@@ -164,29 +165,32 @@ class Linker:
     def _messages(self) -> None:
         """Find a collective's metadata: in the kernel itself, else in the operator that launched it."""
         if not self._has_messages:
-            self._connection.execute("CREATE OR REPLACE TEMP TABLE link_message (event_id BIGINT, message_id BIGINT)")
+            self._connection.execute(
+                "CREATE OR REPLACE TEMP TABLE link_message (event_id BIGINT, message_id BIGINT, call_id BIGINT)"
+            )
             return
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE link_message AS
             WITH wanted AS (
-                SELECT g.event_id, o.op_id, p.parent_id
+                SELECT g.event_id, o.op_id, p.parent_id, own.event_id AS own_id
                 FROM part_gpu AS g
                 INNER JOIN staged_text AS t ON g.name = t.id
                 LEFT JOIN link_op AS o ON g.event_id = o.event_id
                 LEFT JOIN link_parent AS p ON o.op_id = p.op_id
-                WHERE g.kind = 'kernel' AND regexp_matches(t.value, '{pattern(COLLECTIVES)}')
+                LEFT JOIN staged_message AS own ON g.event_id = own.event_id
+                WHERE own.event_id IS NOT NULL
+                    OR (g.kind = 'kernel' AND regexp_matches(t.value, '{pattern(COLLECTIVES)}'))
             )
 
-            SELECT event_id, event_id AS message_id FROM part_gpu
-            WHERE event_id IN (SELECT event_id FROM staged_message)
-            UNION ALL
-            SELECT w.event_id, coalesce(m.event_id, above.event_id) AS message_id
+            SELECT
+                w.event_id,
+                coalesce(w.own_id, m.event_id, above.event_id) AS message_id,
+                coalesce(m.event_id, above.event_id, w.own_id) AS call_id
             FROM wanted AS w
             LEFT JOIN staged_message AS m ON w.op_id = m.event_id
             LEFT JOIN staged_message AS above ON w.parent_id = above.event_id
-            WHERE w.event_id NOT IN (SELECT event_id FROM staged_message)
-                AND coalesce(m.event_id, above.event_id) IS NOT NULL
+            WHERE coalesce(w.own_id, m.event_id, above.event_id) IS NOT NULL
             """
         )
 
@@ -206,7 +210,7 @@ class Linker:
                 link.launch_id, op.op_id,
                 g.graph_id, g.graph_node_id, {self._grid()},
                 TRY_CAST(g.registers AS INTEGER) AS registers_per_thread, g.shared_bytes, g.occupancy, g.bytes,
-                lm.message_id
+                lm.message_id, lm.call_id
             FROM part_gpu AS g
             LEFT JOIN link_gpu AS link ON g.event_id = link.event_id
             LEFT JOIN link_op AS op ON g.event_id = op.event_id
@@ -251,10 +255,21 @@ SELECT
     CASE WHEN g.kind = 'memcpy' THEN nullif(regexp_extract(name.value, '{COPY_KIND}'), '') END AS copy_kind,
     m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements,
     m.in_splits AS message_in_splits, m.dtype,
-    m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence
+    m.group_name, TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence, g.call_id
 FROM in_groups AS g
 LEFT JOIN staged_text AS name ON g.name = name.id
 LEFT JOIN staged_message AS m ON g.message_id = m.event_id
+"""
+CALL_SQL = """
+SELECT
+    m.event_id AS call_id, m.collective, m.message_in AS message_in_elements, m.message_out AS message_out_elements,
+    m.in_splits AS message_in_splits, m.out_splits AS message_out_splits, m.dtype, m.group_name,
+    TRY_CAST(m.group_size AS INTEGER) AS group_size, m.group_ranks, m.sequence,
+    TRY_CAST(m.source_rank AS INTEGER) AS source_rank, TRY_CAST(m.destination_rank AS INTEGER) AS destination_rank,
+    TRY_CAST(m.peer AS INTEGER) AS rank_in_group
+FROM staged_message AS m
+WHERE m.event_id IN (SELECT op_id FROM part_op) OR m.event_id IN (SELECT call_id FROM link_message)
+ORDER BY m.event_id
 """
 LAUNCH_SQL = """
 SELECT l.launch_id, CASE WHEN l.correlation_id >= 0 THEN l.correlation_id END AS correlation_id,

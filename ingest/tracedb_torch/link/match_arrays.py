@@ -153,14 +153,26 @@ def _nesting_order(held: Held, lane: Values, start: Values, end: Values) -> Plac
     return np.lexsort((number.values, tie.values, -end, start, lane))
 
 
-def messages(held: Held, texts: Texts, links: Links) -> Places:
-    """Find the collective metadata of GPU rows: of the kernel itself, else of the operator that launched it."""
+class Messages(NamedTuple):
+    """Indices of collective metadata; ``NOWHERE`` for none."""
+
+    of_gpu: Places
+    """By GPU row: of the kernel itself, else of the operator that launched it."""
+    call: Places
+    """By GPU row: of the operator that launched it, else of the kernel itself."""
+    of_op: Places
+    """By operator: its own."""
+
+
+def messages(held: Held, texts: Texts, links: Links) -> Messages:
+    """Find the collective metadata of GPU rows and operators."""
     index = _sorted(held.column("message", "event_id"))
     own = index.places_of(held.column("gpu", "event_id"))
     of_op = index.places_of(held.column("op", "op_id"))
     found = taken(of_op, links.op)
     found = np.where(found == NOWHERE, taken(of_op, taken(links.parent, links.op)), found)
-    return np.where((own == NOWHERE) & _is_collective(held, texts), found, own)
+    found = np.where((own == NOWHERE) & ~_is_collective(held, texts), NOWHERE, found)
+    return Messages(np.where(own == NOWHERE, found, own), np.where(found == NOWHERE, own, found), of_op)
 
 
 def _is_collective(held: Held, texts: Texts) -> Mask:

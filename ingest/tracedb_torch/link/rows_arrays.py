@@ -18,7 +18,7 @@ from tracedb.storage.schema import ROW_GROUP
 from tracedb_torch.int_columns import WORDS
 from tracedb_torch.link import frames, match_arrays, rules
 from tracedb_torch.link.link_sql import GROUPS
-from tracedb_torch.link.match_arrays import Links
+from tracedb_torch.link.match_arrays import Links, Messages
 from tracedb_torch.link.numpy_columns import Column, Held, Mask, Places, Texts, extracted, having
 from tracedb_torch.link.rules import Rules, Seen
 
@@ -48,10 +48,14 @@ class HeldLinker:
         """Yield the event rows."""
         if self._links.external_is_correlation:
             rules.note_ids(self._account, self._links.external_is_correlation)
-        kernels = self._kernels()
+        found = match_arrays.messages(self._held, self._texts, self._links) if self._held.rows("message") else None
+        kernels = self._kernels(found)
+        calls = None if found is None else _table({name: column.array(ALL) for name, column in self._calls(found)})
         self._held.release("gpu", "message")
         while kernels:
             yield _rows("kernel_event", kernels.pop(0), part)
+        if calls is not None and calls.num_rows:
+            yield Rows("collective_call", calls, part)
         for table, columns in (("launch", self._launches), ("op", self._operators), ("annotation", self._annotations)):
             if self._held.rows(table):
                 yield _rows(table, self._whole(table, columns()), part)
@@ -67,13 +71,13 @@ class HeldLinker:
         self._held.release(table)
         return made
 
-    def _kernels(self) -> list[pa.Table]:
+    def _kernels(self, found: Messages | None) -> list[pa.Table]:
         """Return the rows by device and time, a few row groups per table, built column by column."""
         order = self._order()
         size = GROUPS * ROW_GROUP
         slices = [order[first : first + size] for first in range(0, len(order), size)]
         made: list[dict[str, pa.Array]] = [{} for _ in slices]
-        for name, column in self._kernel_columns():
+        for name, column in self._kernel_columns(found):
             if column.is_there.any():
                 for columns, places in zip(made, slices, strict=True):
                     columns[name] = column.array(places)
@@ -87,7 +91,7 @@ class HeldLinker:
         is_long = having(self._texts.column(self._held.column("gpu", "name")), rules.is_long)
         return np.lexsort((*keys, *(known or (device.values,)), *((is_long,) if is_long.any() else ())))
 
-    def _kernel_columns(self) -> Iterator[Named]:
+    def _kernel_columns(self, found: Messages | None) -> Iterator[Named]:
         gpu = self._gpu
         for name in ("event_id", "kind", "start_ns", "duration_ns", *AS_RECORDED):
             yield name, gpu(name)
@@ -102,8 +106,9 @@ class HeldLinker:
         yield "registers_per_thread", gpu("registers").integer()
         yield "occupancy_percent", gpu("occupancy")
         yield from self._sizes()
-        if self._held.rows("message"):
-            yield from self._messages()
+        if found is not None:
+            yield from self._messages(found.of_gpu)
+            yield "call_id", self._held.column("message", "event_id").at(found.call)
 
     def _gpu(self, name: str) -> Column:
         return self._held.column("gpu", name)
@@ -136,12 +141,23 @@ class HeldLinker:
         names = self._texts.column(self._held.column("launch", "name")).at(self._links.call)
         return having(names, rules.BY_WORK_ITEMS.__eq__)
 
-    def _messages(self) -> Iterator[Named]:
-        places = match_arrays.messages(self._held, self._texts, self._links)
-        there = places != match_arrays.NOWHERE
+    def _calls(self, found: Messages) -> Iterator[Named]:
+        """Yield the columns of ``collective_call``: of each operator with metadata, and of kernels without one."""
+        places = np.unique(np.concatenate([found.of_op[found.of_op >= 0], found.call[found.call >= 0]]))
+        yield "call_id", self._held.column("message", "event_id").at(places)
+        yield from self._messages(places)
+        yield "message_out_splits", self._message_text("out_splits", places)
+        for name in ("source_rank", "destination_rank"):
+            yield name, self._held.column("message", name).integer().at(places)
+        yield "rank_in_group", self._held.column("message", "peer").integer().at(places)
+
+    def _message_text(self, name: str, places: Places) -> Column:
+        return Column(np.maximum(places, 0).astype(np.int32), places >= 0, self._held.words("message", name))
+
+    def _messages(self, places: Places) -> Iterator[Named]:
         texts = {name: name for name in ("collective", "dtype", "group_name", "group_ranks")}
         for name, source in ({**texts, "message_in_splits": "in_splits"}).items():
-            yield name, Column(np.maximum(places, 0).astype(np.int32), there, self._held.words("message", source))
+            yield name, self._message_text(source, places)
         for name, source in (("message_in_elements", "message_in"), ("message_out_elements", "message_out")):
             yield name, self._held.column("message", source).at(places)
         yield "group_size", self._held.column("message", "group_size").integer().at(places)

@@ -15,7 +15,7 @@ INT_LIMIT = 1 << 64
 TEXT_FIELDS = frozenset(
     (
         *("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
-        *("In msg nelems", "Out msg nelems", "In split size"),
+        *("In msg nelems", "Out msg nelems", "In split size", "Out split size", "Src Rank", "Dst Rank", "Rank"),
         *("Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
     )
 )

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from tracedb.errors import UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
-from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, MEMORY, RANGES
+from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, MEMORY, MESSAGES, RANGES
 from tracedb.storage.connection import identifier, quoted
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
@@ -20,10 +20,12 @@ _LACKS: dict[str, tuple[str, ...]] = {
     CALLS: ("device", "vendor", "class"),
     MEMBERS: ("vendor", "class"),
     COLLECTIVES: ("capture", "rank", "device", "vendor", "class", "range"),
+    MESSAGES: ("capture", "rank", "device", "vendor", "class", "range"),
     MEMORY: ("vendor", "class", "range", "skip_warmup"),
 }
 """Filters and groupings that a base's rows do not support."""
-_KNOWS_STEP = (MEMBERS, COLLECTIVES)
+_OF_SEVERAL_RANKS = (COLLECTIVES, MESSAGES)
+_KNOWS_STEP = (MEMBERS, COLLECTIVES, MESSAGES)
 _WHY_NOT = {
     CALLS: "a call is of a thread, not of a GPU; cuda-kern-exec-sum has the calls that launched kernels, by device",
 }
@@ -107,7 +109,7 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
 
 def _of_captures(filters: Filters, base: str) -> list[str]:
     """Return the condition that a row is of the captures; collectives are matched only among these."""
-    if base != COLLECTIVES:
+    if base not in _OF_SEVERAL_RANKS:
         return capture_conditions(Filters(captures=filters.captures), base)
     return [one_of(f"{base}.set_id", [int(number) for number in filters.captures])] if filters.captures else []
 

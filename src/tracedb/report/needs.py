@@ -22,6 +22,8 @@ class Needs(StrEnum):
     COLLECTIVES = "collectives"
     MATCHES = "matches"
     """Collectives matched over two ranks or more."""
+    MESSAGES = "messages"
+    """Sends matched with their receives."""
     OVERLAP = "overlap"
     """GEMMs that overlap collectives."""
     RANGES = "ranges"

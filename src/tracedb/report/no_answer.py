@@ -127,6 +127,28 @@ def _no_matches(search: Search) -> str:
     return f"no collective spans two ranks or more{search.filters}, so there is no waiting to report"
 
 
+def _no_messages(search: Search) -> str:
+    calls, peers, ranks = row(
+        search.connection,
+        f"""SELECT count(*), count(c.peer_rank), count(DISTINCT s.rank)
+            FROM {search.scope.version}._message_call AS c
+            INNER JOIN {search.scope.version}._capture_set AS s ON s.capture_id = c.capture_id""",
+    )
+    if not calls:
+        return (
+            "no sends or receives are known: no capture holds calls of send or recv (record_param_comms of PyTorch) "
+            "whose kernels were recorded; record with ProfilerActivity.CPU and CUDA"
+        )
+    if not peers:
+        return (
+            f"{number(calls, 'send or receive call')} present, but their ranks were not recorded; record again with "
+            "record_shapes=True, or with PyTorch 2.5 or later"
+        )
+    if ranks < 2:
+        return f"{number(calls, 'send or receive call')} of one rank only; ingest the captures of all ranks together"
+    return f"none of the {calls} send and receive calls has its counterpart on another rank{search.filters}"
+
+
 def _no_overlap(search: Search) -> str:
     gemms, collectives = row(
         search.connection,
@@ -207,6 +229,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.GEMMS}), _no_gemms),
     (frozenset({Needs.SPREADS}), _no_spreads),
     (frozenset({Needs.MATCHES}), _no_matches),
+    (frozenset({Needs.MESSAGES}), _no_messages),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.STEPS}), _no_steps),
     (frozenset({Needs.MODULES, Needs.STACKS}), not_recorded.no_frames),

@@ -12,6 +12,7 @@ RANGES = "r"
 CALLS = "l"
 MEMBERS = "part"
 COLLECTIVES = "whole"
+MESSAGES = "pair"
 MEMORY = "memory"
 BASES = {
     "e": "_gpu_event",
@@ -20,12 +21,13 @@ BASES = {
     CALLS: "_launch",
     MEMBERS: "_collective_member",
     COLLECTIVES: "_collective",
+    MESSAGES: "_message_pair",
     MEMORY: "_device_memory",
 }
 """Alias in a view's text → the view it refers to.
 
 A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
-collective, (``memory``) an allocation or release of GPU memory.
+collective, (``pair``) a message between two ranks, (``memory``) an allocation or release of GPU memory.
 """
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)

@@ -22,7 +22,7 @@ EVENT_TABLES = (
 """Tables whose rows come from trace events, one row per event."""
 
 
-INGESTED_TABLES = (*EVENT_TABLES, "device", "kernel_resource", "ingest_issue")
+INGESTED_TABLES = (*EVENT_TABLES, "collective_call", "device", "kernel_resource", "ingest_issue")
 """Tables that ingesters fill besides ``capture``."""
 
 

@@ -18,7 +18,10 @@ from tracedb_torch.scan import native_scanner
 
 pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
 
-TABLES = ("kernel_event", "launch", "op", "annotation", "memory_event", "device", "ingest_issue", "capture")
+TABLES = (
+    *("kernel_event", "collective_call", "launch", "op", "annotation", "memory_event", "device", "ingest_issue"),
+    "capture",
+)
 ROCM = {"schemaVersion": 1, "hip_runtime_version": 60443483, "roctracer_version": 4.1, "baseTimeNanoseconds": 10**18}
 WHOLE_MICROSECONDS = {"schemaVersion": 1}
 NAMES = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamIsCapturing", "hipExtModuleLaunchKernel", "hipMemsetAsync")
@@ -29,6 +32,9 @@ COLLECTIVE = {
     "In msg nelems": 10,
     "Out msg nelems": 1 << 40,
     "In split size": "[3, 7]",
+    "Out split size": "[4, 6]",
+    "Rank": 1,
+    "Dst Rank": 5,
     "dtype": "Float",
     "Process Group Name": "0",
     "Group size": 8,
