@@ -58,14 +58,14 @@ def test_statistics_of_pooled_calls(op: Callable[..., None], ask: Ask) -> None:
     op(4, "aten::mm", (300, 5), dims=None)  # shapes not recorded
     (row,) = ask(
         f"SELECT {KEY}, n, busy_median_ns, kernel_sum_median_ns, busy_min_ns, busy_max_ns, busy_stddev_ns, "
-        "spread_percent, alone_calls, alone_median_ns, flops, bytes, batch, product_m, product_n, product_k, "
+        "spread_percent, alone_spread_percent, alone_calls, alone_median_ns, flops, bytes, batch, product_m, product_n, product_k, "
         "gpu_events, devices, sm_count FROM v1.operator_calls"
     )
     assert row[:5] == ("H100", "aten::mm", DIMS, "bf16", "fwd")
     assert row[5:10] == (3, 21, 21, 15, 30)
     assert row[10] == pytest.approx(7.549834, rel=1e-6)
-    assert row[11] == pytest.approx(100 * 7.5 / 21)
-    assert row[12:] == (3, 21, 1024, 2 * (32 + 128 + 64), 1, 4, 16, 8, 1, 2, 132)
+    assert row[11] == row[12] == pytest.approx(100 * 7.5 / 21)
+    assert row[13:] == (3, 21, 1024, 2 * (32 + 128 + 64), 1, 4, 16, 8, 1, 2, 132)
 
 
 def test_passes(op: Callable[..., None], insert: Insert, ask: Ask) -> None:
@@ -159,6 +159,8 @@ def test_by_rank_and_filters(op: Callable[..., None], report: Report) -> None:
     op(2, "aten::mm", (0, 30), capture=2)
     found = report("operator_calls", '"rank", n, busy_median_ns', by={"rank": "{base}.rank"})
     assert found == [(0, 1, 10), (1, 1, 30)]
+    found = report("operator_calls", '"capture", n', by={"capture": "{base}.capture_id"})
+    assert found == [(1, 1), (2, 1)]
     found = report("operator_calls", "n, busy_median_ns", where={"e": "e.rank = 1"})
     assert found == [(1, 30)]
 

@@ -28,18 +28,18 @@ reached AS (
 ),
 work AS (
     SELECT
-        /* by r */
-        r.clock_id, r.gpu_id, r.op_id,
-        min(r.start_ns) AS start_ns,
+        /* by q */
+        q.clock_id, q.gpu_id, q.op_id,
+        min(q.start_ns) AS start_ns,
         count(*) AS gpu_events,
-        sum(greatest(r.end_ns - greatest(r.start_ns, coalesce(r.before_ns, r.start_ns)), 0))::BIGINT AS busy_ns,
-        sum(r.duration_ns)::BIGINT AS kernel_sum_ns,
-        bool_or(r.is_collective) AS is_collective,
-        bool_or(r.is_beside) AND NOT bool_or(r.is_collective) AS is_beside,
+        sum(greatest(q.end_ns - greatest(q.start_ns, coalesce(q.before_ns, q.start_ns)), 0))::BIGINT AS busy_ns,
+        sum(q.duration_ns)::BIGINT AS kernel_sum_ns,
+        bool_or(q.is_collective) AS is_collective,
+        bool_or(q.is_beside) AND NOT bool_or(q.is_collective) AS is_beside,
         bool_or(t.name IS NOT NULL) AS has_tf32
-    FROM reached AS r
-    LEFT JOIN v1._tf32_kernel AS t ON t.name = r.name
-    GROUP BY /* by r */ r.clock_id, r.gpu_id, r.op_id
+    FROM reached AS q
+    LEFT JOIN v1._tf32_kernel AS t ON t.name = q.name
+    GROUP BY /* by q */ q.clock_id, q.gpu_id, q.op_id
 )
 SELECT
     /* by w */

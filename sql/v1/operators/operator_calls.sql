@@ -37,6 +37,9 @@ SELECT
     100 * (quantile_cont(c.busy_ns, 0.75) - quantile_cont(c.busy_ns, 0.25)) / nullif(busy_median_ns, 0) AS spread_percent,
     count(*) FILTER (NOT c.is_beside) AS alone_calls,
     median(c.busy_ns) FILTER (NOT c.is_beside) AS alone_median_ns,
+    100 * (
+        quantile_cont(c.busy_ns, 0.75) FILTER (NOT c.is_beside) - quantile_cont(c.busy_ns, 0.25) FILTER (NOT c.is_beside)
+    ) / nullif(alone_median_ns, 0) AS alone_spread_percent,
     CASE WHEN count(c.flops) = count(*) AND min(c.flops) = max(c.flops) THEN min(c.flops) END AS flops,
     CASE WHEN count(c.bytes) = count(*) AND min(c.bytes) = max(c.bytes) THEN min(c.bytes) END AS bytes,
     any_value(c.batch) AS batch,
@@ -64,6 +67,7 @@ COMMENT ON COLUMN v1.operator_calls.busy_stddev_ns IS 'Sample standard deviation
 COMMENT ON COLUMN v1.operator_calls.spread_percent IS 'Distance between the quartiles of the busy time over its median. [percent]';
 COMMENT ON COLUMN v1.operator_calls.alone_calls IS 'Calls beside which no collective ran on the device. [count]';
 COMMENT ON COLUMN v1.operator_calls.alone_median_ns IS 'Median busy time of these, the target of tracedb fit --from traces; NULL if there are none. [ns]';
+COMMENT ON COLUMN v1.operator_calls.alone_spread_percent IS 'Distance between their quartiles over their median. [percent]';
 COMMENT ON COLUMN v1.operator_calls.flops IS 'Floating-point operations of one call, as in op_flops; NULL if unknown or if calls of these shapes differ. [FLOP]';
 COMMENT ON COLUMN v1.operator_calls.bytes IS 'Total size of inputs and outputs of one call, each counted once; NULL if unknown or if calls differ. [bytes]';
 COMMENT ON COLUMN v1.operator_calls.batch IS 'Number of products in one call, as in op_flops. [count]';

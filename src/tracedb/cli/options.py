@@ -82,6 +82,24 @@ def database_option(command: F) -> F:
     )(command)
 
 
+def _databases(ctx: click.Context, parameter: click.Parameter, values: Sequence[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(_database(ctx, parameter, value) for value in values or (None,)))
+
+
+def databases_option(command: F) -> F:
+    """Add ``--db``, which may be repeated, ``--wait``, ``-q`` and ``-v``; the command gets ``databases``."""
+    command = patience_options(command)
+    return click.option(
+        "--db",
+        "databases",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        callback=_databases,
+        metavar="FILE",
+        help=f"A database; may be repeated. [default: $TRACEDB, else {DEFAULT_DATABASE}]",
+    )(command)
+
+
 def output_option(help_text: str) -> Callable[[F], F]:
     """Add ``-o``; the command gets ``out``, which is refused if it is the database or a file named by another
     option."""

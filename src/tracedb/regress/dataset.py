@@ -51,9 +51,9 @@ class Table:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
-    """Return the samples by target. Raises ``NotCaptured`` if there are none."""
-    rows = connection.execute(ROWS).fetchall()
+def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
+    """Return the samples of one or several databases by target. Raises ``NotCaptured`` if there are none."""
+    rows = [row for connection in connections for row in connection.execute(ROWS).fetchall()]
     if not rows:
         raise NotCaptured(
             "no sampled operators with a measured time: no range is named fwd|OPERATOR|key=value|… (or bwd, step, "
@@ -63,10 +63,14 @@ def tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
     for gpu, sm_count, operator, pass_, dtype, shape, time in rows:
         target = Target(gpu or "unknown", operator, pass_, dtype)
         found.setdefault(target, []).append((shape, float(time), sm_count))
-    return [_table(target, samples) for target, samples in found.items()]
+    return [tabulated(target, samples) for target, samples in found.items()]
 
 
-def _table(target: Target, samples: list[tuple[Mapping[str, int], float, int | None]]) -> Table:
+def tabulated(target: Target, samples: list[tuple[Mapping[str, int], float, int | None]]) -> Table:
+    """Return the training table of a target from its shapes, times in ns and multiprocessors.
+
+    Samples whose parameters differ from most are left out, and counted.
+    """
     ((names, _),) = Counter(tuple(sorted(shape)) for shape, _, _ in samples).most_common(1)
     order = next(tuple(shape) for shape, _, _ in samples if tuple(sorted(shape)) == names)
     recorded = next((count for _, _, count in samples if count), None)

@@ -105,8 +105,8 @@ _NUMBERS: Sequence[tuple[str, Callable[[str], str]]] = (
 )
 
 
-def answer(fitted: Sequence[models.Model]) -> Answer:
-    """Return the errors of models as rows."""
+def answer(fitted: Sequence[models.Model], only_seen: Sequence[Table] = ()) -> Answer:
+    """Return the errors of models as rows; without errors for targets known only at the shapes seen."""
     columns = [
         Column("gpu", "VARCHAR", description="GPU of the samples."),
         Column("operator", "VARCHAR", description="Operator."),
@@ -121,6 +121,10 @@ def answer(fitted: Sequence[models.Model]) -> Answer:
         for number, said in _NUMBERS
     ]
     rows = [_row(model) for model in fitted]
+    blank = (None,) * (len(columns) - 5)
+    for table in only_seen:
+        target = table.target
+        rows.append((target.gpu, target.operator, target.pass_, target.dtype, len(table.shapes), *blank))
     made = from_rows(columns, rows)
     made.report = "fit"
     made.shows = [

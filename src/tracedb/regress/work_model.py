@@ -212,10 +212,15 @@ OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
 }
 
 
+PRODUCT = {"batch", "m", "n", "k"}
+"""Parameters of the shape of a recorded matrix product, convolution or attention (the view ``op_flops``)."""
+
+
 def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> Problem:
     """Return the work of an operator for each of the shapes, which all have the same parameters.
 
-    The work of an unknown operator is assumed proportional to each of its parameters.
+    An operator with the parameters batch, m, n and k, as recorded ones have, is a product. The work of any other
+    unknown operator is assumed proportional to each of its parameters.
     """
     if operator in OPERATORS:
         try:
@@ -224,6 +229,8 @@ def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> P
             pass  # another operator of that name, with other parameters
     values = _Shapes(shapes)
     sizes = {name: np.maximum(values[name], 1) for name in shapes[0]}
+    if set(sizes) == PRODUCT:
+        return _product("fwd", sizes, (sizes["m"], sizes["n"], sizes["k"], sizes["batch"]))
     volume = np.prod(list(sizes.values()), axis=0)
     return Problem(sizes, volume, volume)
 
