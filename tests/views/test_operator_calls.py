@@ -58,7 +58,8 @@ def test_statistics_of_pooled_calls(op: Callable[..., None], ask: Ask) -> None:
     op(4, "aten::mm", (300, 5), dims=None)  # shapes not recorded
     (row,) = ask(
         f"SELECT {KEY}, n, busy_median_ns, kernel_sum_median_ns, busy_min_ns, busy_max_ns, busy_stddev_ns, "
-        "spread_percent, alone_spread_percent, alone_calls, alone_median_ns, flops, bytes, batch, product_m, product_n, product_k, "
+        "spread_percent, alone_spread_percent, alone_calls, alone_median_ns, "
+        "flops, bytes, batch, product_m, product_n, product_k, "
         "gpu_events, devices, sm_count FROM v1.operator_calls"
     )
     assert row[:5] == ("H100", "aten::mm", DIMS, "bf16", "fwd")
