@@ -468,6 +468,26 @@ COMMENT ON COLUMN main.memory_event.process_id IS 'Process. [-]';
 COMMENT ON COLUMN main.memory_event.thread_id IS 'Thread. [-]';
 COMMENT ON COLUMN main.memory_event.start_ns IS 'Time of the event, on the capture''s clock. [ns]';
 
+CREATE TABLE main.device_condition (
+    capture_id INTEGER NOT NULL,
+    device_id INTEGER NOT NULL,
+    time_ns BIGINT NOT NULL,
+    sm_clock_mhz DOUBLE,
+    memory_clock_mhz DOUBLE,
+    power_w DOUBLE,
+    temperature_c DOUBLE,
+    throttle VARCHAR
+);
+COMMENT ON TABLE main.device_condition IS 'Clocks, power and temperature of a device at a moment: read by tracedb sample and tracedb watch through NVML or amdsmi, or recorded by nsys (GPU metrics).';
+COMMENT ON COLUMN main.device_condition.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.device_condition.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN main.device_condition.time_ns IS 'When it was read, on the capture''s clock. [ns]';
+COMMENT ON COLUMN main.device_condition.sm_clock_mhz IS 'Clock of the multiprocessors or compute units; NULL if not read. [MHz]';
+COMMENT ON COLUMN main.device_condition.memory_clock_mhz IS 'Clock of the device memory; NULL if not read. [MHz]';
+COMMENT ON COLUMN main.device_condition.power_w IS 'Power drawn by the device: of that moment where the driver tells it, else its average over a short time; NULL if not read. [W]';
+COMMENT ON COLUMN main.device_condition.temperature_c IS 'Temperature of the GPU; NULL if not read. [°C]';
+COMMENT ON COLUMN main.device_condition.throttle IS 'Why the clock is below its maximum, as the driver names it, several joined by commas, such as sw_power_cap; none if there is no reason; NULL if not read.';
+
 CREATE TABLE main.sample_status (
     capture_id INTEGER,
     operator VARCHAR NOT NULL,
@@ -476,7 +496,8 @@ CREATE TABLE main.sample_status (
     shape MAP(VARCHAR, BIGINT) NOT NULL,
     status VARCHAR NOT NULL CHECK (status IN ('sampled', 'invalid', 'out_of_memory', 'error')),
     detail VARCHAR,
-    sampled_at TIMESTAMP NOT NULL
+    sampled_at TIMESTAMP NOT NULL,
+    regime VARCHAR
 );
 COMMENT ON TABLE main.sample_status IS 'Outcome of one shape in a tracedb sample sweep.';
 COMMENT ON COLUMN main.sample_status.capture_id IS 'Capture with its iterations; NULL if it was not sampled. [-]';
@@ -487,6 +508,7 @@ COMMENT ON COLUMN main.sample_status.shape IS 'Map from shape parameter to value
 COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (the operator does not allow this shape); out_of_memory; error.';
 COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled; NULL if it was.';
 COMMENT ON COLUMN main.sample_status.sampled_at IS 'When the shape ran, UTC.';
+COMMENT ON COLUMN main.sample_status.regime IS 'steady (at the power and clock of sustained work) or rested (the device rests between iterations); NULL if unknown.';
 
 CREATE TABLE main.operator_sample (
     capture_id INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-"""Operator and NCCL sampling files of estimate-train-time: CSV with one or more times per shape."""
+"""Times and readings without a trace: sampling files of estimate-train-time, measured times, tracedb watch."""
 
 from tracedb_samples.source import SamplesIngester
 

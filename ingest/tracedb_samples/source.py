@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
-from tracedb_samples import measured_times
+from tracedb_samples import conditions, measured_times
 from tracedb_samples.file_names import NAME, Header, Sweep, header_of, sweep_of
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ class SamplesIngester:
         """Claim files by their header; files of one sweep in one folder are one capture."""
         sweeps: dict[tuple[Path, str, str, str], list[Path]] = {}
         for path in files:
+            if conditions.is_conditions(path):
+                yield Capture((path,))
+                continue
             if _header(path) is None:
                 if measured_times.header(path) is not None:
                     yield Capture((path,))
@@ -109,6 +112,10 @@ class SamplesIngester:
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
         """Yield the times of a sweep, then its counts. Raises ``ReadError`` if a name or header is incomplete."""
+        if conditions.is_conditions(capture.files[0]):
+            yield from conditions.read(capture.files[0])
+            options.progress(capture.files[0].stat().st_size)
+            return
         if _header(capture.files[0]) is None:
             yield from measured_times.read(capture.files[0])
             options.progress(capture.files[0].stat().st_size)

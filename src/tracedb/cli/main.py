@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tracedb.cli.sample_collectives:sample_collectives",
         "Time collectives between this machine's GPUs.",
     ),
+    "watch": ("tracedb.cli.watch:watch", "Run a command and record the GPUs' clocks and power meanwhile."),
     "replay": ("tracedb.cli.replay:replay", "Run a capture's operators again and compare the times."),
     "label": ("tracedb.cli.label:label", "Set or remove labels of captures."),
     "merge": ("tracedb.cli.merge:merge", "Put several databases together into a new one."),

@@ -28,6 +28,13 @@ SECONDS_BETWEEN_NOTES = 5.0
     "--precision", type=click.Choice(["fp16", "bf16", "fp32"]), default="fp16", show_default=True, help="Element type."
 )
 @click.option("--device", metavar="NAME", help="cuda, cuda:N or cpu. [default: the current GPU]")
+@click.option(
+    "--regime",
+    type=click.Choice(["steady", "rested"]),
+    default="steady",
+    show_default=True,
+    help="Between iterations, keep the device at the power and clock of a training step, or let it rest.",
+)
 @click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Split the sweep into N parts …")
 @click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
 @click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N randomly chosen shapes of the sweep.")
@@ -55,6 +62,7 @@ def sample(
     db: Path,
     precision: str,
     device: str | None,
+    regime: str,
     parts: int,
     part: int,
     random: int | None,
@@ -69,8 +77,8 @@ def sample(
 ) -> None:
     """Sample operators over the shapes of each CONFIG (YAML) into the database.
 
-    Shapes that the database already has for this operator, element type and device are skipped, so repeating the
-    command resumes a stopped sweep. Table sample_status has the outcome of every shape. With --peaks, the rates of
+    Shapes that the database already has for this operator, element type, device and regime are skipped, so repeating
+    the command resumes a stopped sweep. Table sample_status has the outcome of every shape. With --peaks, the rates of
     large products and copies go into table device_peak, beside those of the vendor's data sheet.
     """
     from dataclasses import replace
@@ -88,7 +96,7 @@ def sample(
     notes = _Notes(log)
     if peaks:
         _measure_peaks(db, device)
-    request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed)
+    request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed, regime)
     read = [configuration.read(path) for path in configurations]
     if mode is not None:
         read = [replace(item, run=mode) for item in read]

@@ -22,16 +22,27 @@ def _head_size(shape: Shape) -> tuple[int, int, int, int]:
 
 def _flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
     """Causal scaled dot-product attention by the flash backend."""
+    import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
-    query, key, value = (leaf(_head_size(shape), dtype, device) for _ in range(3))
+    b, h, length, head = _head_size(shape)
+    # As a layer has them: parts of the output of one product, a row of which holds query, key and value of a token.
+    joined = torch.randn((b, length, 3, h, head), dtype=dtype, device=device)
+    query, key, value = (joined[:, :, part].transpose(1, 2).requires_grad_() for part in range(3))
 
     def forward() -> torch.Tensor:
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
             return scaled_dot_product_attention(query, key, value, is_causal=True)
 
-    return Prepared(forward, [query, key, value])
+    return Prepared(forward, [query, key, value], recent=[query, key, value])
+
+
+def _qkv_gradients(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
+    """Splits the output of the product of query, key and value; its backward joins their gradients."""
+    b, h, length, head = _head_size(shape)
+    joined = leaf((b, length, 3 * h * head), dtype, device)
+    return Prepared(lambda: joined.chunk(3, dim=-1), [joined])
 
 
 def _no_flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:
@@ -104,6 +115,7 @@ def _masked_softmax(shape: Shape, dtype: torch.dtype, device: torch.device) -> P
 _NEEDS = ("b", "h", "l")
 OPERATORS = (
     Operator("flash_atten", _flash, _no_flash, _NEEDS),
+    Operator("qkv_gradients", _qkv_gradients, divides("h", "dim"), _NEEDS),
     Operator("RoPE", _rotary, _odd_head, _NEEDS),
     Operator("softmax", _softmax, divides("h"), _NEEDS),
     Operator("fillmask", _fillmask, divides("h"), _NEEDS),

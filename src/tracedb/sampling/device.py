@@ -56,6 +56,16 @@ def title(device: torch.device) -> str:
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type
 
 
+def uuid(device: torch.device) -> str | None:
+    """Return the GPU's UUID; None for the processor, or where PyTorch does not tell it."""
+    import torch
+
+    if device.type != "cuda":
+        return None
+    found = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return None if found is None else str(found)
+
+
 def wait_for(device: torch.device) -> None:
     """Wait until the device has finished all launched work."""
     import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 class Prepared:
     """An operator with its inputs on the device, ready to be run repeatedly."""
 
-    forward: Callable[[], torch.Tensor]
-    """Runs the forward pass; for an optimizer, the step."""
+    forward: Callable[[], torch.Tensor | Sequence[torch.Tensor]]
+    """Runs the forward pass and returns its output or outputs; for an optimizer, the step."""
     leaves: list[torch.Tensor] = field(default_factory=list)
-    """Inputs and weights with gradients; these are cleared before each iteration."""
+    """Inputs and weights whose gradients the backward pass computes."""
     is_step: bool = False
     """Whether it is an optimizer's step, which has no backward pass."""
+    recent: Sequence[torch.Tensor] | None = None
+    """Inputs that the operator before it in a step has just written; None means the first of ``leaves``."""
+
+    @property
+    def just_written(self) -> Sequence[torch.Tensor]:
+        """The inputs that a step would have left in the L2 cache, as far as they fit."""
+        return self.leaves[:1] if self.recent is None else self.recent
 
 
 @dataclass(frozen=True)

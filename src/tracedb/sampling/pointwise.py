@@ -52,7 +52,7 @@ def _embedding(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepar
     rows = VOCABULARY // shape.get("mp", 1)
     tokens = torch.randint(0, rows, (shape["b"], shape["l"]), device=device)
     weight = leaf((rows, shape["dim"]), dtype, device)
-    return Prepared(lambda: embedding(tokens, weight), [weight])
+    return Prepared(lambda: embedding(tokens, weight), [weight], recent=[])
 
 
 def _cross_entropy(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +12,7 @@ from tracedb.errors import TracedbError
 from tracedb.sampling import device as devices
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator, Prepared
+from tracedb.sampling.steady_load import SteadyLoad, freshen
 from tracedb.sampling.sweep import Shape, text
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 FAULTS = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 """Exceptions an operator may raise for a shape; any other is a bug in the operator and ends the sweep."""
+WARM_SECONDS, WARM_AGAIN_SECONDS = 1.0, 0.15
+"""Load before the first sample of a trace, so that the clock settles: before the profiler starts, and after."""
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 LOST_DEVICE = ("cuda error:", "device-side assert", "unspecified launch failure")
 
@@ -54,13 +58,19 @@ class Recorder:
     """Runs shapes of one operator with one element type on one device."""
 
     def __init__(
-        self, operator: Operator, configuration: Configuration, dtype: torch.dtype, device: torch.device
+        self,
+        operator: Operator,
+        configuration: Configuration,
+        dtype: torch.dtype,
+        device: torch.device,
+        load: SteadyLoad | None = None,
     ) -> None:
         self._operator = operator
         self._iterations = configuration.active
         self._warmups = configuration.wait + configuration.warmup
         self._dtype = dtype
         self._device = device
+        self._load = load
 
     def invalid(self, shape: Shape) -> str | None:
         """Return why a shape is invalid, or None."""
@@ -80,7 +90,11 @@ class Recorder:
         activities = [ProfilerActivity.CPU]
         if self._device.type == "cuda":
             activities.append(ProfilerActivity.CUDA)
+        if self._load is not None:
+            self._load.warm_up(WARM_SECONDS)
         with profile(activities=activities, record_shapes=True) as profiler:
+            if self._load is not None:
+                self._load.warm_up(WARM_AGAIN_SECONDS)  # starting the profiler takes a moment, in which the GPU rests
             outcomes = [self._guarded(shape, self._warmups, self._iterations) for shape in shapes]
         profiler.export_chrome_trace(str(trace))
         return outcomes
@@ -111,30 +125,80 @@ class Recorder:
         import torch
 
         prepared = self._operator.build(shape, self._dtype, self._device)
-        output = prepared.forward()
-        gradient = None if prepared.is_step else torch.ones_like(output)
-        del output
-        for _ in range(warmups):
-            self._iterate(prepared, gradient, None)
-        for _ in range(iterations):
-            self._iterate(prepared, gradient, text(self._operator.name, shape))
-
-    def _iterate(self, prepared: Prepared, gradient: torch.Tensor | None, name: str | None) -> None:
-        """Run both passes once, each in its range, and wait for the device."""
-        from contextlib import nullcontext
-
-        from torch.profiler import record_function
-
-        def within(what: str) -> record_function | nullcontext[None]:
-            return nullcontext() if name is None else record_function(f"{what}|{name}")
-
-        for leaf in prepared.leaves:
-            leaf.grad = None
+        gradients = [] if prepared.is_step else [torch.randn_like(output) for output in _outputs(prepared)]
+        name = text(self._operator.name, shape)
+        if self._load is None:
+            for number in range(warmups + iterations):
+                self._rested(prepared, gradients, name if number >= warmups else None)
+            return
+        rounds = self._load.rounds_for(self._seconds(prepared, gradients))
+        for number in range(warmups + iterations):
+            _steady(self._load, rounds, prepared, gradients, name if number >= warmups else None)
         devices.wait_for(self._device)
-        with within("sample"):
-            with within("step" if prepared.is_step else "fwd"):
-                output = prepared.forward()
-            if not prepared.is_step:
-                with within("bwd"):
-                    output.backward(gradient)
+
+    def _seconds(self, prepared: Prepared, gradients: Sequence[torch.Tensor]) -> float:
+        """Return the time of one iteration, after one that is not timed."""
+        from time import perf_counter
+
+        for _ in range(2):
+            begin = perf_counter()
+            self._rested(prepared, gradients, None)
+        return perf_counter() - begin
+
+    def _rested(self, prepared: Prepared, gradients: Sequence[torch.Tensor], name: str | None) -> None:
+        """Run both passes once, each in its range, and wait for the device before and after."""
         devices.wait_for(self._device)
+        with _within("sample", name):
+            outputs = _forward(prepared, name)
+            _backward(prepared, outputs, gradients, name)
+        devices.wait_for(self._device)
+
+
+def _steady(
+    load: SteadyLoad, rounds: int, prepared: Prepared, gradients: Sequence[torch.Tensor], name: str | None
+) -> None:
+    """Run both passes once, each behind the load, without waiting for the device.
+
+    As in a step, a pass finds its inputs in the L2 cache only if the operator before it has just written them: the
+    forward its activations, the backward the gradient of its output.
+    """
+    load.run(rounds)
+    freshen(prepared.just_written)
+    with _within("sample", name):
+        outputs = _forward(prepared, name)
+        if not prepared.is_step:
+            load.run(rounds)
+            freshen(gradients)
+            _backward(prepared, outputs, gradients, name)
+
+
+def _forward(prepared: Prepared, name: str | None) -> tuple[torch.Tensor, ...]:
+    with _within("step" if prepared.is_step else "fwd", name):
+        return _outputs(prepared)
+
+
+def _outputs(prepared: Prepared) -> tuple[torch.Tensor, ...]:
+    found = prepared.forward()
+    return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+
+def _backward(
+    prepared: Prepared, outputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], name: str | None
+) -> None:
+    """Compute the gradients of all leaves.
+
+    They are returned, not accumulated in the leaves: in a step the operator before takes most of them as they are,
+    while accumulating copies those whose layout is not that of the leaf.
+    """
+    from torch.autograd import grad
+
+    if not prepared.is_step:
+        with _within("bwd", name):
+            grad(outputs, prepared.leaves, gradients, allow_unused=True)
+
+
+def _within(what: str, name: str | None) -> AbstractContextManager[object]:
+    """Return the range of a measured pass; nothing for a warm-up."""
+    from torch.profiler import record_function
+
+    return nullcontext() if name is None else record_function(f"{what}|{name}")

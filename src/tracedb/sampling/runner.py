@@ -6,20 +6,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tracedb.conditions.sampler import Recent
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
-from tracedb.sampling import sweep, sweep_status
+from tracedb.sampling import conditions_table, sweep, sweep_status
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
+from tracedb.sampling.steady_load import SteadyLoad
 from tracedb.sampling.sweep import Shape
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
+if TYPE_CHECKING:
+    import torch
+
+STEADY, RESTED = "steady", "rested"
+REGIMES = (STEADY, RESTED)
 ITERATIONS_A_TRACE = 400
 """Iterations per trace: it is read in seconds and limits what a crash loses."""
 STEPS_A_TRACE = 40
@@ -39,6 +48,8 @@ class Request:
     seed: int = 0
     keep_traces: Path | None = None
     retry_failed: bool = False
+    regime: str = STEADY
+    """``steady``: at the power and clock of sustained work; ``rested``: the device rests between iterations."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +102,17 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     """
     operator = _operator(configuration)
     device = devices.choose(request.device)
-    series = Series(operator.name, request.precision, devices.title(device))
-    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
+    series = Series(operator.name, request.precision, devices.title(device), request.regime)
+    recorder = _recorder(operator, configuration, request, device)
     wanted = chosen(configuration, request)
     known = sweep_status.known(request.database, series)
     left = [shape for shape in wanted if not _is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
-    with _folder(request.keep_traces) as folder:
+    with _folder(request.keep_traces) as folder, Recent(devices.uuid(device)) as conditions:
         for number, batch in enumerate(_batches(left, recorder, configuration)):
             trace = folder / _trace_name(series, request, account.known + number, request.keep_traces is not None)
-            outcomes, capture_id = _one(batch, recorder, trace, series, request)
+            outcomes, capture_id = _one(batch, recorder, trace, series, request, conditions)
             account.outcomes += outcomes
             if capture_id is not None:
                 account.captures.append(capture_id)
@@ -128,11 +139,23 @@ def run_once(configuration: Configuration, request: Request) -> Outcome:
 def _single(configuration: Configuration, request: Request) -> tuple[Recorder, Series]:
     operator = _operator(configuration)
     device = devices.choose(request.device)
-    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
+    recorder = _recorder(operator, configuration, request, device)
     assert configuration.shape is not None
     if refused := recorder.invalid(configuration.shape):
         raise TracedbError(f"{configuration.path}: {sweep.text(operator.name, configuration.shape)}: {refused}")
-    return recorder, Series(operator.name, request.precision, devices.title(device))
+    return recorder, Series(operator.name, request.precision, devices.title(device), request.regime)
+
+
+def _recorder(operator: Operator, configuration: Configuration, request: Request, device: torch.device) -> Recorder:
+    dtype = devices.dtype(request.precision)
+    load = _load_of(dtype, device) if request.regime == STEADY else None
+    return Recorder(operator, configuration, dtype, device, load)
+
+
+@cache
+def _load_of(dtype: torch.dtype, device: torch.device) -> SteadyLoad:
+    """Return the load, one for all operators of a run."""
+    return SteadyLoad(dtype, device)
 
 
 def _operator(configuration: Configuration) -> Operator:
@@ -165,17 +188,25 @@ def _batches(left: Sequence[Shape], recorder: Recorder, configuration: Configura
 
 
 def _one(
-    batch: list[Outcome], recorder: Recorder, trace: Path, series: Series, request: Request
+    batch: list[Outcome],
+    recorder: Recorder,
+    trace: Path,
+    series: Series,
+    request: Request,
+    conditions: Recent,
 ) -> tuple[list[Outcome], int | None]:
     """Profile a batch, load its trace, and store the outcome of each shape."""
     pending = [outcome.shape for outcome in batch if outcome.status == "pending"]
     outcomes = [outcome for outcome in batch if outcome.status != "pending"]
     capture_id = None
     if pending:
+        begun = time.time_ns()
         sampled = recorder.profile(pending, trace)
+        readings = conditions.between(begun, time.time_ns())
         outcomes += sampled
         if any(outcome.status == "sampled" for outcome in sampled):
             capture_id = _load(trace, series, request.database)
+            conditions_table.write(request.database, capture_id, readings)
         if request.keep_traces is None:
             trace.unlink()
     sweep_status.write(request.database, series, outcomes, capture_id)
@@ -183,7 +214,7 @@ def _one(
 
 
 def _load(trace: Path, series: Series, database: Path) -> int:
-    label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device}
+    label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device, "regime": series.regime}
     (outcome,) = pipeline.ingest(trace, db=database, label=label)
     if outcome.error is not None or not outcome.loaded:
         raise TracedbError(f"{trace}: the profiler's trace was not loaded: {outcome.error or 'it is known already'}")

@@ -18,11 +18,13 @@ from tracedb.storage.connection import open_read_only, transaction, workbench
 
 @dataclass(frozen=True)
 class Series:
-    """Samples that belong together: one operator with one element type on one device."""
+    """Samples that belong together: one operator with one element type on one device, in one regime."""
 
     operator: str
     dtype: str
     device: str
+    regime: str | None = None
+    """steady or rested; None for collectives."""
 
 
 def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], str]:
@@ -33,8 +35,9 @@ def known(database: Path, series: Series) -> dict[tuple[tuple[str, int], ...], s
         with open_read_only(database) as connection:
             rows = connection.execute(
                 """SELECT s.shape, arg_max(s.status, s.sampled_at) FROM main.sample_status AS s
-                WHERE s.operator = ? AND s.dtype = ? AND s.device = ? GROUP BY s.shape""",
-                [series.operator, series.dtype, series.device],
+                WHERE s.operator = ? AND s.dtype = ? AND s.device = ? AND s.regime IS NOT DISTINCT FROM ?
+                GROUP BY s.shape""",
+                [series.operator, series.dtype, series.device, series.regime],
             ).fetchall()
     except EmptyDatabase:
         return {}
@@ -62,7 +65,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, series: Series, outcome: Outc
     connection.execute(
         """INSERT INTO main.sample_status
         VALUES ($capture, $operator, $dtype, $device, map($names::VARCHAR[], $values::BIGINT[]), $status, $detail,
-            current_timestamp::TIMESTAMP)""",
+            current_timestamp::TIMESTAMP, $regime)""",
         {
             "operator": series.operator,
             "dtype": series.dtype,
@@ -72,5 +75,6 @@ def _insert(connection: duckdb.DuckDBPyConnection, series: Series, outcome: Outc
             "status": outcome.status,
             "detail": outcome.detail,
             "capture": capture_id,
+            "regime": series.regime,
         },
     )
