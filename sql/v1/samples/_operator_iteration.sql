@@ -3,6 +3,7 @@
 -- The time of a collective on one rank includes waiting for the others. If the ranks of a run were recorded (label
 -- run), the k-th range of a name on each rank is one call, and its transfer time is the shortest time over ranks: this
 -- is target_ns of the first rank's iteration; it is NULL for the others.
+-- Clocks and power are those of the device just before its work, NULL if they were not read.
 CREATE VIEW v1._operator_iteration AS
 WITH iterated AS (
     SELECT
@@ -19,7 +20,7 @@ WITH iterated AS (
             WHEN 'double' THEN 'fp64'
         END, c.labels['dtype']) AS dtype,
         r.duration_ns AS range_ns,
-        w.rule, w.device_id, w.busy_ns, w.span_ns, w.kernel_sum_ns
+        w.rule, w.device_id, w.gpu_start_ns, w.gpu_events, w.busy_ns, w.span_ns, w.kernel_sum_ns
     FROM v1._sample_range AS r
     INNER JOIN main.capture AS c ON c.capture_id = r.capture_id
     LEFT JOIN (
@@ -33,7 +34,7 @@ WITH iterated AS (
 numbered AS (
     SELECT
         i.capture_id, i.annotation_id, i.source, i.rank, i.labels, i.name, i.domain, i.start_ns, i.operator, i.pass,
-        i.shape, i.dtype, i.range_ns, i.rule, i.device_id, i.busy_ns, i.span_ns, i.kernel_sum_ns,
+        i.shape, i.dtype, i.range_ns, i.rule, i.device_id, i.gpu_start_ns, i.gpu_events, i.busy_ns, i.span_ns, i.kernel_sum_ns,
         i.labels['run'] AS run_label,
         row_number() OVER (PARTITION BY i.capture_id, i.name ORDER BY i.start_ns, i.annotation_id) AS call_number
     FROM iterated AS i
@@ -50,9 +51,16 @@ matched AS (
 )
 SELECT
     n.capture_id, n.annotation_id, n.source, n.rank, n.labels, n.name, n.domain, n.start_ns, n.operator, n.pass,
-    n.shape, n.dtype, n.range_ns, n.rule, n.device_id, n.busy_ns, n.span_ns, n.kernel_sum_ns,
+    n.shape, n.dtype, n.range_ns, n.rule, n.device_id, n.gpu_events, n.busy_ns, n.span_ns, n.kernel_sum_ns,
     coalesce(m.ranks > 1, false) AS is_matched,
+    n.labels['regime'] AS regime,
+    -- The last reading before the work, if it is not older than what a reading every 100 ms leaves.
+    CASE WHEN n.gpu_start_ns - r.time_ns <= 150000000 THEN r.sm_clock_mhz END AS sm_clock_mhz,
+    CASE WHEN n.gpu_start_ns - r.time_ns <= 150000000 THEN r.memory_clock_mhz END AS memory_clock_mhz,
+    CASE WHEN n.gpu_start_ns - r.time_ns <= 150000000 THEN r.power_w END AS power_w,
     CASE WHEN m.ranks > 1 THEN CASE WHEN n.capture_id = m.first_capture_id THEN m.transfer_ns END ELSE n.busy_ns END
         AS target_ns
 FROM numbered AS n
+ASOF LEFT JOIN v1._condition AS r
+    ON r.capture_id = n.capture_id AND r.device_id = n.device_id AND r.time_ns <= n.gpu_start_ns
 LEFT JOIN matched AS m ON m.capture_id = n.capture_id AND m.annotation_id = n.annotation_id;

@@ -53,6 +53,8 @@ SELECT
     e.capture_id, e.annotation_id,
     min(e.rule) AS rule,
     min(e.device_id) AS device_id,
+    min(e.start_ns) AS gpu_start_ns,
+    count(*) AS gpu_events,
     sum(greatest(e.end_ns - greatest(e.start_ns, coalesce(e.covered_to_ns, e.start_ns)), 0))::BIGINT AS busy_ns,
     max(e.end_ns) - min(e.start_ns) AS span_ns,
     sum(e.duration_ns)::BIGINT AS kernel_sum_ns,

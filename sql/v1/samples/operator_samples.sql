@@ -14,7 +14,8 @@ iterations AS (
         d.gpu, d.sm_count,
         r.rule, r.operator, r.pass, r.dtype, r.shape,
         r.start_ns, r.capture_id AS clock_id, r.annotation_id,
-        r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns, r.target_ns, r.is_matched
+        r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns, r.target_ns, r.is_matched,
+        r.gpu_events, r.regime, r.sm_clock_mhz, r.memory_clock_mhz, r.power_w
     FROM v1._operator_iteration AS r /* join r */
     LEFT JOIN devices AS d ON d.capture_id = r.capture_id AND d.device_id = r.device_id
     WHERE true /* filter r */
@@ -47,6 +48,11 @@ sampled AS (
         ) AS busy_stddev_ns,
         min(i.busy_ns) AS busy_min_ns,
         max(i.busy_ns) AS busy_max_ns,
+        median(i.gpu_events) AS gpu_events,
+        median(i.sm_clock_mhz) AS sm_clock_mhz,
+        median(i.memory_clock_mhz) AS memory_clock_mhz,
+        sum(i.power_w) / count(i.power_w) AS power_w,
+        CASE WHEN count(i.regime) = count(*) AND count(DISTINCT i.regime) = 1 THEN min(i.regime) END AS regime,
         list(i.busy_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS busy_iterations_ns,
         list(i.span_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS span_iterations_ns,
         list(i.kernel_sum_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS kernel_sum_iterations_ns
@@ -72,7 +78,8 @@ samples AS (
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.span_iterations_ns)[3:7]) END AS span_trimmed_mean_ns,
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.busy_iterations_ns)[3:7]) END AS busy_trimmed_mean_ns,
-        s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns
+        s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
+        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime
     FROM sampled AS s
     UNION ALL BY NAME
     SELECT
@@ -93,6 +100,7 @@ keyed AS (
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
         s.busy_trimmed_mean_ns, s.span_trimmed_mean_ns,
         s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
+        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime,
         count(s.target_ns) OVER same_shape AS repeats,
         100.0 * (max(s.target_ns) OVER same_shape - min(s.target_ns) OVER same_shape)
         / nullif(avg(s.target_ns) OVER same_shape, 0) AS spread_percent,
@@ -100,10 +108,10 @@ keyed AS (
         median(s.target_ns) FILTER (s.pass = 'bwd') OVER both_passes AS backward_ns
     FROM samples AS s
     WINDOW
-        same_shape AS (PARTITION BY /* by s */ s.gpu, s.operator, s.dtype, s.pass, s.shape_key),
+        same_shape AS (PARTITION BY /* by s */ s.gpu, s.operator, s.dtype, s.pass, s.regime, s.shape_key),
         both_passes AS (
             PARTITION BY
-                /* by s */ /* grain */ s.capture_id, /* end grain */ s.gpu, s.operator, s.dtype, s.shape_key
+                /* by s */ /* grain */ s.capture_id, /* end grain */ s.gpu, s.operator, s.dtype, s.regime, s.shape_key
         )
 )
 SELECT
@@ -114,6 +122,7 @@ SELECT
     q.busy_mean_ns, q.busy_stddev_ns, q.busy_min_ns, q.busy_max_ns,
     q.busy_trimmed_mean_ns, q.span_trimmed_mean_ns,
     q.busy_iterations_ns, q.span_iterations_ns, q.kernel_sum_iterations_ns,
+    q.gpu_events, q.sm_clock_mhz, q.memory_clock_mhz, q.power_w, q.regime,
     q.repeats,
     CASE WHEN q.repeats > 1 THEN q.spread_percent END AS repeat_spread_percent,
     [f FOR f IN [
@@ -160,6 +169,11 @@ COMMENT ON COLUMN v1.operator_samples.span_trimmed_mean_ns IS 'Mean of the 3rd t
 COMMENT ON COLUMN v1.operator_samples.busy_iterations_ns IS 'Busy time of each iteration, in time order. [ns]';
 COMMENT ON COLUMN v1.operator_samples.span_iterations_ns IS 'Span of each iteration, in time order. [ns]';
 COMMENT ON COLUMN v1.operator_samples.kernel_sum_iterations_ns IS 'Sum of GPU durations of each iteration, in time order. [ns]';
-COMMENT ON COLUMN v1.operator_samples.repeats IS 'Number of measured rows with the same GPU, operator, element type, pass and shape, including this one. [count]';
+COMMENT ON COLUMN v1.operator_samples.gpu_events IS 'Median over iterations of the number of kernels, copies and memsets; NULL if not recorded. [count]';
+COMMENT ON COLUMN v1.operator_samples.sm_clock_mhz IS 'Median SM clock, from the last reading before each iteration; NULL if it was not read (device_condition). [MHz]';
+COMMENT ON COLUMN v1.operator_samples.memory_clock_mhz IS 'Median clock of the device memory, likewise. [MHz]';
+COMMENT ON COLUMN v1.operator_samples.power_w IS 'Mean power of the device, likewise; in the steady regime mostly that of the load between the iterations. [W]';
+COMMENT ON COLUMN v1.operator_samples.regime IS 'steady: between iterations, the device was kept at the power and clock of a training step; rested: it rested; NULL if unknown.';
+COMMENT ON COLUMN v1.operator_samples.repeats IS 'Number of measured rows with the same GPU, operator, element type, pass, regime and shape, including this one. [count]';
 COMMENT ON COLUMN v1.operator_samples.repeat_spread_percent IS '(Largest − smallest target_ns) / mean over these rows: a noise floor for any model; NULL for one row. [percent]';
 COMMENT ON COLUMN v1.operator_samples.flags IS 'Quality flags: no_gpu_activity; few_iterations (fewer than 3); outlying_iteration (one is 20 % off the median, for example cold or at another clock); backward_shorter_than_forward; backward_equals_forward (copied, not measured); repeats_differ (by more than 5 %).';

@@ -20,16 +20,21 @@ def _head_size(shape: Shape) -> tuple[int, int, int, int]:
     return shape["b"], shape["h"] // shape.get("mp", 1), shape["l"], width(shape) // shape["h"]
 
 
+def _heads(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
+    """Return query, key and value as a layer has them: parts of the output of one product, whose row is a token."""
+    import torch
+
+    b, h, length, head = _head_size(shape)
+    joined = torch.randn((b, length, 3, h, head), dtype=dtype, device=device)
+    return [joined[:, :, part].transpose(1, 2).requires_grad_() for part in range(3)]
+
+
 def _flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
     """Causal scaled dot-product attention by the flash backend."""
-    import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
-    b, h, length, head = _head_size(shape)
-    # As a layer has them: parts of the output of one product, a row of which holds query, key and value of a token.
-    joined = torch.randn((b, length, 3, h, head), dtype=dtype, device=device)
-    query, key, value = (joined[:, :, part].transpose(1, 2).requires_grad_() for part in range(3))
+    query, key, value = _heads(shape, dtype, device)
 
     def forward() -> torch.Tensor:
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
@@ -59,7 +64,7 @@ def _rotary(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
     import torch
 
     size = _head_size(shape)
-    x = leaf(size, dtype, device)
+    x = _heads(shape, dtype, device)[0]
     half = size[3] // 2
     rates = ROTARY_BASE ** (-torch.arange(0, half, device=device, dtype=torch.float32) / half)
     angles = torch.arange(size[2], device=device, dtype=torch.float32)[:, None] * rates[None, :]

@@ -188,13 +188,16 @@ def _backward(
     """Compute the gradients of all leaves.
 
     They are returned, not accumulated in the leaves: in a step the operator before takes most of them as they are,
-    while accumulating copies those whose layout is not that of the leaf.
+    while accumulating copies those whose layout is not that of the leaf. An operator that names no leaves accumulates.
     """
-    from torch.autograd import grad
+    from torch.autograd import backward, grad
 
     if not prepared.is_step:
         with _within("bwd", name):
-            grad(outputs, prepared.leaves, gradients, allow_unused=True)
+            if prepared.leaves:
+                grad(outputs, prepared.leaves, gradients, allow_unused=True)
+            else:
+                backward(outputs, gradients)
 
 
 def _within(what: str, name: str | None) -> AbstractContextManager[object]:
