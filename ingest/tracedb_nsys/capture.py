@@ -13,7 +13,7 @@ from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
-from tracedb_nsys import direct_kernels, export_issues, nccl_payloads, ranges, schema_rows
+from tracedb_nsys import direct_kernels, export_issues, gpu_metrics, nccl_payloads, ranges, schema_rows
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
 from tracedb_nsys.export import nsys_rep
 from tracedb_nsys.export.parquet import ParquetExport
@@ -60,7 +60,10 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         schema_rows.use(scratch, gpid, part == 0, len(processes) == 1)
         yield from schema_rows.rows(scratch, part, stage.kernels_are_sorted)
         used = scratch.execute(schema_rows.USED_DEVICES).fetchall()
-        yield Rows("device", devices(header, gpid, [device for (device,) in used], shared), part)
+        gpus = devices(header, gpid, [device for (device,) in used], shared)
+        yield Rows("device", gpus, part)
+        gpu_metrics.use(scratch, header, gpid, gpus["device_id"].to_pylist())
+        yield Rows("device_condition", scratch.sql(gpu_metrics.ROWS), part)
         gpu = _rows(scratch, "part_gpu") + direct_rows
         mine = account if part == len(processes) - 1 else Account()
         is_idle = not gpu or not has_kernels
@@ -123,6 +126,7 @@ def _capture(
 ) -> pa.Table:
     """Return the capture row of a process; ``events_read`` is counted by query if one export holds several."""
     written = direct_rows + sum(_rows(scratch, f"part_{table}") for table in schema_rows.PARTS)
+    written += _rows(scratch, f"({gpu_metrics.ROWS})")
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
     place = nccl_payloads.place(scratch)
     rank = header.mpi_ranks.get(pid) if pid is not None else None

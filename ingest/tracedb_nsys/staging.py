@@ -11,7 +11,7 @@ import duckdb
 from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
 from tracedb.ingester.issues import Account
-from tracedb_nsys import direct_kernels, export_issues
+from tracedb_nsys import direct_kernels, export_issues, gpu_metrics
 from tracedb_nsys import staging_sql as made
 from tracedb_nsys.export import table_roles
 from tracedb_nsys.export.protocol import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
@@ -101,6 +101,8 @@ class Stage:
         self._nvtx()
         for table, domain in others.items():
             self._events(table, "other", f"'{domain}' AS domain, {made.OTHER}")
+        if self._conditions():
+            read.add(gpu_metrics.TABLE)
         self._left_aside(read)
         self._strings()
         self._flaws()
@@ -184,6 +186,18 @@ class Stage:
         leave = () if PAYLOADS in self._export.tables else JSON
         rows, _ = self._insert(NVTX, "nvtx", made.NVTX, "true", leave)
         self.events_read += rows
+
+    def _conditions(self) -> bool:
+        """Stage the clocks among the sampled metrics; returns whether there are any. Other metrics are left aside."""
+        if not gpu_metrics.prepare(self._connection, self._export):
+            return False
+        table, columns = gpu_metrics.TABLE, sorted(gpu_metrics.COLUMNS)
+        feeds = [Feed(part, columns, self._advance) for part in self._export.batches(table, columns, 1)]
+        rows, kept = self._drain(feeds, gpu_metrics.INSERT)
+        self._export.verify(table, rows)
+        self.events_read += rows
+        self._account.left_aside("gpu_metrics", rows - kept, "sampled metrics of GPUs other than clocks; skipped")
+        return True
 
     def _insert(self, table: str, into: str, template: str, valid: str, leave: Sequence[str] = ()) -> tuple[int, int]:
         """Stage a table; returns the number of rows read and of rows kept."""

@@ -142,7 +142,7 @@ def _check_part(tables: Tables, capture: dict[str, Any]) -> None:
         assert capture["rows_written"] == gave, "rows_written is not the number of rows"
         skipped = sum(row["skipped"] for row in mine.get("ingest_issue", []))
         assert capture["events_skipped"] == skipped, "events_skipped is not the sum over ingest_issue"
-    has_gpu = bool(mine.get("kernel_event") or mine.get("operator_sample"))
+    has_gpu = any(mine.get(table) for table in ("kernel_event", "operator_sample", "device_condition"))
     assert capture["status"] in ("complete", "truncated", "repaired", "no_gpu_activity")
     assert has_gpu or capture["status"] != "complete", "complete, though without GPU rows"
 

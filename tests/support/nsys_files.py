@@ -57,10 +57,12 @@ COLUMNS = {
     "ANALYSIS_DETAILS": "globalVid duration startTime stopTime",
     "CUBLAS_EVENTS": "start end eventClass globalTid nameId",
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "start end nameId globalTid eventKind",
+    "GPU_METRICS": "rawTimestamp timestamp typeId metricId value",
+    "TARGET_INFO_GPU_METRICS": "typeId metricId metricName",
     "NVTX_PAYLOAD_SCHEMAS": "domainId schemaId name",
 }
 CUPTI = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "SYNCHRONIZATION", "RUNTIME")
-TEXT_COLUMNS = ("value", "text", "jsonText", "name", "uuid", "busLocation", "utcTime", "localTime", "devStateName")
+TEXT_COLUMNS = ("value", "text", "metricName", "jsonText", "name", "uuid", "busLocation", "utcTime", "localTime", "devStateName")
 
 
 def process(pid: int = PID, vm: int = VM) -> int:
@@ -283,4 +285,4 @@ class Nsys:
 
 
 def is_text(table: str, column: str) -> bool:
-    return column in TEXT_COLUMNS and not (table.endswith("MEMSET") and column == "value")
+    return column in TEXT_COLUMNS and not (table.endswith(("MEMSET", "GPU_METRICS")) and column == "value")

@@ -172,3 +172,33 @@ def test_captures_of_a_group_are_pooled(sampled: None, insert: Insert, report: R
     by = {"rank": "{base}.rank"}
     found = report("operator_samples", "rank, pass, n, busy_median_ns, busy_iterations_ns, repeats", by=by)
     assert found == [(3, "bwd", 1, 3.0, [3], 1), (3, "fwd", 4, 16.0, [15, 12, 45, 17], 1)]
+
+
+def test_the_state_of_the_device(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+    """Two iterations follow a reading, a third comes long after it; another capture's readings lie in a watched file.
+
+    The watched capture's clock is 1,000,000 ns behind the trace's. The GPU is found by its UUID, under another number.
+    """
+    far = 10**9
+    insert("capture", "capture_id labels", (0, {"regime": "steady"}), source="torch", clock_zero_unix_ns=0)
+    insert("capture", "capture_id labels", (1, {}), source="nsys", clock_zero_unix_ns=1_000_000, host="h")
+    insert("capture", "capture_id labels", (2, {}), source="conditions", clock_zero_unix_ns=0, host="h")
+    insert("device", "capture_id device_id uuid", (0, 0, None), (1, 0, "GPU-A-1"), (2, 5, "a1"), (2, 0, "GPU-B"))
+    for capture, starts in ((0, (0, 1_000, far)), (1, (5_000,))):
+        for place, start in enumerate(starts):
+            insert("annotation", RANGE, (place, FWD, start, None, 1), capture_id=capture, style="user", duration_ns=9)
+            # The device works long after the launch: readings belong to its work, not to the range.
+            insert("kernel_event", EVENT, (place, "kernel", start + 500, 50, None, None, "k"),
+                   (place + 10, "kernel", start + 560, 40, None, None, "k"), capture_id=capture, device_id=0)  # fmt: skip
+            insert("annotation_kernel", "annotation_id event_id rule", (place, place, "process"),
+                   (place, place + 10, "process"), capture_id=capture)  # fmt: skip
+    insert("device_condition", "capture_id device_id time_ns sm_clock_mhz power_w throttle",
+           (0, 0, 400, 1400.0, 690.0, "sw_power_cap"), (0, 0, 1_400, 1500.0, None, None), (0, 0, 1_600, 9.0, 9.0, None),
+           (0, 3, 450, 7.0, 7.0, None),
+           (2, 5, 1_005_400, 1980.0, 300.0, "none"), (2, 5, 1_005_600, 9.0, 9.0, None),
+           (2, 0, 1_005_450, 8.0, 8.0, None))  # fmt: skip
+    query = "SELECT capture_id, gpu_events, sm_clock_mhz, power_w, regime, n FROM v1.operator_samples ORDER BY ALL"
+    right = [(0, 2.0, 1450.0, 690.0, "steady", 3), (1, 2.0, 1980.0, 300.0, None, 1)]
+    assert ask(query) == right
+    shuffled()
+    assert ask(query) == right
