@@ -94,6 +94,14 @@ def _conditions(
         devices.wait_for(device)
         time.sleep(REST)
 
+    def fresh_input() -> None:
+        load.run(ROUNDS)
+        first.mul_(1)
+
+    def hot() -> None:
+        load.run(ROUNDS)
+        call()
+
     def gap() -> None:
         load.run(ROUNDS)
         devices.wait_for(device)
@@ -107,8 +115,8 @@ def _conditions(
         "rested": lambda: rest(False),
         "rested_cold": lambda: rest(True),
         "steady_cold": lambda: load.run(ROUNDS),
-        "steady": lambda: (load.run(ROUNDS), first.mul_(1)),
-        "steady_hot": lambda: (load.run(ROUNDS), call()),
+        "steady": fresh_input,
+        "steady_hot": hot,
         "steady_gap": gap,
         "steady_fresh": fresh,
     }
@@ -120,9 +128,7 @@ def _conditions(
     return rows
 
 
-def _timed(
-    call: Call, before: Callable[[], object], recent: Recent, load: SteadyLoad | None
-) -> dict[str, object]:
+def _timed(call: Call, before: Callable[[], object], recent: Recent, load: SteadyLoad | None) -> dict[str, object]:
     """Return the median time of the call's kernels, behind ``before``."""
     call()
     if load is not None:

@@ -159,8 +159,6 @@ def one(size: tuple[str, int, int, int, int], device: torch.device, recent: Rece
         values = [value for reading in readings if (value := getattr(reading, key)) is not None]
         found[f"measured_{key}"] = round(statistics.median(values), 1) if values else None
     found["throttle"] = max((r.throttle for r in readings if r.throttle), key=len, default=None)
-    del model, optimizer
-    devices.release(device)
     return found
 
 
@@ -181,6 +179,7 @@ def main() -> None:
     with Recent(devices.uuid(device)) as recent:
         for size in sizes:
             found.append(one(size, device, recent, said.out))
+            devices.release(device)
             print(json.dumps(found[-1]), flush=True)
             (said.out / "steps.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

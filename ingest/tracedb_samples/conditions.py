@@ -93,8 +93,10 @@ def _devices(about: dict[str, Any]) -> Iterator[Device]:
         number = gpu.get("device_id") if isinstance(gpu, dict) else None
         if isinstance(number, int) and 0 <= number < 2**31 and number not in seen:
             seen.add(number)
-            texts = {name: value if isinstance(value := gpu.get(name), str) else None for name in ("vendor", "name", "uuid")}
-            yield Device(number, is_used=False, **texts)
+            vendor, name, uuid = (
+                value if isinstance(value := gpu.get(key), str) else None for key in ("vendor", "name", "uuid")
+            )
+            yield Device(number, is_used=False, vendor=vendor, name=name, uuid=uuid)
 
 
 def _row(columns: list[str], line: bytes) -> dict[str, object] | None:

@@ -50,7 +50,7 @@ class Log(SteadyLoad):
 def test_a_pass_follows_the_load_and_finds_what_was_just_written(tmp_path: Path) -> None:
     events: list[str] = []
 
-    class Traced(torch.Tensor):
+    class Traced(torch.Tensor):  # type: ignore[misc]
         @classmethod
         def __torch_function__(cls, function: Any, types: Any, arguments: Any = (), kw: Any = None) -> Any:
             if getattr(function, "__name__", "") == "mul_":

@@ -23,7 +23,8 @@ from tracedb.sampling.recording import Outcome, Recorder, fault_of
 OPERATORS = {
     "embedding", "layernorm", "RMSlayernorm", "linear1", "linear2", "linear3", "linear4", "linear_final", "flash_atten",
     "gelu", "RoPE", "res_add", "parallel_cross_entropy_128", "softmax", "fillmask", "baddbmm", "bmm",
-    "qkv_gradients", "ScaledUpperTriangMaskedSoftmax", "moe", "firstStage_optimizer", "middleStage_optimizer", "lastStage_optimizer",
+    "qkv_gradients", "ScaledUpperTriangMaskedSoftmax", "moe",
+    "firstStage_optimizer", "middleStage_optimizer", "lastStage_optimizer",
 }  # fmt: skip
 SMALL = {
     "mp": 2, "b": 2, "h": 4, "l": 16, "dim": 32, "encoders": 1,

@@ -62,7 +62,18 @@ COLUMNS = {
     "NVTX_PAYLOAD_SCHEMAS": "domainId schemaId name",
 }
 CUPTI = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "SYNCHRONIZATION", "RUNTIME")
-TEXT_COLUMNS = ("value", "text", "metricName", "jsonText", "name", "uuid", "busLocation", "utcTime", "localTime", "devStateName")
+TEXT_COLUMNS = (
+    "value",
+    "text",
+    "metricName",
+    "jsonText",
+    "name",
+    "uuid",
+    "busLocation",
+    "utcTime",
+    "localTime",
+    "devStateName",
+)
 
 
 def process(pid: int = PID, vm: int = VM) -> int:

@@ -189,7 +189,8 @@ def test_the_state_of_the_device(insert: Insert, ask: Ask, shuffled: Callable[[]
             insert("annotation", RANGE, (place, FWD, start, None, 1), capture_id=capture, style="user", duration_ns=9)
             # The device works long after the launch: readings belong to its work, not to the range.
             insert("kernel_event", EVENT, (place, "kernel", start + 500, 50, None, None, "k"),
-                   (place + 10, "kernel", start + 560, 40, None, None, "k"), capture_id=capture, device_id=0)  # fmt: skip
+                   (place + 10, "kernel", start + 560, 40, None, None, "k"), capture_id=capture,
+                   device_id=0)  # fmt: skip
             insert("annotation_kernel", "annotation_id event_id rule", (place, place, "process"),
                    (place, place + 10, "process"), capture_id=capture)  # fmt: skip
     insert("device_condition", "capture_id device_id time_ns sm_clock_mhz power_w throttle",

@@ -32,9 +32,7 @@ class AmdReader:
         if not seen:
             raise Unavailable("amdsmi finds no GPU that programs may use")
         self._handles = {place: handles[number] for place, number in enumerate(seen)}
-        self.gpus = [
-            Gpu(place, "AMD", self._name(handles[number]), uuids[number]) for place, number in enumerate(seen)
-        ]
+        self.gpus = [Gpu(place, "AMD", self._name(handles[number]), uuids[number]) for place, number in enumerate(seen)]
 
     def read(self, gpu: Gpu) -> Reading:
         """Return the state of a GPU now."""

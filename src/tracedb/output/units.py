@@ -6,7 +6,7 @@ import re
 
 UNITS = (
     *("ns", "µs", "ms", "bytes", "MB", "percent", "ppm", "ratio", "probability", "count", "cycles"),
-    *("blocks", "threads", "MHz", "GB/s", "FLOP", "TFLOP/s", "s", "W", "J"),
+    *("blocks", "threads", "MHz", "GB/s", "FLOP", "TFLOP/s", "s", "W", "J", "°C"),
 )
 """The units that a comment may declare."""
 NO_UNIT = "-"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracedb.sampling.sweep import Shape
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Prepared:
     """An operator with its inputs on the device, ready to be run repeatedly."""
 
-    forward: Callable[[], torch.Tensor | Sequence[torch.Tensor]]
-    """Runs the forward pass and returns its output or outputs; for an optimizer, the step."""
+    forward: Callable[[], Any]
+    """Runs the forward pass and returns its output, a tensor or several; for an optimizer, the step."""
     leaves: list[torch.Tensor] = field(default_factory=list)
     """Inputs and weights whose gradients the backward pass computes."""
     is_step: bool = False

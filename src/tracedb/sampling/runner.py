@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tracedb.conditions.sampler import Recent
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
-from tracedb.sampling import device as devices
 from tracedb.sampling import conditions_table, sweep, sweep_status
+from tracedb.sampling import device as devices
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator
 from tracedb.sampling.operator_registry import find
@@ -214,7 +214,9 @@ def _one(
 
 
 def _load(trace: Path, series: Series, database: Path) -> int:
-    label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device, "regime": series.regime}
+    label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device}
+    if series.regime is not None:
+        label["regime"] = series.regime
     (outcome,) = pipeline.ingest(trace, db=database, label=label)
     if outcome.error is not None or not outcome.loaded:
         raise TracedbError(f"{trace}: the profiler's trace was not loaded: {outcome.error or 'it is known already'}")
