@@ -35,7 +35,7 @@ SELECT
     avg(f.total_ns) AS total_ns,
     sum(f.total_ns) / nullif(sum(f.calls), 0) AS call_ns
 FROM side_filled AS f
-LEFT JOIN side_run AS r ON r.side = f.side AND r.capture_id = split_part(f.unit, '/', 1)::INTEGER
+LEFT JOIN side_run AS r ON r.side = f.side AND r.capture_id = split_part(f.unit, '/', 1)::BIGINT
 GROUP BY f.kind, f.name, f.side, coalesce(r.run, f.unit), regexp_extract(f.unit, '/(.*)$', 1);
 
 CREATE OR REPLACE TEMP TABLE answer AS

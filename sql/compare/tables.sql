@@ -5,7 +5,7 @@ CREATE OR REPLACE TEMP TABLE side_name (side INTEGER, name VARCHAR);
 
 CREATE OR REPLACE TEMP TABLE side_unit (side INTEGER, unit VARCHAR);
 
-CREATE OR REPLACE TEMP TABLE side_run (side INTEGER, capture_id INTEGER, run VARCHAR);
+CREATE OR REPLACE TEMP TABLE side_run (side INTEGER, capture_id BIGINT, run VARCHAR);
 
 CREATE OR REPLACE TEMP TABLE side_timeline_unit (side INTEGER, unit VARCHAR);
 

@@ -45,4 +45,4 @@ SELECT
     c.clock_zero_unix_ns
 FROM main.capture AS c
 LEFT JOIN configurations AS f ON f.capture_id = c.capture_id
-WHERE coalesce(list_contains(getvariable('captures')::INTEGER[], c.capture_id), true);
+WHERE coalesce(list_contains(getvariable('captures')::BIGINT[], c.capture_id), true);

@@ -33,7 +33,7 @@ shaped AS (
         CASE WHEN tier = 2 THEN v1._operator_matmul(s.op_name, s.input_dims) END AS size,
         s.calls, s.calls_in_steps, s.total_ns, s.squares, s.min_ns, s.max_ns, s.quantiles,
         CASE WHEN s.lowest_gpu = s.highest_gpu THEN s.lowest_gpu END AS gpu_id,
-        (s.first_call // 4611686018427387904::HUGEINT)::INTEGER AS first_capture_id,
+        (s.first_call // 4611686018427387904::HUGEINT)::BIGINT AS first_capture_id,
         (s.first_call % 4611686018427387904::HUGEINT)::BIGINT AS first_event_id,
         (SELECT m.steps FROM marked AS m WHERE true /* using s m */) AS marked_steps,
         (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps

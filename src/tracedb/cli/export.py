@@ -10,7 +10,7 @@ import click
 from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.export_sheets import samples_csv, stacks, variance_csv, xlsx
 from tracedb.cli.filter_options import filter_options
-from tracedb.cli.options import database_option, listed, note, output_option, sort_option
+from tracedb.cli.options import database_option, listed, note, output_option, some, sort_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -23,6 +23,20 @@ def export() -> None:
 
 for _command in (perfetto, xlsx, variance_csv, samples_csv, stacks):
     export.add_command(_command)
+
+
+@export.command("lake")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@database_option
+def lake(folder: Path, db: Path) -> None:
+    """Copy the captures into a lake of Parquet files, which other engines read too.
+
+    DIR is a new folder, an existing lake, or an address (s3://…). Captures that are there already are not copied again.
+    """
+    from tracedb.lake import export as lakes
+
+    done = lakes.export(db, folder)
+    note(f"{some(done.written, 'capture')} written, {done.known} known before: {folder}")
 
 
 @export.command("rocprof-yaml")

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import database_option, detail, fault, note, output_options, some, verbosity, warn
+from tracedb.cli.options import (
+    chosen_lake,
+    database_option,
+    detail,
+    fault,
+    note,
+    output_options,
+    some,
+    verbosity,
+    warn,
+)
 from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
@@ -83,12 +93,13 @@ def ingest(
         ingester=ingester,
         stacks=not no_stacks,
         memory_events=memory_events,
+        lake=chosen_lake(),
     )
     if nsys is not None:
         os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # inherited by the worker processes
     context = click.get_current_context()
     context.with_resource(heeded())
-    found = context.with_resource(discovery.found_in(paths, db, ingester))
+    found = context.with_resource(discovery.found_in(paths, request.beside, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
     refuse(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
     is_nothing = not (found.tasks or found.failed or found.databases)
@@ -112,8 +123,8 @@ def ingest(
         result = run.load_found(found, request, jobs, progress)
     from tracedb.output import write
 
-    write(_account(result.outcomes, db), form, out)
-    _close(result.outcomes, db, strict, result.unfinished)
+    write(_account(result.outcomes, request.beside), form, out)
+    _close(result.outcomes, request, strict, result.unfinished)
 
 
 def _named(paths: tuple[Path, ...]) -> str:
@@ -217,8 +228,17 @@ def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
             )
 
 
-def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbError | None) -> None:
+def _size(request: Request) -> str:
+    """Return the size of the database in words; that of a lake would have to be added up."""
+    path = request.database
+    if request.lake is not None or not path.exists():
+        return ""
+    return f", {path} is {path.stat().st_size / 1e6:,.1f} MB"
+
+
+def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: TracedbError | None) -> None:
     """Print what happened; raise if the exit code must not be 0."""
+    db = request.beside
     for outcome in outcomes:
         _tell_failures([outcome])
         for text in outcome.notes:
@@ -245,11 +265,10 @@ def _close(outcomes: list[Outcome], db: Path, strict: bool, unfinished: TracedbE
     known_before = sum(outcome.is_known for outcome in outcomes)
     failed = [outcome for outcome in outcomes if outcome.error]
     unfinished = unfinished or next((TracedbError(o.unfinished) for o in outcomes if o.unfinished), None)
-    size = db.stat().st_size if db.exists() else 0
     read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
     note(
         f"{some(loaded, 'capture')} loaded, {known_before} known before, {len(failed)} failed; "
-        f"read {read / 1e6:,.1f} MB, {db} is {size / 1e6:,.1f} MB"
+        f"read {read / 1e6:,.1f} MB{_size(request)}"
     )
     _tell_without_rank(outcomes)
     if failed:

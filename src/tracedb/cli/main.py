@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracedb.cli import examples
-from tracedb.cli.options import Settings, counted, fault, silence_stdout
+from tracedb.cli.options import Settings, counted, fault, lake_option, silence_stdout
 from tracedb.errors import OutputFault, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),
     "views": ("tracedb.cli.views:views", "List, show and verify the views."),
     "schema": ("tracedb.cli.schema:schema", "List the tables, or the columns of one."),
+    "lake": ("tracedb.cli.lake:lake", "Keep a lake of Parquet files: align, compact, verify."),
     "ingesters": ("tracedb.cli.ingesters:ingesters", "List the installed ingesters."),
     "sample": ("tracedb.cli.sample:sample", "Time operators over a sweep of shapes on this machine's GPU."),
     "sample-collectives": (
@@ -197,6 +198,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
     metavar="FILE",
     help="The database. [default: $TRACEDB, else trace.duckdb]",
 )
+@lake_option
 @click.option(
     "-q", "--quiet", callback=counted(-1), expose_value=False, count=True, help="No hints, notes or warnings."
 )

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from tracedb.errors import TracedbError
+from tracedb.storage.lake_store import MARK, is_lake
 from tracedb.storage.lock_wait import PATIENCE, READER_SECONDS, WRITER_SECONDS, Patience
 
 FORMATS = ("table", "csv", "json", "ndjson", "jsonl", "markdown", "parquet", "xlsx", "html")
@@ -29,6 +31,7 @@ class Settings:
     """Options given before the command's name, or after it."""
 
     db: Path | None = None
+    lake: Path | None = None
     verbosity: int = 0
 
 
@@ -41,7 +44,49 @@ def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
     return callback
 
 
+def lake_option(command: F) -> F:
+    """Add ``--lake``, which goes before or after a command's name."""
+    return click.option(
+        "--lake",
+        type=click.Path(path_type=Path),
+        is_eager=True,  # before --db is looked at
+        expose_value=False,
+        callback=_lake,
+        metavar="DIR",
+        help="A lake of Parquet files instead of the database: a folder, s3://…, gs://… or az://….",
+    )(command)
+
+
+def _lake(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Settings).lake = value
+
+
+def chosen_lake() -> Path | None:
+    """Return the lake given with ``--lake``; None if there is none."""
+    context = click.get_current_context(silent=True)
+    settings = context.find_object(Settings) if context else None
+    return settings.lake if settings else None
+
+
+def _instead(ctx: click.Context, lake: Path) -> Path:
+    """Return the lake as the database of a command that reads."""
+    if ctx.command.name in WRITERS:
+        raise click.UsageError(
+            f"--lake: {ctx.command.name} writes into a database file; traces get into a lake by `tracedb ingest` and "
+            "`tracedb export lake`"
+        )
+    if not is_lake(lake):
+        raise TracedbError(f"{lake}: not a lake (it has no {MARK}); run `tracedb ingest PATH --lake {lake}` first")
+    return lake
+
+
 def _database(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path:
+    settings = ctx.ensure_object(Settings)
+    if settings.lake is not None and (value is not None or settings.db is not None):
+        raise click.UsageError("give --db or --lake, not both")
+    if settings.lake is not None and ctx.command.name != "ingest":
+        return _instead(ctx, settings.lake)
     said = value or ctx.ensure_object(Settings).db or Path(os.environ.get("TRACEDB") or DEFAULT_DATABASE)
     try:
         str(said).encode()
@@ -72,7 +117,7 @@ def patience_options(command: F) -> F:
 
 def database_option(command: F) -> F:
     """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its name."""
-    command = patience_options(command)
+    command = lake_option(patience_options(command))
     return click.option(
         "--db",
         type=click.Path(path_type=Path),

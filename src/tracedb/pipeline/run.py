@@ -31,7 +31,7 @@ class Result:
 
 def ingest(
     *paths: str | Path,
-    db: str | Path,
+    db: str | Path = "trace.duckdb",
     label: dict[str, str] | None = None,
     labels_from: str | None = None,
     jobs: int | None = 1,
@@ -39,9 +39,10 @@ def ingest(
     ingester: str | None = None,
     stacks: bool = True,
     memory_events: bool = False,
+    lake: str | Path | None = None,
     progress: Progress = lambda done: None,
 ) -> list[Outcome]:
-    """Load traces into the database ``db``: like ``tracedb ingest``, without printing.
+    """Load traces into the database ``db``, or into ``lake``: like ``tracedb ingest``, without printing.
 
     ``jobs``: number of files read at once, each by its own process if more than one; None for the number of cores.
     ``labels_from``, ``memory_limit`` (such as ``500MB``), ``ingester`` and the two switches are the options of these
@@ -60,8 +61,9 @@ def ingest(
         ingester=ingester,
         stacks=stacks,
         memory_events=memory_events,
+        lake=None if lake is None else Path(lake),
     )
-    with heeded(), found_in(request.paths, request.database, request.ingester) as found:
+    with heeded(), found_in(request.paths, request.beside, request.ingester) as found:
         result = load_found(found, request, jobs, progress)
     if result.unfinished is not None:
         raise result.unfinished
@@ -75,6 +77,10 @@ def load_found(found: Found, request: Request, jobs: int | None, progress: Progr
     """
     outcomes = found.failures()
     unfinished: TracedbError | None = None
+    if request.lake is not None:
+        from tracedb.pipeline import lake_load
+
+        return Result(*lake_load.load_found(found, request, jobs, progress))
     if found.databases:
         from tracedb.pipeline.database_load import load_databases
 

@@ -33,6 +33,13 @@ class Request:
     memory_events: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     first_capture_id: int = 1
+    lake: Path | None = None
+    """The lake to load into, instead of the database."""
+
+    @property
+    def beside(self) -> Path:
+        """Where files may be unpacked: next to what is loaded into."""
+        return self.database if self.lake is None else self.lake
 
     def __post_init__(self) -> None:
         """Raise ``UsageError`` for an invalid limit or regex."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from tracedb.errors import TracedbError
+from tracedb.pipeline import lake_load
 from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.task import Outcome, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
@@ -77,9 +78,12 @@ def _serve_parent() -> None:
     while line := sys.stdin.readline():
         group = built(json.loads(line), list[Task])
         try:
-            outcomes = load(
-                group, setup.request, setup.known, lambda done: say({"progress": done}), turn, announce=announce
-            )
+            if setup.request.lake is not None:
+                outcomes = lake_load.load(group, setup.request, setup.known, lambda done: say({"progress": done}))
+            else:
+                outcomes = load(
+                    group, setup.request, setup.known, lambda done: say({"progress": done}), turn, announce=announce
+                )
         except Exception as error:  # the parent continues with other files
             if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
                 raise

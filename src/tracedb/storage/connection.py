@@ -26,6 +26,7 @@ from tracedb.storage.database_file import (
     withdraw,
 )
 from tracedb.storage.error_lines import engine_words, unwritten
+from tracedb.storage.lake_store import is_lake, store
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
@@ -180,7 +181,7 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def open_read_only(
     path: Path, memory_limit: str | None = None, settings: Settings | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a tracedb file for reading with external access off and the configuration locked.
+    """Open a tracedb file, or a lake, for reading with external access off and the configuration locked.
 
     Raises ``TracedbError`` if the file does not exist or is not tracedb's, ``EmptyDatabase`` if nothing was written
     into it yet, ``DatabaseBusy`` if it is being written for longer than ``lock_wait.PATIENCE`` says.
@@ -188,6 +189,8 @@ def open_read_only(
     with spill_folder(path, or_elsewhere=True) as spill:
         connection = _opened(path, spill, memory_limit, settings)
         try:
+            if is_lake(path):
+                connection.execute(f"SET allowed_directories = [{quoted(store(path).folder_for_engine)}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
@@ -200,7 +203,7 @@ def open_read_only(
 
 
 def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
-    """Open a tracedb file as a plain DuckDB connection: the file read-only, with its tables and views.
+    """Open a tracedb file, or a lake, as a plain DuckDB connection: read-only, with its tables and views.
 
     Everything else is as with ``duckdb.connect()``: data frames in variables, ``read_csv``, ``COPY … TO``, ``ATTACH``,
     temporary tables, settings. Nothing is fetched from a network unless an extension is installed by hand.
@@ -216,25 +219,37 @@ def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
 def _opened(
     path: Path, spill: str, memory_limit: str | None = None, settings: Settings | None = None
 ) -> duckdb.DuckDBPyConnection:
-    absolute(path)
-    if not path.exists():
+    file = _catalog(path, spill) if is_lake(path) else path
+    absolute(file)
+    if not file.exists():
         raise TracedbError(
             f"{path}: no such database; run `tracedb ingest PATH --db {path}` first, or name one with --db"
         )
-    if is_unwritten(path):
+    if is_unwritten(file):
         raise EmptyDatabase(f"{path}: {_NOTHING_YET}")
     chosen: Settings = {**(settings or {}), "temp_directory": spill}
     if memory_limit:
         chosen["memory_limit"] = memory_limit
     connection = in_memory(chosen)
     try:
-        until_free(lambda: attach(connection, path, ALIAS))
+        if file is not path:
+            store(path).register(connection)
+        until_free(lambda: attach(connection, file, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
         check_version(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _catalog(path: Path, folder: str) -> Path:
+    """Write the database of a lake (see ``lake_catalog``) into a private folder."""
+    from tracedb.storage import lake_catalog, lake_manifest  # they open databases with this module
+
+    made = Path(folder) / "lake.duckdb"
+    lake_catalog.build(lake_manifest.opened(path), made)
+    return made
 
 
 _NOTHING_YET = "nothing was written into it yet; run `tracedb ingest PATH` into it first"

@@ -44,7 +44,7 @@ def place(database: Path) -> bool:
 def _placed(where: Path) -> bool:
     with spill_folder(where) as beside:
         whole = Path(beside) / "empty.duckdb"
-        _fill(whole)
+        fill(whole)
         if where.exists():
             return until_free(lambda: _replace(whole, where))
         try:
@@ -76,8 +76,8 @@ def opened() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def _fill(path: Path) -> None:
-    """Write an empty database: a copy of the template, or a newly made one if no template can be kept."""
+def fill(path: Path) -> None:
+    """Write an empty database to a new file: a copy of the template, or a newly made one if no template can be kept."""
     kept = _template()
     if kept is not None:
         with suppress(FileNotFoundError):  # a tracedb of another version has just removed it

@@ -1,0 +1,129 @@
+"""Load captures into a lake: each through a database of its own, so that any number of processes may load at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracedb.errors import TracedbError
+from tracedb.ingester import Begun
+from tracedb.lake import align, export
+from tracedb.lake.write import LakeWriter
+from tracedb.pipeline import batch_load, duplicates, labels
+from tracedb.pipeline.task import Found, KnownAs, Outcome, Request, Task
+from tracedb.pipeline.worker_pool import load_by_workers
+from tracedb.storage import error_lines, lake_manifest
+from tracedb.storage.connection import connect
+from tracedb.storage.database_file import size_of
+from tracedb.storage.spill_folder import temporary_folder
+
+Progress = Callable[[int], None]
+
+
+def load(
+    tasks: Sequence[Task],
+    request: Request,
+    known: dict[int, set[str]],
+    progress: Progress = lambda done: None,
+    begun: Begun | None = None,
+) -> list[Outcome]:
+    """Load captures of one source into the lake of the request; a failure is reported in the outcomes.
+
+    ``begun``: the early read of the first capture.
+    """
+    assert request.lake is not None
+    with temporary_folder() as folder:
+        staged = Path(folder) / "staged.duckdb"
+        outcomes = batch_load.load(
+            tasks, replace(request, database=staged, first_capture_id=1), known, progress, begun=begun
+        )
+        if any(outcome.loaded for outcome in outcomes):
+            try:
+                _move(staged, request.lake, Path(folder), outcomes)
+            except (TracedbError, OSError) as error:
+                for outcome in outcomes:
+                    if outcome.loaded:
+                        outcome.loaded, outcome.error = [], error_lines.one_line(error)
+    return outcomes
+
+
+def load_found(
+    found: Found, request: Request, jobs: int | None, progress: Progress
+) -> tuple[list[Outcome], TracedbError | None]:
+    """Load everything found into the lake of the request, and derive facts about several captures of this call.
+
+    Returns the outcomes in path order, and why the facts could not be derived, if so. Raises ``TracedbError`` if the
+    lake cannot be written.
+    """
+    root = request.lake
+    assert root is not None
+    lake = lake_manifest.create(root)
+    outcomes = [*found.failures(), *(_add_database(path, told, root, progress) for path, told in found.databases)]
+    if found.tasks:
+        outcomes += _load_tasks(found.tasks, request, lake_manifest.known_sources(lake), jobs, progress)
+    outcomes.sort(key=lambda outcome: str(outcome.path))
+    try:
+        look_up(root, request, outcomes)
+        loaded = [item for outcome in outcomes for item in outcome.loaded]
+        if len(loaded) > 1:
+            align.align(root, {lake_manifest.run_name(item.labels) for item in loaded})
+    except TracedbError as error:
+        return outcomes, error
+    return outcomes, None
+
+
+def _load_tasks(
+    tasks: Sequence[Task], request: Request, known: dict[int, set[str]], jobs: int | None, progress: Progress
+) -> list[Outcome]:
+    cores = os.cpu_count() or 1
+    workers = min(jobs or cores, len(tasks))
+    request = replace(request, cores=max(cores // workers, 1) if jobs is None else 1 if workers > 1 else cores)
+    first = duplicates.first_of_each(tasks)
+    outcomes: list[Outcome] = []
+    if workers == 1 or len(first) == 1:
+        for group in batch_load.together(first, 1):
+            outcomes += load(group, request, known, progress)
+    else:
+        load_by_workers(first, request, known, workers, progress, outcomes.append)
+    return outcomes + duplicates.outcomes_of(first, outcomes)
+
+
+def _add_database(path: Path, told: Path, root: Path, progress: Progress) -> Outcome:
+    outcome = Outcome(told, size_of(path))
+    try:
+        done = export.export(path, root)
+        outcome.is_known = not done.written
+        outcome.notes = [f"{done.written} captures written into the lake, {done.known} known before"]
+    except TracedbError as error:
+        outcome.error = str(error).removeprefix(f"{path}: ")
+    progress(outcome.size_bytes)
+    return outcome
+
+
+def _move(staged: Path, root: Path, folder: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write the loaded captures into the lake, and give them their numbers there."""
+    connection = connect(staged)
+    try:
+        writer = LakeWriter(connection, lake_manifest.opened(root), folder)
+        writer.write(writer.captures)
+    finally:
+        connection.close()
+    numbers = {item.here: item.held.capture_id for item in writer.captures}
+    for outcome in outcomes:
+        for item in outcome.loaded:
+            item.capture_id = numbers[item.capture_id]
+
+
+def look_up(root: Path, request: Request, outcomes: Sequence[Outcome]) -> None:
+    """Record which capture each known file is, and which labels of this call it lacks: a lake's are not changed."""
+    lake = lake_manifest.opened(root)
+    for outcome in outcomes:
+        if not outcome.is_known or not outcome.sha256:
+            continue
+        held = lake_manifest.find(lake, outcome.sha256, outcome.size_bytes)
+        if held is not None:
+            told, _ = labels.placed(outcome.path, request.labels_from, request.labels, None)
+            missing = {key: value for key, value in told.items() if held.labels.get(key) != value}
+            outcome.known_as = KnownAs(held.capture_id, held.path or "", dict(sorted(held.labels.items())), {}, missing)

@@ -1,0 +1,210 @@
+"""Where a lake is: a local folder, or an address in an object store (``s3://…``, ``gs://…``, ``az://…``).
+
+A lake consists of files that are written once and never changed, so a store only has to list, read, write whole files
+and remove them. Files appear complete or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracedb.errors import TracedbError
+
+if TYPE_CHECKING:
+    import duckdb
+
+MARK = "lake.json"
+"""The file that makes a folder a lake."""
+PROTOCOLS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)}):/+(.+)", re.DOTALL)
+_PATTERN = re.compile(r"[*?\[]")
+
+
+def is_remote(path: Path) -> bool:
+    """Whether a path, as the command line gives it, is an address in an object store (``Path`` makes ``//`` one)."""
+    return _ADDRESS.fullmatch(str(path)) is not None
+
+
+def is_lake(path: Path) -> bool:
+    """Whether there is a lake at the path; an address is taken for one."""
+    try:
+        return is_remote(path) or (path / MARK).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def shown(path: Path) -> str:
+    """Return the path as a user writes it."""
+    found = _ADDRESS.fullmatch(str(path))
+    return f"{found[1]}://{found[2]}" if found else str(path)
+
+
+class Store:
+    """A folder of files. Names are relative to it, with ``/``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __str__(self) -> str:
+        return shown(self.root)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder, sorted; none if there is no such folder."""
+        try:
+            with os.scandir(self.root / folder) as found:
+                return sorted(item.name for item in found if not item.name.startswith(".") and item.is_file())
+        except FileNotFoundError:
+            return []
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each file at and below a folder, by its name in the store."""
+        found: dict[str, int] = {}
+        for below, folders, files in os.walk(self.root / folder):
+            folders.sort()
+            for name in files:
+                if not name.startswith("."):
+                    path = Path(below) / name
+                    found[path.relative_to(self.root).as_posix()] = path.stat().st_size
+        return found
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file. Raises FileNotFoundError."""
+        return (self.root / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, replacing one of that name."""
+        target = self._target(name)
+        with _beside(target) as made:
+            with made.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            made.replace(target)
+
+    def put(self, name: str, source: Path) -> None:
+        """Move a local file into the store, unless there is one of that name; ``source`` may be gone afterwards."""
+        target = self._target(name)
+        if target.exists():  # the name is the digest of its content
+            return
+        with _beside(target) as made:
+            shutil.copyfile(source, made)
+            with made.open("rb") as file:
+                os.fsync(file.fileno())
+            made.replace(target)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there, and folders that are empty then."""
+        path = self.root / name
+        path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == self.root:
+                return
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+
+    def url(self, name: str) -> str:
+        """Return the name of a file for DuckDB, which takes it for a pattern."""
+        return _PATTERN.sub(lambda found: f"[{found[0]}]", str(self.root.absolute() / name))
+
+    @property
+    def folder_for_engine(self) -> str:
+        """The folder that DuckDB must be allowed to read."""
+        return f"{self.root.absolute()}/"
+
+    def register(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the store readable for a DuckDB connection."""
+
+    def _target(self, name: str) -> Path:
+        target = self.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+class RemoteStore(Store):
+    """A prefix in an object store, through fsspec. A put is atomic there."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        found = _ADDRESS.fullmatch(str(root))
+        assert found is not None
+        self._protocol, self._prefix = found[1], found[2].rstrip("/")
+        self._files = _filesystem(self._protocol, str(self))
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            listed = self._files.ls(self._path(folder), detail=False, refresh=True)
+        except FileNotFoundError:
+            return []
+        return sorted(str(path).rpartition("/")[2] for path in listed if not str(path).endswith("/"))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        self._files.invalidate_cache()
+        found = self._files.find(self._path(folder), detail=True)
+        root = len(self._path("")) if self._protocol != "memory" else len("/" + self._path(""))
+        return {path[root:]: int(item["size"]) for path, item in found.items()}
+
+    def read(self, name: str) -> bytes:
+        content = self._files.cat_file(self._path(name))
+        assert isinstance(content, bytes)
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        self._files.pipe_file(self._path(name), content)
+
+    def put(self, name: str, source: Path) -> None:
+        self._files.put_file(str(source), self._path(name))
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._path(name))
+
+    def url(self, name: str) -> str:
+        return f"{self._protocol}://{self._path(name)}"
+
+    @property
+    def folder_for_engine(self) -> str:
+        return f"{self._protocol}://{self._path('')}"
+
+    def register(self, connection: duckdb.DuckDBPyConnection) -> None:
+        connection.register_filesystem(self._files)
+
+    def _path(self, name: str) -> str:
+        return f"{self._prefix}/{name}"
+
+
+def store(root: Path) -> Store:
+    """Return the store at a path or address. Raises ``TracedbError`` if a package for the address is missing."""
+    return RemoteStore(root) if is_remote(root) else Store(root)
+
+
+def _filesystem(protocol: str, address: str) -> Any:
+    try:
+        import fsspec
+
+        return fsspec.filesystem(protocol)
+    except ImportError as error:
+        raise TracedbError(
+            f"{address}: a lake in an object store needs fsspec and its package for {protocol}: "
+            f"pip install 'tracedb-gpu[lake]' ({' '.join(str(error).split())})"
+        ) from error
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Yield a hidden file in the same folder, which other engines ignore; it is removed if it is still there."""
+    number, name = tempfile.mkstemp(prefix=".tracedb-", dir=target.parent)
+    os.close(number)
+    made = Path(name)
+    try:
+        yield made
+    finally:
+        made.unlink(missing_ok=True)
