@@ -155,7 +155,7 @@ COMMENT ON COLUMN main.kernel_event.group_ranks IS 'Ranks of the process group, 
 COMMENT ON COLUMN main.kernel_event.sequence IS 'Sequence number of the collective in its group. [-]';
 COMMENT ON COLUMN main.kernel_event.call_id IS 'The framework''s call that this collective kernel belongs to (collective_call.call_id); NULL if none or not recorded. [-]';
 COMMENT ON COLUMN main.kernel_event.is_counted IS 'Whether hardware counters were collected during this dispatch; its duration then differs from an ordinary run. NULL if the source does not say.';
-COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.kernel_event.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, after_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.collective_call (
     capture_id INTEGER NOT NULL,
@@ -231,7 +231,7 @@ COMMENT ON COLUMN main.launch.start_ns IS 'Start of the call, on the capture''s 
 COMMENT ON COLUMN main.launch.duration_ns IS 'Duration of the call. [ns]';
 COMMENT ON COLUMN main.launch.kernel_name IS 'Kernel named by the call, if it launched no recorded GPU work (while a graph was captured); NULL where the profiler does not say (CUDA).';
 COMMENT ON COLUMN main.launch.graph_node_id IS 'Node of the graph that the call added, where recorded. [-]';
-COMMENT ON COLUMN main.launch.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.launch.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, after_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.op (
     capture_id INTEGER NOT NULL,
@@ -298,7 +298,7 @@ COMMENT ON COLUMN main.annotation.duration_ns IS 'Duration; NULL for a mark and 
 COMMENT ON COLUMN main.annotation.is_open IS 'Whether the range was still open when the capture ended.';
 COMMENT ON COLUMN main.annotation.parent_id IS 'Innermost range on the same thread that contains this one; NULL at the top level. [-]';
 COMMENT ON COLUMN main.annotation.depth IS 'Number of enclosing ranges on the thread; 0 at the top level. [count]';
-COMMENT ON COLUMN main.annotation.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
+COMMENT ON COLUMN main.annotation.time_fault IS 'Why the times are impossible: far_from_others, too_long, before_launch, after_launch, or a reason given by the ingester; NULL if they are plausible. Rows with a fault are excluded from spans, sums, gaps and averages.';
 
 CREATE TABLE main.frame (
     capture_id INTEGER NOT NULL,
@@ -408,11 +408,12 @@ CREATE TABLE main.time_bound (
     applied_ns BIGINT NOT NULL
 );
 COMMENT ON TABLE main.time_bound IS 'Limits beyond which times count as impossible. Change limit_ns with UPDATE; the next ingest into the file checks every capture again.';
-COMMENT ON COLUMN main.time_bound.name IS 'before_launch, after_launch, far, far_without_calls or capture; docs/ingest.md explains each.';
+COMMENT ON COLUMN main.time_bound.name IS 'before_launch, near_zero, after_launch, far, far_without_calls or capture; docs/ingest.md explains each.';
 COMMENT ON COLUMN main.time_bound.limit_ns IS 'The limit. [ns]';
 COMMENT ON COLUMN main.time_bound.applied_ns IS 'The limit that time_fault and clock_fault in this file were computed with. [ns]';
 INSERT INTO main.time_bound VALUES
-    ('before_launch', 100000000, 100000000),
+    ('before_launch', 1000000, 1000000),
+    ('near_zero', 100000000, 100000000),
     ('after_launch', 60000000000, 60000000000),
     ('far', 3600000000000, 3600000000000),
     ('far_without_calls', 86400000000000, 86400000000000),
@@ -429,6 +430,20 @@ COMMENT ON COLUMN main.clock_fault.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.clock_fault.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN main.clock_fault.offset_ns IS 'Mean of GPU start minus API call start. [ns]';
 COMMENT ON COLUMN main.clock_fault.events IS 'Number of GPU events with an API call used for the mean. [count]';
+
+CREATE TABLE main.unrecorded_span (
+    capture_id INTEGER NOT NULL,
+    device_id INTEGER,
+    start_ns BIGINT NOT NULL,
+    end_ns BIGINT NOT NULL,
+    replays BIGINT NOT NULL
+);
+COMMENT ON TABLE main.unrecorded_span IS 'Derived at load: parts of gaps between GPU events in which graph replays without recorded kernels may have run. Views count them neither as busy nor as idle.';
+COMMENT ON COLUMN main.unrecorded_span.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.unrecorded_span.device_id IS 'Device number within the capture. [-]';
+COMMENT ON COLUMN main.unrecorded_span.start_ns IS 'Start of the first launch call without kernels, or end of the last event before, whichever is later. [ns]';
+COMMENT ON COLUMN main.unrecorded_span.end_ns IS 'Start of the next recorded event that was launched later. [ns]';
+COMMENT ON COLUMN main.unrecorded_span.replays IS 'Number of graph launches without kernels, or with only a part of them, before that event. [count]';
 
 CREATE TABLE main.counter (
     capture_id INTEGER NOT NULL,

@@ -5,11 +5,12 @@
 -- Method: starts are grouped into stretches, separated by gaps longer than `far` without any start (`far_without_calls`
 -- in a capture without API calls and operators). One stretch is the reference: the one with the calls; failing that,
 -- the one with the most GPU events. A dispatch with counters, start 0 and zero duration has no time at all. Starts at 0
--- form a stretch of their own if they include no range and nothing else starts within `before_launch` after them,
+-- form a stretch of their own if they include no range and nothing else starts within `near_zero` after them,
 -- because profilers write 0 for a missing time.
 CREATE OR REPLACE TEMP TABLE time_limit AS
 SELECT
     max(b.limit_ns) FILTER (b.name = 'before_launch') AS before_launch,
+    max(b.limit_ns) FILTER (b.name = 'near_zero') AS near_zero,
     max(b.limit_ns) FILTER (b.name = 'after_launch') AS after_launch,
     CASE
         WHEN
@@ -51,7 +52,7 @@ edges AS (
     SELECT
         b.first_ns, b.last_ns, b.events, b.calls, b.ranges,
         b.first_ns::HUGEINT - lag(b.last_ns) OVER ordered
-        > CASE WHEN lag(b.last_ns = 0 AND b.ranges = 0) OVER ordered THEN t.before_launch ELSE t.far END
+        > CASE WHEN lag(b.last_ns = 0 AND b.ranges = 0) OVER ordered THEN t.near_zero ELSE t.far END
         AS is_first
     FROM buckets AS b
     CROSS JOIN time_limit AS t
@@ -164,38 +165,53 @@ UPDATE {ranges} AS a SET time_fault = 'too_long'
 FROM time_last AS z, time_limit AS t
 WHERE {of_capture} AND a.time_fault IS NULL AND a.start_ns::HUGEINT + a.duration_ns > z.last_ns + t.far_alone;
 
--- If most events of a device start before their calls, or all of them long after, its clock is not aligned. But if at
--- least one in 20 starts after its call, and a gap separates the delays of these from the early ones, the clock is
--- aligned and the early events have false times.
+-- If events of a device start before their calls, or all of them long after, its clock is not aligned. But if at least
+-- one in 20 starts after its call, and a gap separates the delays of these from the early ones (wider than
+-- `before_launch` and four times the median distance of sorted delays), the clock is aligned and the early events have
+-- false times; so they do if fewer than one in 20 are early. Without a gap, delays change gradually: a clock that drifts,
+-- or one that is behind by less than kernels wait.
 DELETE FROM main.clock_fault AS f WHERE f.capture_id = {capture};
 
 INSERT INTO main.clock_fault BY NAME
+WITH delays AS (
+    SELECT
+        e.device_id,
+        e.start_ns::HUGEINT - l.start_ns AS delay_ns,
+        delay_ns < -t.before_launch AS is_early,
+        t.before_launch,
+        t.after_launch
+    FROM main.kernel_event AS e
+    INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id AND l.time_fault IS NULL
+    CROSS JOIN time_limit AS t
+    WHERE e.capture_id = {capture} AND l.capture_id = {capture} AND e.time_fault IS NULL
+),
+spaced AS (
+    SELECT d.*, d.delay_ns - lag(d.delay_ns) OVER (PARTITION BY d.device_id ORDER BY d.delay_ns) AS space_ns
+    FROM delays AS d
+)
 SELECT
     {capture}::INTEGER AS capture_id,
-    e.device_id,
-    (sum(e.start_ns::HUGEINT - l.start_ns) // count(*))::BIGINT AS offset_ns,
+    d.device_id,
+    (sum(d.delay_ns) // count(*))::BIGINT AS offset_ns,
     count(*) AS events
-FROM main.kernel_event AS e
-INNER JOIN main.launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id AND l.time_fault IS NULL
-CROSS JOIN time_limit AS t
-WHERE e.capture_id = {capture} AND l.capture_id = {capture} AND e.time_fault IS NULL
-GROUP BY e.device_id
+FROM spaced AS d
+GROUP BY d.device_id
 HAVING (
-    2 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch) > count(*)
+    20 * count(*) FILTER (d.is_early) >= count(*)
     AND NOT coalesce(
-        20 * count(*) FILTER (e.start_ns::HUGEINT - l.start_ns >= -t.before_launch) >= count(*)
-        AND min(e.start_ns::HUGEINT - l.start_ns) FILTER (e.start_ns::HUGEINT - l.start_ns >= -t.before_launch)
-        - max(e.start_ns::HUGEINT - l.start_ns) FILTER (e.start_ns::HUGEINT - l.start_ns < -t.before_launch)
-        > max(t.before_launch), false
+        20 * count(*) FILTER (NOT d.is_early) >= count(*)
+        AND min(d.delay_ns) FILTER (NOT d.is_early) - max(d.delay_ns) FILTER (d.is_early)
+        > greatest(max(d.before_launch), 4 * median(d.space_ns)), false
     )
 )
-OR min(e.start_ns::HUGEINT - l.start_ns) > max(t.after_launch);
+OR min(d.delay_ns) > max(d.after_launch);
 
-UPDATE main.kernel_event AS e SET time_fault = 'before_launch'
+UPDATE main.kernel_event AS e
+SET time_fault = CASE WHEN e.start_ns < l.start_ns THEN 'before_launch' ELSE 'after_launch' END
 FROM main.launch AS l, time_limit AS t
 WHERE e.capture_id = {capture} AND e.time_fault IS NULL
     AND l.capture_id = {capture} AND l.launch_id = e.launch_id AND l.time_fault IS NULL
-    AND e.start_ns::HUGEINT - l.start_ns < -t.before_launch
+    AND e.start_ns::HUGEINT - l.start_ns NOT BETWEEN -t.before_launch AND t.far
     AND NOT EXISTS (
         SELECT 1 FROM main.clock_fault AS f
         WHERE f.capture_id = {capture} AND f.device_id IS NOT DISTINCT FROM e.device_id

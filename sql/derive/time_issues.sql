@@ -28,13 +28,18 @@ words AS (
             WHEN 'far_from_others' THEN ' far from all others (the first starts at ' || m.first_ns || ' ns)'
             WHEN 'too_long' THEN format(' ending long after all else (the longest lasts {:.1f} h)', m.longest_ns / 3.6e12)
             WHEN 'before_launch' THEN (
-                SELECT format(' starting more than {:g} s before the call that launched them', b.limit_ns / 1e9)
+                SELECT format(' starting more than {:g} ms before the call that launched them', b.limit_ns / 1e6)
                 FROM main.time_bound AS b
                 WHERE b.name = 'before_launch'
             )
+            WHEN 'after_launch' THEN (
+                SELECT format(' starting more than {:g} h after the call that launched them', b.limit_ns / 3.6e12)
+                FROM main.time_bound AS b
+                WHERE b.name = 'far'
+            )
         END AS said
     FROM marked AS m
-    WHERE m.time_fault IN ('far_from_others', 'too_long', 'before_launch')
+    WHERE m.time_fault IN ('far_from_others', 'too_long', 'before_launch', 'after_launch')
 )
 SELECT
     'time_' || w.time_fault AS code,

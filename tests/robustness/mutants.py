@@ -68,8 +68,8 @@ MUTANTS = (
     Mutant(
         "a gap of zero length is a gap",
         "sql/v1/timeline/gpu_gaps.sql",
-        "WHERE start_ns > reach_ns",
-        "WHERE start_ns >= reach_ns",
+        "WHERE least(h.start_ns, u.start_ns) > h.reach_ns",
+        "WHERE least(h.start_ns, u.start_ns) >= h.reach_ns",
         "tests/views/test_gpu_gaps.py",
     ),
     Mutant(

@@ -1,6 +1,7 @@
 -- How long does computation, computation or collectives, and anything at all run on each GPU?
 -- Grain: capture × device. One ordered pass over the events: an event adds to a union the part of it after the latest
--- end so far of that union. Views that use this view do not repeat it: if a report has filters or --by, the text of
+-- end so far of that union. The total excludes gaps in which unrecorded graph replays may have run
+-- (main.unrecorded_span). Views that use this view do not repeat it: if a report has filters or --by, the text of
 -- this view replaces its name (hook inline), so that they apply to the events.
 CREATE VIEW v1._gpu_time AS
 WITH events AS (
@@ -31,14 +32,44 @@ reaches AS (
         PARTITION BY /* by */ clock_id, gpu_id
         ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
+),
+times AS (
+    SELECT
+        /* by */
+        clock_id,
+        gpu_id,
+        coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
+        coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
+        sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
+        min(start_ns) AS first_ns,
+        max(end_ns) AS last_ns
+    FROM reaches
+    GROUP BY /* by */ clock_id, gpu_id
+),
+recorded AS (
+    SELECT
+        /* by t */
+        t.clock_id,
+        t.gpu_id,
+        t.union_1_ns,
+        t.union_2_ns,
+        t.union_3_ns,
+        t.last_ns - t.first_ns AS span_ns,
+        coalesce((
+            SELECT sum(least(u.end_ns, t.last_ns) - greatest(u.start_ns, t.first_ns))
+            FROM main.unrecorded_span AS u
+            WHERE u.capture_id = t.clock_id AND u.device_id IS NOT DISTINCT FROM t.gpu_id
+                AND u.start_ns < t.last_ns AND u.end_ns > t.first_ns
+        ), 0) AS unrecorded_ns
+    FROM times AS t
 )
 SELECT
     /* by */
     clock_id,
     gpu_id,
-    coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0) AS union_1_ns,
-    coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0) AS union_2_ns,
-    sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
-    max(end_ns) - min(start_ns) AS total_ns
-FROM reaches
-GROUP BY /* by */ clock_id, gpu_id;
+    union_1_ns,
+    union_2_ns,
+    union_3_ns,
+    unrecorded_ns,
+    span_ns - unrecorded_ns AS total_ns
+FROM recorded;

@@ -35,10 +35,15 @@ reaches AS (
             ORDER BY start_ns, event_id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         )
 ),
+-- A gap ends where graph replays that were not recorded may have run.
 gaps AS (
-    SELECT /* by */ clock_id, gpu_id, event_id, start_ns, reach_ns, first_launched_ns
-    FROM reaches
-    WHERE start_ns > reach_ns
+    SELECT
+        /* by h */ h.clock_id, h.gpu_id, h.event_id, h.start_ns, h.reach_ns, h.first_launched_ns,
+        least(h.start_ns, u.start_ns) AS idle_end_ns
+    FROM reaches AS h
+    LEFT JOIN main.unrecorded_span AS u
+        ON u.capture_id = h.clock_id AND u.device_id IS NOT DISTINCT FROM h.gpu_id AND u.end_ns = h.start_ns
+    WHERE least(h.start_ns, u.start_ns) > h.reach_ns
 ),
 -- The event that ended last before a gap; if several ended at the same time, the one with the highest number.
 ends AS (
@@ -55,7 +60,7 @@ SELECT
     c.labels,
     g.gpu_id AS device_id,
     g.reach_ns AS start_ns,
-    g.start_ns - g.reach_ns AS idle_ns,
+    g.idle_end_ns - g.reach_ns AS idle_ns,
     b.event_id AS before_event_id,
     b.name AS before_name,
     b.class AS before_class,
@@ -65,7 +70,7 @@ SELECT
     a.launched_ns AS after_launched_ns,
     g.first_launched_ns <= g.reach_ns AS was_pending,
     CASE WHEN a.launched_ns IS NOT NULL
-        THEN greatest(least(g.start_ns, a.launched_ns) - g.reach_ns, 0)
+        THEN greatest(least(g.idle_end_ns, a.launched_ns) - g.reach_ns, 0)
     END AS unlaunched_ns
 FROM gaps AS g
 INNER JOIN events AS a ON a.clock_id = g.clock_id AND a.event_id = g.event_id /* using a g */

@@ -1,8 +1,8 @@
 -- Where does GPU time go: computation, exposed collectives, exposed copies, idle?
 -- Grain: capture × device, from the first start to the last end of its GPU events. Times are unions of intervals;
 -- computation counts first, then collectives, then copies, each without the time covered by the previous ones. So
--- computation + exposed collectives + exposed copies = busy, and busy + idle = total, exactly. Method: see
--- v1._gpu_time.
+-- computation + exposed collectives + exposed copies = busy, and busy + idle = total, exactly. Gaps in which unrecorded
+-- graph replays may have run are neither (unrecorded_ns). Method: see v1._gpu_time.
 CREATE VIEW v1.gpu_timeline AS
 SELECT
     /* by */
@@ -20,6 +20,7 @@ SELECT
     sum(total_ns - union_3_ns)::BIGINT AS idle_ns,
     100.0 * sum(total_ns - union_3_ns) / nullif(sum(total_ns), 0) AS idle_percent,
     sum(total_ns)::BIGINT AS total_ns,
+    sum(unrecorded_ns)::BIGINT AS unrecorded_ns,
     count(*) AS gpus
 FROM v1._gpu_time AS u /* inline */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
@@ -40,5 +41,6 @@ COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time during which anything runs. [
 COMMENT ON COLUMN v1.gpu_timeline.busy_percent IS 'Share of the total. [percent]';
 COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time during which nothing runs. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.idle_percent IS 'Share of the total. [percent]';
+COMMENT ON COLUMN v1.gpu_timeline.unrecorded_ns IS 'Time between events in which graph replays without recorded kernels may have run; neither busy nor idle, and not part of the total. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.gpus IS 'Number of GPUs (devices of captures) summed in this row; 1 without --by. [count]';
-COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events (with --by: summed over captures and devices). [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events, without unrecorded_ns (with --by: summed over captures and devices). [ns]';

@@ -40,20 +40,23 @@ reaches AS (
         ORDER BY start_ns, event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ),
+-- An idle gap ends where graph replays that were not recorded may have run.
 gaps AS (
     SELECT
-        /* by */
-        clock_id,
-        gpu_id,
-        start_ns,
-        end_ns,
-        layer,
-        reach_1_ns,
-        reach_2_ns,
-        next_launch_ns,
-        greatest(start_ns - from_ns, 0) AS idle_ns,
-        greatest(least(start_ns, next_launch_ns) - from_ns, 0) AS before_launch_ns
-    FROM reaches
+        /* by h */
+        h.clock_id,
+        h.gpu_id,
+        h.start_ns,
+        h.end_ns,
+        h.layer,
+        h.reach_1_ns,
+        h.reach_2_ns,
+        h.next_launch_ns,
+        greatest(least(h.start_ns, u.start_ns) - h.from_ns, 0) AS idle_ns,
+        greatest(least(h.start_ns, u.start_ns, h.next_launch_ns) - h.from_ns, 0) AS before_launch_ns
+    FROM reaches AS h
+    LEFT JOIN main.unrecorded_span AS u
+        ON u.capture_id = h.clock_id AND u.device_id IS NOT DISTINCT FROM h.gpu_id AND u.end_ns = h.start_ns
 )
 SELECT
     /* by */

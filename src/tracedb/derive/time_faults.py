@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracedb.derive.event_buffer import Events
 
 Issue = tuple[str, str, int, str]
-REASONS = ("far_from_others", "too_long", "before_launch")
+REASONS = ("far_from_others", "too_long", "before_launch", "after_launch")
 CODES = (*(f"time_{reason}" for reason in REASONS), "clocks_apart", graph_launches.CODE)
 """Codes of the issues written here; all are warnings."""
 INSERT_ISSUE = "INSERT INTO main.ingest_issue VALUES (?, ?, ?, ?, 0, ?)"
@@ -73,6 +73,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     for table in ("kernel_event", "launch", "annotation"):
         connection.execute(f"UPDATE main.{table} SET time_fault = NULL WHERE time_fault IN ({reasons})")
     connection.execute("DELETE FROM main.clock_fault")
+    connection.execute("DELETE FROM main.unrecorded_span")
     codes = ", ".join(f"'{code}'" for code in CODES)
     connection.execute(f"DELETE FROM main.ingest_issue WHERE code IN ({codes})")
     limits = bounds(connection)
@@ -126,7 +127,7 @@ def _is_long(limits: Mapping[str, int], events: Extent, calls: Extent, ranges: E
     longest = max(found.longest or 0 for found in (events, calls, ranges))
     if max(lasts) - min(firsts) > shortest or longest > shortest:
         return True
-    if min(firsts) <= 0 and max(lasts) > limits["before_launch"]:
+    if min(firsts) <= 0 and max(lasts) > limits["near_zero"]:
         return True
     if events.first is None or calls.first is None:
         return False
