@@ -457,6 +457,62 @@ COMMENT ON COLUMN main.counter.event_id IS 'Dispatch (kernel_event.event_id). [-
 COMMENT ON COLUMN main.counter.name IS 'Counter name as recorded.';
 COMMENT ON COLUMN main.counter.value IS 'Value, in the counter''s own unit. [-]';
 
+CREATE TABLE main.synchronization (
+    capture_id INTEGER NOT NULL,
+    sync_id BIGINT NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('event', 'stream', 'stream_wait', 'context', 'other')),
+    correlation_id BIGINT,
+    start_ns BIGINT NOT NULL,
+    duration_ns BIGINT NOT NULL CHECK (duration_ns >= 0),
+    device_id INTEGER,
+    context_id BIGINT,
+    stream_id BIGINT,
+    waited_stream_id BIGINT,
+    cuda_event_id BIGINT,
+    record_correlation_id BIGINT
+);
+COMMENT ON TABLE main.synchronization IS 'One wait for GPU work: of the host (event, stream, context), or of a stream for an event (stream_wait). It is no GPU work.';
+COMMENT ON COLUMN main.synchronization.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.synchronization.sync_id IS 'Number of the synchronization within the capture. [-]';
+COMMENT ON COLUMN main.synchronization.kind IS 'What waits for what: event (host for an event), stream (host for a stream), stream_wait (stream for an event), context (host for all work), other.';
+COMMENT ON COLUMN main.synchronization.correlation_id IS 'Correlation id of the API call (launch.correlation_id). [-]';
+COMMENT ON COLUMN main.synchronization.start_ns IS 'Start as recorded, on the capture''s clock; of a stream_wait, that of the call. [ns]';
+COMMENT ON COLUMN main.synchronization.duration_ns IS 'Duration as recorded; of a stream_wait, that of the call and not of the wait. [ns]';
+COMMENT ON COLUMN main.synchronization.device_id IS 'Device number. [-]';
+COMMENT ON COLUMN main.synchronization.context_id IS 'CUDA context. [-]';
+COMMENT ON COLUMN main.synchronization.stream_id IS 'Stream that waits (stream_wait) or is waited for (stream); NULL for all streams. [-]';
+COMMENT ON COLUMN main.synchronization.waited_stream_id IS 'Stream on which the awaited event was recorded; NULL if not captured. [-]';
+COMMENT ON COLUMN main.synchronization.cuda_event_id IS 'Awaited CUDA event. [-]';
+COMMENT ON COLUMN main.synchronization.record_correlation_id IS 'Correlation id of the call that recorded the awaited event; NULL if not captured. [-]';
+
+CREATE TABLE main.critical_segment (
+    capture_id INTEGER NOT NULL,
+    step BIGINT,
+    ordinal INTEGER NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('gpu', 'host', 'sync', 'launch', 'gap', 'wait', 'unknown')),
+    event_id BIGINT,
+    launch_id BIGINT,
+    op_id BIGINT,
+    annotation_id BIGINT,
+    thread_id BIGINT,
+    start_ns BIGINT NOT NULL,
+    duration_ns BIGINT NOT NULL CHECK (duration_ns > 0),
+    slack_ns BIGINT
+);
+COMMENT ON TABLE main.critical_segment IS 'Derived at load: the critical path of each marked step, else of the whole capture. The segments of a step follow each other without holes; the view critical_path describes them.';
+COMMENT ON COLUMN main.critical_segment.capture_id IS 'Capture. [-]';
+COMMENT ON COLUMN main.critical_segment.step IS 'Number of the step (ProfilerStep#N); NULL for the whole capture. [-]';
+COMMENT ON COLUMN main.critical_segment.ordinal IS 'Place in the path, from 0. [-]';
+COMMENT ON COLUMN main.critical_segment.kind IS 'gpu (GPU work), host (work of the host), sync (return of a call that waited for the GPU), launch (from a launch to its work on an empty stream), gap (between two events of a stream), wait (the same after an event of another stream), unknown.';
+COMMENT ON COLUMN main.critical_segment.event_id IS 'GPU event (kernel_event.event_id); of a launch, gap or wait, the one that follows. [-]';
+COMMENT ON COLUMN main.critical_segment.launch_id IS 'API call that waited (launch.launch_id), of a sync. [-]';
+COMMENT ON COLUMN main.critical_segment.op_id IS 'Outermost operator on the thread, of work of the host. [-]';
+COMMENT ON COLUMN main.critical_segment.annotation_id IS 'Innermost range on the thread, of work of the host. [-]';
+COMMENT ON COLUMN main.critical_segment.thread_id IS 'Thread, of work of the host. [-]';
+COMMENT ON COLUMN main.critical_segment.start_ns IS 'Start, on the capture''s clock. [ns]';
+COMMENT ON COLUMN main.critical_segment.duration_ns IS 'Duration. [ns]';
+COMMENT ON COLUMN main.critical_segment.slack_ns IS 'By how much the next dependency would have been fulfilled earlier; NULL if there is only one. [ns]';
+
 CREATE TABLE main.memory_event (
     capture_id INTEGER NOT NULL,
     memory_event_id BIGINT NOT NULL,

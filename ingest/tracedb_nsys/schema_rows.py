@@ -11,7 +11,7 @@ from tracedb.ingester.issues import Account
 from tracedb_nsys import nccl_payloads, ranges
 from tracedb_nsys.staging_sql import COPY, SET
 
-PARTS = ("kernel", "copy", "launch", "range")
+PARTS = ("kernel", "copy", "launch", "range", "sync")
 GPU = """
 CREATE OR REPLACE TEMP VIEW {0}_gpu AS
 SELECT event_id, gpid, device_id, correlation_id, launch_id FROM {0}_kernel
@@ -113,6 +113,7 @@ def rows(connection: duckdb.DuckDBPyConnection, part: int, are_sorted: bool) -> 
     yield Rows("kernel_event", connection.sql(COPY_SQL), part)
     yield Rows("launch", connection.sql(LAUNCH_SQL), part)
     yield Rows("annotation", connection.sql(ranges.ANNOTATION_SQL), part)
+    yield Rows("synchronization", connection.sql(SYNC_SQL), part)
 
 
 EVENT = """
@@ -153,4 +154,23 @@ SELECT
     (l.gpid >> 24) & 16777215 AS process_id, l.tid::BIGINT AS thread_id, l.start_ns, l.duration_ns
 FROM (FROM part_launch ORDER BY start_ns, launch_id) AS l
 LEFT JOIN link_call_name AS n ON l.name = n.id
+"""
+# nsys numbers the recordings of an event (eventSyncId). Exports without that number name only the event, which may have
+# been recorded several times: then the record is unknown.
+SYNC_SQL = """
+WITH records AS (
+    SELECT
+        r.gpid, r.cuda_event_id, r.record_id,
+        min(r.stream_id) AS stream_id,
+        CASE WHEN count(*) = 1 THEN min(r.correlation_id) END AS correlation_id
+    FROM staged_record AS r
+    GROUP BY r.gpid, r.cuda_event_id, r.record_id
+)
+SELECT
+    s.sync_id, s.kind, s.correlation_id, s.start_ns, s.duration_ns, s.device_id, s.context_id::BIGINT AS context_id,
+    s.stream_id, r.stream_id AS waited_stream_id, s.cuda_event_id, r.correlation_id AS record_correlation_id
+FROM (FROM part_sync ORDER BY start_ns, sync_id) AS s
+LEFT JOIN records AS r
+    ON s.kind IN ('event', 'stream_wait') AND r.gpid IS NOT DISTINCT FROM s.gpid AND r.cuda_event_id = s.cuda_event_id
+        AND r.record_id IS NOT DISTINCT FROM s.record_id
 """

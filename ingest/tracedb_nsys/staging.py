@@ -14,7 +14,20 @@ from tracedb.ingester.issues import Account
 from tracedb_nsys import direct_kernels, export_issues, gpu_metrics
 from tracedb_nsys import staging_sql as made
 from tracedb_nsys.export import table_roles
-from tracedb_nsys.export.protocol import DRIVER, KERNEL, NVTX, RUNTIME, STRINGS, TIMES, Export, Feed, Unsound, in_order
+from tracedb_nsys.export.protocol import (
+    DRIVER,
+    EVENT_RECORD,
+    KERNEL,
+    NVTX,
+    RUNTIME,
+    STRINGS,
+    SYNC,
+    TIMES,
+    Export,
+    Feed,
+    Unsound,
+    in_order,
+)
 from tracedb_nsys.header import KNOWN_SCHEMAS
 from tracedb_nsys.launches import Calls
 
@@ -98,6 +111,9 @@ class Stage:
         for role, template in made.COPIES.items():
             for table in found[role]:
                 self._events(table, "copy", template)
+        for table in found[SYNC]:
+            self._events(table, "sync", made.SYNC)
+        self._event_records()
         self._nvtx()
         for table, domain in others.items():
             self._events(table, "other", f"'{domain}' AS domain, {made.OTHER}")
@@ -178,6 +194,11 @@ class Stage:
         self.events_read += rows
         lost = rows - kept
         self._account.lost("times_unusable", lost, f"{lost} rows of {table} end before they start or have no times")
+
+    def _event_records(self) -> None:
+        """Read which call recorded which CUDA event; the rows are counted with those that give no row."""
+        if self._bases.get("sync") and self._export.tables.get(EVENT_RECORD):
+            self._insert(EVENT_RECORD, "record", made.RECORD, "true")
 
     def _nvtx(self) -> None:
         columns = self._export.tables.get(NVTX, ())
@@ -284,6 +305,8 @@ class Stage:
     def _count_nulls(self, table: str, feeds: Sequence[Feed]) -> None:
         for feed in feeds:
             for column, count in feed.nulls.items():
+                if column == "streamId" and table_roles.role_of(table) == SYNC:
+                    continue  # its largest number stands for all streams
                 self._nulls[table, column] += count
 
     def _flaws(self) -> None:

@@ -14,6 +14,10 @@ STAGED = {
         graph_node_id BIGINT, bytes BIGINT, copy_kind INTEGER""",
     "launch": """launch_id BIGINT, gpid BIGINT, tid INTEGER, name BIGINT, start_ns BIGINT, duration_ns BIGINT,
         correlation_id BIGINT""",
+    "sync": """sync_id BIGINT, gpid BIGINT, kind VARCHAR, start_ns BIGINT, duration_ns BIGINT, device_id INTEGER,
+        context_id INTEGER, stream_id BIGINT, cuda_event_id BIGINT, record_id BIGINT, correlation_id BIGINT""",
+    "record": """gpid BIGINT, device_id INTEGER, context_id INTEGER, stream_id BIGINT, cuda_event_id BIGINT,
+        record_id BIGINT, correlation_id BIGINT""",
     "nvtx": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, is_elsewhere BOOLEAN, event_type INTEGER, name BIGINT,
         text VARCHAR, domain_id BIGINT, start_ns BIGINT, end_ns BIGINT, json BIGINT, json_text VARCHAR""",
     "other": """annotation_id BIGINT, gpid BIGINT, tid INTEGER, domain VARCHAR, name BIGINT, start_ns BIGINT,
@@ -71,6 +75,29 @@ LAUNCH = """
     {nameId} AS name,
     start AS start_ns,
     $duration AS duration_ns,
+    $correlation AS correlation_id
+"""
+SYNC = """
+    row + $base AS sync_id,
+    {globalPid} & $process AS gpid,
+    CASE {syncType} WHEN 1 THEN 'event' WHEN 2 THEN 'stream_wait' WHEN 3 THEN 'stream' WHEN 4 THEN 'context'
+        ELSE 'other' END AS kind,
+    start AS start_ns,
+    $duration AS duration_ns,
+    TRY_CAST({deviceId} AS INTEGER) AS device_id,
+    TRY_CAST({contextId} AS INTEGER) AS context_id,
+    CASE WHEN {streamId} BETWEEN 0 AND 4294967294 THEN {streamId} END AS stream_id,
+    CASE WHEN {eventId} BETWEEN 0 AND 4294967294 THEN {eventId} END AS cuda_event_id,
+    CASE WHEN {eventSyncId} BETWEEN 0 AND 4294967294 THEN {eventSyncId} END AS record_id,
+    $correlation AS correlation_id
+"""
+RECORD = """
+    {globalPid} & $process AS gpid,
+    TRY_CAST({deviceId} AS INTEGER) AS device_id,
+    TRY_CAST({contextId} AS INTEGER) AS context_id,
+    CASE WHEN {streamId} BETWEEN 0 AND 4294967294 THEN {streamId} END AS stream_id,
+    CASE WHEN {eventId} BETWEEN 0 AND 4294967294 THEN {eventId} END AS cuda_event_id,
+    CASE WHEN {eventSyncId} BETWEEN 0 AND 4294967294 THEN {eventSyncId} END AS record_id,
     $correlation AS correlation_id
 """
 NVTX = """

@@ -25,6 +25,9 @@ DDL = {
         source_rank BIGINT, destination_rank BIGINT, peer BIGINT, sequence BIGINT""",
     "memory": """memory_event_id BIGINT, pid BIGINT, tid BIGINT, start_ns BIGINT, device_type BIGINT,
         device_id BIGINT, address BIGINT, bytes BIGINT, allocated BIGINT, reserved BIGINT""",
+    "sync": """sync_id BIGINT, pid BIGINT, tid BIGINT, sync_kind VARCHAR, start_ns BIGINT, duration_ns BIGINT,
+        device_id BIGINT, context_id BIGINT, stream_id BIGINT, correlation_id BIGINT, waited_stream_id BIGINT,
+        cuda_event_id BIGINT, record_correlation_id BIGINT""",
     "text": "id BIGINT, value VARCHAR",
     "process": "pid BIGINT, name VARCHAR",
 }
@@ -33,5 +36,5 @@ COLUMNS = {table: dict(column.split() for column in columns.split(",")) for tabl
 """SQL types by table and column, in the table's order."""
 SCANNED = ("gpu", "launch", "op", "annotation", "frame")
 """Tables filled by the compiled reader, in its order."""
-NUMBERED = (*SCANNED, "memory")
+NUMBERED = (*SCANNED, "memory", "sync")
 """Tables with one row per event, with its start and process; the first column numbers the events."""

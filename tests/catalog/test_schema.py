@@ -29,6 +29,7 @@ TABLES = (
         "clock_fault",
         "collective_call",
         "counter",
+        "critical_segment",
         "device",
         "device_condition",
         "device_peak",
@@ -39,7 +40,8 @@ TABLES = (
         "kernel_event",
     ),
     *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
-    *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "time_bound", "unrecorded_span"),
+    *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "synchronization"),
+    *("time_bound", "unrecorded_span"),
 )
 BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound")
 """Settings: tables without capture_id."""

@@ -31,6 +31,7 @@ WITH gave AS (
     UNION ALL SELECT o.capture_id FROM main.op AS o
     UNION ALL SELECT n.capture_id FROM main.counter AS n
     UNION ALL SELECT m.capture_id FROM main.memory_event AS m
+    UNION ALL SELECT s.capture_id FROM main.synchronization AS s
 )
 SELECT
     c.status, c.events_read, c.events_skipped, c.rows_written,

@@ -28,6 +28,7 @@ KEYS = {
     "annotation": "annotation_id",
     "frame": "frame_id",
     "memory_event": "memory_event_id",
+    "synchronization": "sync_id",
     "operator_sample": "sample_id",
     "measure": "measure_id",
 }

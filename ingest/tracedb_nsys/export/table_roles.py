@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracedb_nsys.export.protocol import DRIVER, GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, RUNTIME, TIMES
+from tracedb_nsys.export.protocol import DRIVER, GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, RUNTIME, SYNC, TIMES
 
 PREFIX = "CUPTI_ACTIVITY_KIND_"
 WORDS = (("KERNEL", KERNEL), ("MEMCPY", MEMCPY), ("MEMSET", MEMSET), ("GRAPH_TRACE", GRAPH), ("RUNTIME", RUNTIME),
-         ("DRIVER", DRIVER))  # fmt: skip
+         ("DRIVER", DRIVER), ("SYNCHRONIZATION", SYNC))  # fmt: skip
 OTHERS = (f"{PREFIX}OPENACC_", f"{PREFIX}OPENMP")
 NAMES = ("demangledName", "mangledName", "shortName")
 EXPECTED = {
@@ -22,6 +22,7 @@ EXPECTED = {
     GRAPH: (("deviceId",),),
     RUNTIME: (("globalTid",), ("correlationId",), ("nameId",)),
     DRIVER: (("globalTid",), ("correlationId",), ("nameId",)),
+    SYNC: (("syncType",), ("correlationId",)),
 }
 """Columns expected for a role, one of each group; rows are of little use without them, and unreadable without times."""
 REQUIRED: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -34,7 +35,7 @@ REQUIRED: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Columns in which nsys always writes a value, one of each group."""
 NO_WORK = (
-    "SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD", "UNIFIED_MEMORY", "MEMORY", "MODULE", "CONTEXT", "STREAM", "DEVICE",
+    "CUDA_EVENT", "OVERHEAD", "UNIFIED_MEMORY", "MEMORY", "MODULE", "CONTEXT", "STREAM", "DEVICE",
     "ENVIRONMENT", "EXTERNAL_CORRELATION", "JIT",
 )  # fmt: skip
 """Suffixes of CUPTI activity names that are not GPU work."""

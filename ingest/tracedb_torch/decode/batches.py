@@ -29,6 +29,12 @@ from tracedb_torch.int_columns import word
 
 Ordinals = npt.NDArray[np.int64]
 KINDS = {"Memcpy": "memcpy", "gpu_memcpy": "memcpy", "Memset": "memset", "gpu_memset": "memset"}
+SYNC_KINDS = {
+    "Event Sync": "event",
+    "Stream Sync": "stream",
+    "Stream Wait Event": "stream_wait",
+    "Context Sync": "context",
+}
 LEAST = -LARGEST - 1
 LATEST_END = LARGEST - 10**15  # ns; leaves headroom for offsets that are added later
 STEP = "ProfilerStep#"
@@ -159,6 +165,8 @@ class Batches(CheckedFields):
             self._memory(ordinals, common, args)
         elif shape.kind == ev.PYTHON:
             self._frame(ordinals, common, args, members)
+        elif shape.kind == ev.SYNC:
+            self._sync(ordinals, common, args, names)
         else:
             self._annotation(shape.kind, ordinals, common, members)
 
@@ -277,6 +285,25 @@ class Batches(CheckedFields):
             reserved=self.whole("Total Reserved", [a.reserved for a in args], LEAST),
         )
         self._ready.append(("memory", batch))
+
+    def _sync(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], names: Sequence[str]) -> None:
+        batch = batch_of(
+            "sync",
+            sync_id=pa.array(ordinals),
+            pid=common["pid"],
+            tid=common["tid"],
+            sync_kind=pa.array([SYNC_KINDS.get(name, "other") for name in names], pa.string()),
+            start_ns=common["start_ns"],
+            duration_ns=common["duration_ns"],
+            device_id=self.whole("device", [a.device for a in args], -1, MOST_SMALL),
+            context_id=self.whole("context", [a.context for a in args], -1),
+            stream_id=self.whole("stream", [a.stream for a in args], -1),
+            correlation_id=self.correlation([a.correlation for a in args]),
+            waited_stream_id=self.whole("wait_on_stream", [a.waited_stream for a in args], -1),
+            cuda_event_id=self.whole("wait_on_cuda_event_id", [a.cuda_event for a in args], -1),
+            record_correlation_id=self.correlation([a.record_correlation for a in args]),
+        )
+        self._ready.append(("sync", batch))
 
     def _messages(self, ordinals: Ordinals, args: Sequence[Any]) -> None:
         """Stage the collective metadata of events."""

@@ -30,7 +30,7 @@ LEFT_ASIDE = {
     "external_correlation": ("flow_events", FLOWS),
     "Trace": ("profiler_spans", "spans of the profiler itself"),
     "overhead": ("overhead_events", "the profiler's own overhead"),
-    **dict.fromkeys(("cuda_sync", "xpu_sync", "cuda_event"), ("synchronization_events", WAITS)),
+    **dict.fromkeys(("xpu_sync", "cuda_event"), ("synchronization_events", WAITS)),
 }
 PHASES = {
     "s": ("flow_events", FLOWS),

@@ -168,6 +168,26 @@ class PythonArgs(msgspec.Struct, gc=False, rename={"parent": "Python parent id",
     id: int | None = None
 
 
+class SyncArgs(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "waited_stream": "wait_on_stream",
+        "record_correlation": "wait_on_cuda_event_record_corr_id",
+        "cuda_event": "wait_on_cuda_event_id",
+    },
+):
+    """Arguments of synchronizations: of the host with the device, or of one stream with another."""
+
+    waited_stream: int | None = None
+    record_correlation: int | None = None
+    cuda_event: int | None = None
+    stream: int | None = None
+    correlation: int | None = None
+    device: int | None = None
+    context: int | None = None
+
+
 class NoArgs(msgspec.Struct, gc=False):
     """Arguments that are not read."""
 
@@ -180,7 +200,7 @@ class OtherArgs(msgspec.Struct, gc=False):
 
 
 GPU, LAUNCH, OP, USER, PROJECTION = "gpu", "launch", "op", "user", "projection"
-PYTHON, MEMORY, LEFT = "python", "memory", "left"
+PYTHON, MEMORY, SYNC, LEFT = "python", "memory", "sync", "left"
 
 CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"), GPU),
@@ -202,9 +222,8 @@ CATEGORIES: dict[str, str] = {
     "gpu_user_annotation": PROJECTION,
     **dict.fromkeys(("python_function", "Python"), PYTHON),
     "cpu_instant_event": MEMORY,
-    **dict.fromkeys(
-        ("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "Trace", "overhead", "cuda_sync"), LEFT
-    ),
+    "cuda_sync": SYNC,
+    **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "Trace", "overhead"), LEFT),
     **dict.fromkeys(("xpu_sync", "cuda_event", "external_correlation"), LEFT),
 }
 """How each category of events is handled. Others are not read, and counted by name."""
@@ -217,6 +236,7 @@ ARGS: dict[str, type[msgspec.Struct]] = {
     PROJECTION: OpArgs,
     PYTHON: PythonArgs,
     MEMORY: MemoryArgs,
+    SYNC: SyncArgs,
 }
 
 

@@ -71,6 +71,7 @@ class Linker:
         if (table := self._frames()) is not None:
             yield Rows("frame", table, part)
         yield Rows("memory_event", run(MEMORY_SQL), part)
+        yield Rows("synchronization", run(SYNC_SQL), part)
 
     def _kernels(self, part: int) -> Iterator[Rows]:
         """Yield the sorted rows in whole row groups, so that every core writes one.
@@ -307,4 +308,17 @@ SELECT memory_event_id, TRY_CAST(device_type AS INTEGER) AS device_type, TRY_CAS
     CASE WHEN address >= 0 THEN address::UBIGINT END AS address, bytes, allocated AS total_allocated_bytes,
     reserved AS total_reserved_bytes, CASE WHEN pid >= 0 THEN pid END AS process_id, tid AS thread_id, start_ns
 FROM part_memory
+"""
+# The profiler writes -1, in 32 or 64 bits, where there is no stream or event.
+SYNC_SQL = """
+SELECT sync_id, sync_kind AS kind, start_ns, duration_ns,
+    CASE WHEN correlation_id >= 0 THEN correlation_id END AS correlation_id,
+    CASE WHEN device_id >= 0 THEN device_id::INTEGER WHEN pid BETWEEN 0 AND 2147483647 THEN pid::INTEGER END
+        AS device_id,
+    CASE WHEN context_id BETWEEN 0 AND 4294967294 THEN context_id END AS context_id,
+    CASE WHEN stream_id BETWEEN 0 AND 4294967294 THEN stream_id END AS stream_id,
+    CASE WHEN waited_stream_id BETWEEN 0 AND 4294967294 THEN waited_stream_id END AS waited_stream_id,
+    CASE WHEN cuda_event_id BETWEEN 0 AND 4294967294 THEN cuda_event_id END AS cuda_event_id,
+    CASE WHEN record_correlation_id >= 0 THEN record_correlation_id END AS record_correlation_id
+FROM part_sync
 """

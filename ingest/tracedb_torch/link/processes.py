@@ -65,6 +65,7 @@ def split(connection: duckdb.DuckDBPyConnection, pids: list[int], account: Accou
         {"by_lane": by_lane, "first": pids[0]},
     )
     connection.execute(PROJECTIONS, {"first": pids[0]})
+    connection.execute(SYNCS, {"first": pids[0]})
 
 
 # Ties are broken by the lowest number, so that a file always gives the same rows. Two 64-bit sort keys are packed into
@@ -160,6 +161,20 @@ LEFT JOIN placed AS p ON a.lane = p.lane AND p.start_ns BETWEEN a.start_ns AND a
 GROUP BY a.annotation_id
 """
 
+# A synchronization carries the number of its device as process, like GPU rows.
+SYNCS = f"""
+CREATE OR REPLACE TEMP TABLE staged_sync_part AS
+WITH home AS (
+    SELECT lane, arg_min(pid, pid - rows::HUGEINT * {FIRST_OF_TWO}) AS pid
+    FROM (SELECT lane, pid, count(*) AS rows FROM staged_part GROUP BY lane, pid)
+    GROUP BY lane
+)
+
+SELECT s.sync_id, coalesce(h.pid, $first) AS pid
+FROM staged_sync AS s
+LEFT JOIN home AS h ON s.pid = h.lane
+"""
+
 
 def use(connection: duckdb.DuckDBPyConnection, pid: int, is_first: bool) -> None:
     """Select the rows of process ``pid``; rows of no known process go with the first."""
@@ -168,6 +183,8 @@ def use(connection: duckdb.DuckDBPyConnection, pid: int, is_first: bool) -> None
         mine = f"pid = {pid}" + (f" OR NOT ({known})" if is_first else "")
         if table == "gpu":
             mine = f"event_id IN (SELECT event_id FROM staged_part WHERE pid = {pid})"
+        elif table == "sync":
+            mine = f"sync_id IN (SELECT sync_id FROM staged_sync_part WHERE pid = {pid})"
         elif table == "annotation":
             projected = f"annotation_id IN (SELECT annotation_id FROM staged_projection WHERE pid = {pid})"
             mine = f"CASE WHEN style = 'gpu_projection' THEN {projected} ELSE {mine} END"

@@ -24,6 +24,8 @@ from tracedb_torch.link.rules import Rules, Seen
 
 Named = tuple[str, Column]
 ALL = slice(None)
+NO_STREAM = (1 << 32) - 1
+"""-1 in 32 bits, which the profiler writes where there is no stream or event."""
 MEMCPY = WORDS["kind"].to_pylist().index("memcpy")
 PROJECTION = WORDS["style"].to_pylist().index("gpu_projection")
 AS_RECORDED = ("context_id", "graph_id", "graph_node_id", "shared_bytes", "bytes")
@@ -65,6 +67,8 @@ class HeldLinker:
             yield _rows("frame", made, part)
         if self._held.rows("memory"):
             yield Rows("memory_event", self._whole("memory", self._allocations()), part)
+        if self._held.rows("sync"):
+            yield Rows("synchronization", self._whole("sync", self._syncs()), part)
 
     def _whole(self, table: str, columns: Iterable[Named]) -> pa.Table:
         made = _table({name: column.array(ALL) for name, column in columns})
@@ -214,6 +218,19 @@ class HeldLinker:
         yield "total_reserved_bytes", memory("reserved")
         yield "process_id", process.only(process.values >= 0)
         yield "thread_id", memory("tid")
+
+    def _syncs(self) -> Iterator[Named]:
+        sync = partial(self._held.column, "sync")
+        for name in ("sync_id", "start_ns", "duration_ns"):
+            yield name, sync(name)
+        for name in ("correlation_id", "record_correlation_id"):
+            yield name, _natural(sync(name))
+        words = self._held.words("sync", "sync_kind")
+        yield "kind", Column(np.arange(len(words), dtype=np.int32), None, words)
+        yield "device_id", _natural(sync("device_id")).or_else(_natural(sync("pid"))).integer()
+        for name in ("context_id", "stream_id", "waited_stream_id", "cuda_event_id"):
+            column = sync(name)
+            yield name, column.only((column.values >= 0) & (column.values < NO_STREAM))
 
 
 def linker(held: Held, given: Rules, account: Account) -> HeldLinker | None:

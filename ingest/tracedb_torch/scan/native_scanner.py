@@ -15,13 +15,13 @@ from typing import NamedTuple
 from tracedb.ingester import Options, native_library
 
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_scan.so"
-INTERFACE = 6
-TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 5, 24, 6, 64
+INTERFACE = 7
+TABLES, MOST_COLUMNS, COUNTS, MOST_PROCESSES = 5, 24, 5, 64
 SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE = range(6)
 WITH_STACKS, WITH_MEMORY_EVENTS = 1, 2
 TEXTS_LIMIT = 32 << 20  # bytes of text remembered before the numbering is restarted
 IS_RAW = 1
-MEMORY_EVENTS = 5  # place in counts
+MEMORY_EVENTS = 4  # place in counts
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
 
 

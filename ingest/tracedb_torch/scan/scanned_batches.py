@@ -16,7 +16,7 @@ from tracedb_torch.scan.native_scanner import Scan, Scanner, Table, Text
 from tracedb_torch.staging_columns import COLUMNS, SCANNED
 
 COUNTED = (
-    *("flow_events", "profiler_spans", "overhead_events", "synchronization_events"),
+    *("flow_events", "profiler_spans", "overhead_events"),
     *("python_functions", "memory_events"),
 )
 """Counters of the library, in its order."""

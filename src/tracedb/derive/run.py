@@ -49,6 +49,10 @@ def finish(
         if len(nested.depth) and events.count:
             annotation_kernel.by_arrays(connection, capture_id, nested, events)
     annotations.drop()
+    if events.count:
+        from tracedb.derive import critical_segment  # imports numpy
+
+        critical_segment.find(connection, capture_id)
     return issues
 
 

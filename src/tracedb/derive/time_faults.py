@@ -66,7 +66,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     """
     if not even_if_unchanged and not are_changed(connection):
         return
-    from tracedb.derive import overlapping_kernel  # imports numpy, which reports do without
+    from tracedb.derive import critical_segment, overlapping_kernel  # import numpy, which reports do without
 
     captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
     reasons = ", ".join(f"'{reason}'" for reason in REASONS)
@@ -80,6 +80,7 @@ def renew(connection: duckdb.DuckDBPyConnection, even_if_unchanged: bool = False
     for (capture_id,) in captures:
         _mark_again(connection, capture_id, limits)
     overlapping_kernel.renew(connection)
+    critical_segment.renew(connection)
     pending_facts.owe(connection, pending_facts.CLOCK_ALIGNMENT, [capture_id for (capture_id,) in captures])
     connection.execute("UPDATE main.time_bound SET applied_ns = limit_ns")
 

@@ -41,6 +41,10 @@ def prepare(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         views.install(connection)
         is_new = not added.isdisjoint(("main.time_bound", "main.overlapping_kernel"))
         time_faults.renew(connection, even_if_unchanged=is_new)
+        if "main.critical_segment" in added and not is_new:
+            from tracedb.derive import critical_segment  # imports numpy
+
+            critical_segment.renew(connection)
         if "main.graph_link" in added:
             captures = connection.execute("SELECT capture_id FROM main.capture ORDER BY capture_id").fetchall()
             pending_facts.owe(connection, pending_facts.GRAPH_LINKS, [capture_id for (capture_id,) in captures])

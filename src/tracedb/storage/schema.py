@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EVENT_TABLES = (
     *("kernel_event", "launch", "op", "annotation", "frame"),
-    *("counter", "memory_event", "operator_sample", "measure", "device_condition"),
+    *("counter", "memory_event", "synchronization", "operator_sample", "measure", "device_condition"),
 )
 """Tables whose rows come from trace events, one row per event."""
 

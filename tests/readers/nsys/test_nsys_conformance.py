@@ -14,7 +14,8 @@ from support.nsys_loaded import step
 from tracedb_nsys import ingester
 
 RECORDED = sorted((recordings.DATA / "nsys").rglob("*.sqlite"))
-KINDS = {"kernel": "KERNEL", "memcpy": "MEMCPY", "memset": "MEMSET", "graph": "GRAPH_TRACE", "launch": "RUNTIME"}
+KINDS = {"kernel": "KERNEL", "memcpy": "MEMCPY", "memset": "MEMSET", "graph": "GRAPH_TRACE", "launch": "RUNTIME",
+         "synchronization": "SYNCHRONIZATION"}  # fmt: skip
 RANGES = (34, 59, 60, 65, 70, 71)
 NO_EVENTS = ("TARGET_INFO_", "META_DATA_", "ENUM_", "DIAGNOSTIC_EVENT")
 

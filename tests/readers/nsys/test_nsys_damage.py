@@ -183,9 +183,9 @@ def test_calls_and_ranges_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.usefixtures("size")
 def test_events_left_aside_are_those_that_there_are(tmp_path: Path) -> None:
     """SQLite counts what a page says it holds: 128 here, where there is one row, and one that the damage makes."""
-    path, table = step().sqlite(tmp_path / "a.sqlite"), "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+    path, table = step().sqlite(tmp_path / "a.sqlite"), "OSRT_API"
     whole = Loaded(path, db=tmp_path / "whole.duckdb")
-    assert whole.issues["synchronization"] == 1
+    assert whole.issues["osrt_api"] == 1
     with closing(sqlite3.connect(path)) as connection:
         ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchall()
         ((page_size,),) = connection.execute("PRAGMA page_size").fetchall()
@@ -198,7 +198,7 @@ def test_events_left_aside_are_those_that_there_are(tmp_path: Path) -> None:
         rows = len(set(connection.execute(f"SELECT +rowid, * FROM {table} NOT INDEXED")))
     found = Loaded(path, db=tmp_path / "a.duckdb")
     assert found.one("capture", "status") == "repaired"
-    assert found.issues["synchronization"] == rows < 3
+    assert found.issues["osrt_api"] == rows < 3
     assert "file_damaged" in found.issues
 
 

@@ -87,7 +87,7 @@ def spoilt(folder: Path, value: Any) -> Path:
 
 def rows(loaded: Loaded) -> dict[str, list[Any]]:
     assert loaded.errors == []
-    tables = ("kernel_event", "launch", "annotation", "annotation_kernel", "device", "ingest_issue")
+    tables = ("kernel_event", "launch", "annotation", "annotation_kernel", "device", "ingest_issue", "synchronization")
     capture = "* EXCLUDE (path, sha256, size_bytes, metadata, ingested_at)"
     return {**{name: loaded.rows(name, "*") for name in tables}, "capture": loaded.rows("capture", capture)}
 
@@ -110,7 +110,7 @@ def test_every_column_and_every_way(
     with found.connect() as connection:
         ((written,),) = connection.execute(
             """SELECT (SELECT count(*) FROM kernel_event) + (SELECT count(*) FROM launch)
-                + (SELECT count(*) FROM annotation)"""
+                + (SELECT count(*) FROM annotation) + (SELECT count(*) FROM synchronization)"""
         ).fetchall()
     assert written == sum(found.rows("capture", "rows_written"))
     # Of 40 to 42 rows of a table those with a spoilt time are lost, at most one each for start and end.

@@ -16,7 +16,7 @@ typedef struct {
 
 #define NAMED(text) text, sizeof(text) - 1
 
-enum { FLOW_EVENTS, PROFILER_SPANS, OVERHEAD_EVENTS, SYNCHRONIZATION_EVENTS, PYTHON_FUNCTIONS, MEMORY_EVENTS, COUNTS };
+enum { FLOW_EVENTS, PROFILER_SPANS, OVERHEAD_EVENTS, PYTHON_FUNCTIONS, MEMORY_EVENTS, COUNTS };
 
 static const category CATEGORIES[] = {
     {NAMED("ac2g"), LEFT, FLOW_EVENTS},
@@ -32,7 +32,6 @@ static const category CATEGORIES[] = {
     {NAMED("gpu_memcpy"), GPU, 1},
     {NAMED("gpu_memset"), GPU, 2},
     {NAMED("cpu_instant_event"), MEMORY, 0},
-    {NAMED("cuda_sync"), LEFT, SYNCHRONIZATION_EVENTS},
     {NAMED("Kernel"), GPU, 0},
     {NAMED("Memcpy"), GPU, 1},
     {NAMED("Memset"), GPU, 2},

@@ -6,7 +6,7 @@
 #include "rows.h"
 #include "texts.h"
 
-#define INTERFACE 6 /* increase with every change of the interface to Python */
+#define INTERFACE 7 /* increase with every change of the interface to Python */
 
 enum { SOUND, NOT_SOUND, LIST_ENDED, NO_MEMORY, LEFT_OVER, UNREADABLE }; /* the last two: from reading the file */
 enum { WITH_STACKS = 1, WITH_MEMORY_EVENTS = 2 };
