@@ -5,14 +5,14 @@
 CREATE VIEW v1._unique_kernel AS
 WITH marked AS (
     SELECT /* by e */ count(DISTINCT (e.capture_id, s.step)) AS steps
-    FROM v1._gpu_event AS e /* join e */
+    FROM v1._unclassed_event AS e /* join e */
     INNER JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') AND s.step IS NOT NULL /* filter e */
     GROUP BY ALL
 ),
 repeating AS (
     SELECT DISTINCT /* by e */ e.capture_id AS clock_id
-    FROM v1._gpu_event AS e /* join e */
+    FROM v1._unclassed_event AS e /* join e */
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
 ),
 detected AS (
