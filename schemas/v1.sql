@@ -526,7 +526,7 @@ CREATE TABLE main.memory_event (
     thread_id BIGINT,
     start_ns BIGINT NOT NULL
 );
-COMMENT ON TABLE main.memory_event IS 'One allocation or release by the framework''s allocator; stored only with --memory-events.';
+COMMENT ON TABLE main.memory_event IS 'One allocation or release by the framework''s allocator; left out by --no-memory-events.';
 COMMENT ON COLUMN main.memory_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.memory_event.memory_event_id IS 'Number of the event within the capture. [-]';
 COMMENT ON COLUMN main.memory_event.device_type IS 'Device type number of the framework: 0 CPU, 1 CUDA or HIP. [-]';

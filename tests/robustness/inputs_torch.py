@@ -56,7 +56,7 @@ def make(dice: Dice, folder: Path) -> Case:
     content = _text(dice, events or [Raw("null")], header)
     for _ in range(dice.choice((0, 0, 1, 1, 3))):
         content = changed_bytes(dice, content, event_text(PLAIN[0], "native"))
-    options = {dice.choice(("stacks", "memory_events")): True} if dice.randrange(4) == 0 else {}
+    options = {dice.choice(("stacks", "memory_events")): False} if dice.randrange(4) == 0 else {}
     path, stored = folder / "trace.json", content
     if is_packed := dice.randrange(20) == 0:
         path, stored = folder / "trace.json.gz", gzip.compress(content, 1, mtime=0)

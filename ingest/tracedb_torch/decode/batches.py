@@ -39,7 +39,8 @@ LEAST = -LARGEST - 1
 LATEST_END = LARGEST - 10**15  # ns; leaves headroom for offsets that are added later
 STEP = "ProfilerStep#"
 NO_START = "events without a usable ts"
-MEMORY_EVENTS = "allocator events; --memory-events stores them"
+MEMORY_EVENTS = "allocator events, left out by --no-memory-events"
+EARLY_MEMORY_EVENTS = "allocator events of 2021, without totals and addresses"
 PYTHON_FUNCTIONS = "Python frames, left out by --no-stacks"
 
 

@@ -17,7 +17,7 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb.ingester.issues import Account
 from tracedb_torch.decode import event_types as ev
-from tracedb_torch.decode.batches import MEMORY_EVENTS, PYTHON_FUNCTIONS, Batches, Ordinals
+from tracedb_torch.decode.batches import EARLY_MEMORY_EVENTS, MEMORY_EVENTS, PYTHON_FUNCTIONS, Batches, Ordinals
 from tracedb_torch.decode.begin_end import Edge, Matched
 from tracedb_torch.decode.values import NeedsExactTimes
 from tracedb_torch.scan import native_scanner, scanned_batches
@@ -243,7 +243,7 @@ class BlockReader:
         account = self._batches.account
         for member in members:
             if not shape.category and member.ph == "i" and member.name == "[memory]":  # traces of 2021
-                account.left_aside("memory_events", 1, MEMORY_EVENTS)
+                account.left_aside("memory_events", 1, EARLY_MEMORY_EVENTS)
             elif member.ph in PHASES:
                 account.left_aside(PHASES[member.ph][0], 1, PHASES[member.ph][1])
             elif not shape.category and member.pid in LEGACY:

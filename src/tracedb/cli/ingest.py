@@ -51,7 +51,11 @@ SHOWN_UNRECOGNISED = 10
     help="Program nsys, or its folder, for reports (.nsys-rep). [default: TRACEDB_NSYS, PATH, the usual folders]",
 )
 @click.option("--no-stacks", is_flag=True, help="Leave Python frames and modules out.")
-@click.option("--memory-events", is_flag=True, help="Store allocator events in memory_event.")
+@click.option(
+    "--memory-events/--no-memory-events",
+    default=True,
+    help="Store the events of the framework's memory allocator, or leave them out. [default: store]",
+)
 @click.option("--dry-run", is_flag=True, help="List what would be loaded, without loading it.")
 @output_options
 def ingest(

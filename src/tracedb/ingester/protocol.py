@@ -51,7 +51,8 @@ class Options:
 
     stacks: bool = True
     """Whether to read Python frames."""
-    memory_events: bool = False
+    memory_events: bool = True
+    """Whether to read events of the framework's memory allocator."""
     cores: int = 1
     """Processor cores that one read may keep busy."""
     progress: Callable[[int], None] = field(default=lambda done: None)

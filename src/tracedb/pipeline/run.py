@@ -38,7 +38,7 @@ def ingest(
     memory_limit: str | None = None,
     ingester: str | None = None,
     stacks: bool = True,
-    memory_events: bool = False,
+    memory_events: bool = True,
     lake: str | Path | None = None,
     progress: Progress = lambda done: None,
 ) -> list[Outcome]:

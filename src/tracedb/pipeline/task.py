@@ -30,7 +30,7 @@ class Request:
     """Memory limit of each job's engine; None for the ingester's choice or ``MEMORY_LIMIT``."""
     ingester: str | None = None
     stacks: bool = True
-    memory_events: bool = False
+    memory_events: bool = True
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     first_capture_id: int = 1
     lake: Path | None = None

@@ -47,8 +47,8 @@ def no_memory(search: Search) -> str:
     if count(search.connection, "main.memory_event"):
         return f"no allocations of GPU memory are left{search.filters}: those of the host do not count"
     return (
-        "no allocator events were loaded: record with torch.profiler.profile(profile_memory=True), and load with "
-        "`tracedb ingest --memory-events`"
+        "no allocator events were loaded: record with torch.profiler.profile(profile_memory=True), and load without "
+        "--no-memory-events"
     )
 
 

@@ -28,7 +28,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stacks") / "trace.duckdb"
-    assert ingest(TRACE, db=path, flags=["--memory-events"]).exit_code == 0
+    assert ingest(TRACE, db=path).exit_code == 0
     return path
 
 

@@ -286,7 +286,7 @@ class TestOptions:
         return read(write(folder / "x.json", list(self.EVENTS)), **options)
 
     def test_left_aside(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, stacks=False)
+        found = self.reading(tmp_path, stacks=False, memory_events=False)
         assert found.issues == {"python_functions": 2, "memory_events": 1, "instant_events": 1}
         assert (found.rows("frame", "name"), found.rows("memory_event", "bytes")) == ([], [])
         assert (found.capture["events_read"], found.capture["events_skipped"]) == (10, 4)
@@ -298,10 +298,10 @@ class TestOptions:
             ("nn.Module: Linear_0", "module", 2_000, 5_000),
         ]
         assert found.rows("frame", "name", "kind", "start_ns", "duration_ns") == rows
-        assert found.issues == {"memory_events": 1, "instant_events": 1}
+        assert found.issues == {"instant_events": 1}
 
-    def test_memory_events(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, stacks=False, memory_events=True)
+    def test_memory_events_by_default(self, tmp_path: Path) -> None:
+        found = self.reading(tmp_path, stacks=False)
         columns = (
             "device_type",
             "device_id",
@@ -315,5 +315,5 @@ class TestOptions:
         assert found.issues == {"python_functions": 2, "instant_events": 1}
 
     def test_both(self, tmp_path: Path) -> None:
-        found = self.reading(tmp_path, stacks=True, memory_events=True)
+        found = self.reading(tmp_path)
         assert (found.capture["rows_written"], found.capture["events_skipped"]) == (9, 1)

@@ -107,7 +107,7 @@ def test_plain_events_are_taken_by_the_library(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Decoders, "event", None)
     found = outcome(document([event for event in PLAIN if "Collective name" not in event.get("args", {})][:-1]))
     assert {table: len(rows) for table, rows in found["rows"].items()} == {
-        **{"gpu": 3, "launch": 1, "op": 2, "annotation": 2, "frame": 1},
+        **{"gpu": 3, "launch": 1, "op": 2, "annotation": 2, "frame": 1, "memory": 1},
         "process": 2,
     }
 
@@ -115,7 +115,7 @@ def test_plain_events_are_taken_by_the_library(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("flag", ["stacks", "memory_events", None])
 @pytest.mark.parametrize("layout", ["native", "compact", "indented", "lines"])
 def test_every_layout(layout: str, flag: str | None) -> None:
-    options = {} if flag is None else {flag: True}
+    options = {} if flag is None else {flag: False}
     assert_same(document(PLAIN * 3, layout, after={"traceName": "x"}), 700, **options)
     assert_same(bare_list(PLAIN, layout), **options)
 
