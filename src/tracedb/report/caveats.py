@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import duckdb
 
 CLIPPED_PERCENT = 5
+IN_FRAMES = (
+    "--range matches Python frames: they hold what was launched while they ran, not the backward pass of their "
+    "operators, which module-time and kernel-source assign"
+)
 
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
@@ -29,7 +33,9 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if found := unread(connection):
         said.append(f"{found}: in the traces, but in no answer")
-    if scope.rule:
+    if scope.in_frames:
+        said += [IN_FRAMES]
+    elif scope.rule:
         said += _without_rule(connection, scope) + range_rules.warnings(connection, scope.rule)
     if scope.filters.skip_warmup or scope.filters.step_range is not None or report.needs is Needs.STEPS:
         said += _without_steps(connection, scope)

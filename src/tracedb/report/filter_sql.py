@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from tracedb.errors import UsageError
+from tracedb.errors import NotCaptured, UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
 from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, MEMORY, MESSAGES, RANGES
@@ -49,6 +49,11 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
             raise UsageError(f"report {report} cannot be filtered by {option}{why}")
     if scope.filters.counted and not view_template.is_plain(text):
         raise UsageError(f"report {report} does not support --counted")
+    if scope.in_frames and (CALLS in filtered or not view_template.takes_frames(text)):
+        raise NotCaptured(
+            f"--range matches Python frames, not ranges (NVTX, roctx, record_function), and report {report} is about "
+            "ranges; range-kernels and range-time answer for frames, module-time by nn.Module"
+        )
     if scope.filters.attention_as_matmul and not view_template.tells_matmul(text):
         raise UsageError(f"report {report} does not support --attention-as-matmul")
     grouped, joined = view_template.bases(text, "by"), view_template.bases(text, "join")
@@ -68,6 +73,7 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         is_counted=scope.filters.counted,
         is_attention_matmul=scope.filters.attention_as_matmul,
         has_class=bool(scope.filters.classes),
+        in_frames=scope.in_frames,
         rule=scope.rule or None,
     )
 
@@ -114,9 +120,15 @@ def _of_captures(filters: Filters, base: str) -> list[str]:
     return [one_of(f"{base}.set_id", [int(number) for number in filters.captures])] if filters.captures else []
 
 
-def _steps(base: str) -> tuple[str, str]:
+def _steps(scope: Scope, base: str) -> tuple[str, str]:
     """Return the view with a row's step, and the row's key besides the capture."""
-    return ("_step_range", "annotation_id") if base == RANGES else ("_step_kernel", "event_id")
+    if base != RANGES:
+        return "_step_kernel", "event_id"
+    return "_frame_step" if scope.in_frames else "_step_range", "annotation_id"
+
+
+def _range_kernel(scope: Scope) -> str:
+    return f"{scope.version}.{'_frame_kernel' if scope.in_frames else '_range_kernel'}"
 
 
 def _after_warmup(scope: Scope, base: str) -> str:
@@ -130,7 +142,7 @@ def _after_warmup(scope: Scope, base: str) -> str:
             f"AND a.start_ns <= {base}.start_ns "
             f"AND (a.is_open OR {base}.start_ns < a.start_ns + a.duration_ns))"
         )
-    steps, key = _steps(base)
+    steps, key = _steps(scope, base)
     return (
         f"EXISTS (SELECT 1 FROM {scope.version}.{steps} AS w WHERE w.capture_id = {base}.capture_id "
         f"AND w.{key} = {base}.{key} AND w.step_index > {scope.filters.skip_warmup})"
@@ -151,7 +163,7 @@ def _inside_range(scope: Scope, base: str) -> str:
     if "range" in scope.filters.by:
         return f"{base}_range.name IS NOT NULL"  # the join has filtered them
     return (
-        f"EXISTS (SELECT 1 FROM {scope.version}._range_kernel AS q WHERE q.capture_id = {base}.capture_id "
+        f"EXISTS (SELECT 1 FROM {_range_kernel(scope)} AS q WHERE q.capture_id = {base}.capture_id "
         f"AND q.event_id = {base}.event_id AND q.rule = {quoted(scope.rule)} "
         f"AND {named('q.name', 'q.domain', patterns)})"
     )
@@ -159,14 +171,14 @@ def _inside_range(scope: Scope, base: str) -> str:
 
 def _joins(scope: Scope, base: str) -> str:
     """Return the joins for ``--by range``, which gives an event once per range name, and ``--by step``."""
-    steps, key = _steps(base)
+    steps, key = _steps(scope, base)
     joins = []
     patterns = scope.filters.range
     if base != RANGES and "range" in scope.filters.by:
         chosen = "" if not patterns else f" AND {named('q.name', 'q.domain', patterns)}"
         joins.append(
             f"INNER JOIN (\n    SELECT DISTINCT q.capture_id, q.event_id, q.name\n"
-            f"    FROM {scope.version}._range_kernel AS q\n    WHERE q.rule = {quoted(scope.rule)}{chosen}\n"
+            f"    FROM {_range_kernel(scope)} AS q\n    WHERE q.rule = {quoted(scope.rule)}{chosen}\n"
             f") AS {base}_range ON {base}_range.capture_id = {base}.capture_id AND {base}_range.{key} = {base}.{key}"
         )
     if "step" in scope.filters.by:

@@ -71,6 +71,8 @@ class Scope:
     captures: int
     names: Mapping[int, str]
     """Names that distinguish captures, by number, if rank and labels do not; else empty."""
+    in_frames: bool = False
+    """Whether --range matches Python frames and nn.Modules, which then take the place of ranges."""
     label_words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What a table shows of each value of the varying labels, by key: long values without their common start."""
 

@@ -100,7 +100,7 @@ def plan(
     inner, where = _around(report, scope, own)
     source = f"{version}.{view.name}"
     by: list[str] = []
-    if not inner.filters.is_bare or view_template.has_rule(view.select):
+    if not inner.filters.is_bare or scope.in_frames or view_template.has_rule(view.select):
         text = (report.text or view.select).replace("{version}", version)
         op = [column.name for column in schema.columns(connection, "main", "op")]  # some texts join it
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
@@ -131,7 +131,7 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
     if report.is_by_row or report.has_rule:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
-    if report.range_column is not None and filters.range:
+    if report.range_column is not None and filters.range and not scope.in_frames:
         where.append(_named(report, scope, filters.range))
         filters = replace(filters, range=())
     return replace(scope, filters=filters), " AND ".join(where)

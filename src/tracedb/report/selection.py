@@ -39,16 +39,18 @@ def select(
     _check_devices(connection, filters)
     _check_classes(connection, filters, version)
     _check_steps(connection, filters, version)
-    if filters.needs_rule:
-        _check_range(connection, filters, version)
+    in_frames = filters.needs_rule and _are_frames(connection, filters, version)
     rule = ""
-    if needs_rule or filters.needs_rule:
+    if in_frames:
+        rule = filters.rule or default_rule or "process"
+        _check_launches(connection, rule)
+    elif needs_rule or filters.needs_rule:
         chosen = named("r.name", "r.domain", filters.range) if filters.range else "true"
         range_rules.compare(connection, version, chosen)
         rule = filters.rule or range_rules.default(connection, default_rule)
     varying = _varying(connection)
     words = _label_words(connection, varying)
-    return Scope(filters, version, rule, varying, count, _names(connection, filters), words)
+    return Scope(filters, version, rule, varying, count, _names(connection, filters), in_frames, words)
 
 
 def statement(filters: Filters) -> str:
@@ -223,18 +225,54 @@ def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, versio
         raise NotCaptured(f"--skip-warmup {filters.skip_warmup} leaves nothing: no capture has more than {most}")
 
 
-def _check_range(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
+def _are_frames(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> bool:
+    """Whether the patterns of --range match Python frames instead of ranges. Raises ``NotCaptured`` if neither."""
+    found = {pattern: _has_range(connection, pattern, version) for pattern in filters.range}
+    absent = [pattern for pattern, is_range in found.items() if not is_range]
+    if absent and all(_has_frame(connection, pattern) for pattern in absent):
+        if len(absent) < len(found):
+            raise UsageError(f"--range {absent[0]!r} matches Python frames, the others match ranges; ask for one kind")
+        return True
     names = step_ranges.names(connection, version, "temp.selected_capture")
     if not names:
         raise NotCaptured("no ranges (NVTX, roctx, record_function) were captured")
-    for pattern in filters.range:
-        condition = named("r.name", "r.domain", [pattern])
-        if not _scalar(
+    if absent:
+        raise NotCaptured(step_ranges.absent(repr(absent[0]), names))
+    return False
+
+
+def _has_range(connection: duckdb.DuckDBPyConnection, pattern: str, version: str) -> bool:
+    condition = named("r.name", "r.domain", [pattern])
+    return bool(
+        _scalar(
             connection,
             f"""SELECT count(*) FROM {version}._range AS r SEMI JOIN temp.selected_capture AS s
                 ON s.capture_id = r.capture_id WHERE {condition}""",
-        ):
-            raise NotCaptured(step_ranges.absent(repr(pattern), names))
+        )
+    )
+
+
+def _has_frame(connection: duckdb.DuckDBPyConnection, pattern: str) -> bool:
+    return bool(
+        _scalar(
+            connection,
+            f"""SELECT count(*) FROM main.frame AS f SEMI JOIN temp.selected_capture AS s
+                ON s.capture_id = f.capture_id WHERE f.name GLOB {quoted(pattern)}""",
+        )
+    )
+
+
+def _check_launches(connection: duckdb.DuckDBPyConnection, rule: str) -> None:
+    """Raise ``NotCaptured`` if it is not known which frames launched GPU work."""
+    if rule == "time":
+        raise NotCaptured("--rule time is for ranges; Python frames hold what was launched inside them")
+    launched = _scalar(
+        connection,
+        """SELECT count(*) FROM main.kernel_event AS e SEMI JOIN temp.selected_capture AS s
+           ON s.capture_id = e.capture_id WHERE e.launch_id IS NOT NULL""",
+    )
+    if not launched:
+        raise NotCaptured("--range matches Python frames, but no launches were captured, so what they hold is unknown")
 
 
 def _varying(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
 _UNCLASSED = re.compile(r"(v\d+)\._unclassed_event AS")
 _PLAIN = re.compile(r"(v\d+)\._(?:gpu|unclassed)_event AS")
+_RANGES = re.compile(r"(v\d+)\._range_(instance|member|kernel) AS")
+_RANGES_ONLY = re.compile(r"\.(?:_range|_nsys_range|annotation_kernel) AS")
 _RULE = re.compile(r"/\* rule \*/ '\w+'")
 _MATMUL = re.compile(r"(\w+\.class) /\* matmul \*/")
 _LIST_START = re.compile(r"(SELECT(?:\s+DISTINCT)?|(?:GROUP|PARTITION|ORDER)\s+BY)\s*$", re.IGNORECASE)
@@ -62,6 +64,8 @@ class Edits:
     """Whether to count fused attention, which consists of matrix products, as matmul."""
     has_class: bool = False
     """Whether any condition on a GPU event concerns its class."""
+    in_frames: bool = False
+    """Whether Python frames take the place of ranges."""
     rule: str | None = None
     """The rule of range membership, if it differs from the one in the text."""
 
@@ -74,6 +78,11 @@ def has_rule(text: str) -> bool:
 def is_plain(text: str) -> bool:
     """Whether a view's text excludes dispatches measured while hardware counters were read."""
     return _PLAIN.search(text) is not None
+
+
+def takes_frames(text: str) -> bool:
+    """Whether a view's text reads ranges only through views that frames have, too."""
+    return not _RANGES_ONLY.search(text)
 
 
 def tells_matmul(text: str) -> bool:
@@ -92,6 +101,7 @@ def resolve(text: str, edits: Edits) -> str:
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
     text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
     text = _PLAIN.sub(r"\1._timed_event AS", text) if edits.is_counted else text
+    text = _RANGES.sub(r"\1._frame_\2 AS", text) if edits.in_frames else text
     if edits.is_attention_matmul:
         text = _MATMUL.sub(r"CASE \1 WHEN 'attention' THEN 'matmul' ELSE \1 END", text)
     text = _RULE.sub(quoted(edits.rule), text) if edits.rule else text
