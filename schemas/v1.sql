@@ -314,7 +314,7 @@ CREATE TABLE main.frame (
     parent_id BIGINT,
     module_path VARCHAR
 );
-COMMENT ON TABLE main.frame IS 'One call of a Python function, or of an nn.Module, as torch.profiler records it with with_stack=True; left out with --no-stacks.';
+COMMENT ON TABLE main.frame IS 'One call of a Python function, or of an nn.Module, as torch.profiler records it with with_stack=True; of a memory snapshot, one function with its callers. Left out with --no-stacks.';
 COMMENT ON COLUMN main.frame.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.frame.frame_id IS 'Number of the frame within the capture. [-]';
 COMMENT ON COLUMN main.frame.kind IS 'module (call of an nn.Module) or function.';
@@ -524,20 +524,22 @@ CREATE TABLE main.memory_event (
     total_reserved_bytes BIGINT,
     process_id BIGINT,
     thread_id BIGINT,
-    start_ns BIGINT NOT NULL
+    start_ns BIGINT NOT NULL,
+    frame_id BIGINT
 );
-COMMENT ON TABLE main.memory_event IS 'One allocation or release by the framework''s allocator; left out by --no-memory-events.';
+COMMENT ON TABLE main.memory_event IS 'One allocation or release by the framework''s allocator, of a trace (left out by --no-memory-events) or a memory snapshot.';
 COMMENT ON COLUMN main.memory_event.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.memory_event.memory_event_id IS 'Number of the event within the capture. [-]';
 COMMENT ON COLUMN main.memory_event.device_type IS 'Device type number of the framework: 0 CPU, 1 CUDA or HIP. [-]';
 COMMENT ON COLUMN main.memory_event.device_id IS 'Device number. [-]';
 COMMENT ON COLUMN main.memory_event.address IS 'Address of the block. [-]';
-COMMENT ON COLUMN main.memory_event.bytes IS 'Bytes allocated; negative for a release. [bytes]';
+COMMENT ON COLUMN main.memory_event.bytes IS 'Bytes allocated; negative for a release; 0 if only the reserved bytes changed. [bytes]';
 COMMENT ON COLUMN main.memory_event.total_allocated_bytes IS 'Bytes allocated on the device, after the event. [bytes]';
 COMMENT ON COLUMN main.memory_event.total_reserved_bytes IS 'Bytes reserved on the device, after the event. [bytes]';
 COMMENT ON COLUMN main.memory_event.process_id IS 'Process. [-]';
 COMMENT ON COLUMN main.memory_event.thread_id IS 'Thread. [-]';
 COMMENT ON COLUMN main.memory_event.start_ns IS 'Time of the event, on the capture''s clock. [ns]';
+COMMENT ON COLUMN main.memory_event.frame_id IS 'Innermost function of the stack recorded with an allocation (memory snapshots); NULL if none was. [-]';
 
 CREATE TABLE main.device_condition (
     capture_id INTEGER NOT NULL,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.ingester import Capture, Options, Rows
+from tracedb.ingester import Begun, Capture, Options, Rows
 from tracedb_torch.scan import native_scanner
 from tracedb_torch.split.prefetch import Reading
 from tracedb_torch.trace_kinds import Claim, claim_of
@@ -31,7 +31,7 @@ class TorchIngester:
         return {"reader": native_scanner.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim Chrome traces except those of rocprof; if a trace is there packed and unpacked, the unpacked one.
+        """Claim memory snapshots, and Chrome traces except those of rocprof; unpacked files before packed ones.
 
         Chrome traces of other tools are rejected with a message that names the tool.
         """
@@ -40,7 +40,7 @@ class TorchIngester:
             claim, what = claim_of(path)
             if claim is Claim.OTHER:
                 yield Capture((path,), refused=what)
-            if claim not in (Claim.TORCH, Claim.UNKNOWN):
+            if claim not in (Claim.TORCH, Claim.UNKNOWN, Claim.SNAPSHOT):
                 continue
             stem = path.with_suffix("") if path.suffix in SUFFIXES else path
             by_stem.setdefault(stem, []).append(path)
@@ -48,12 +48,26 @@ class TorchIngester:
             paths.sort(key=lambda path: (path.suffix in SUFFIXES, str(path)))
             yield Capture(files=(paths[0],), duplicates=tuple(paths[1:]))
 
-    def begin(self, capture: Capture, options: Options) -> Reading:
-        """Start reading and scanning, within a memory limit."""
+    def begin(self, capture: Capture, options: Options) -> Begun:
+        """Start reading and scanning, within a memory limit; a memory snapshot is not begun early."""
+        if claim_of(capture.files[0])[0] is Claim.SNAPSHOT:
+            return Unread()
         return Reading(capture.files[0], options, is_early=True)
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
-        """Yield the rows of a trace; a merged trace of several processes gives one part per process."""
+        """Yield the rows of a trace or memory snapshot; a merged trace gives one part per process."""
+        if claim_of(capture.files[0])[0] is Claim.SNAPSHOT:
+            from tracedb_torch.snapshot import capture as snapshot
+
+            yield from snapshot.rows_of(capture, options)
+            return
         from tracedb_torch.capture import rows_of
 
         yield from rows_of(capture, scratch, options)
+
+
+class Unread:
+    """A read that has not begun."""
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from tracedb.ingester.decompress import PIECE, start_of
+from tracedb_torch.snapshot.recognise import AS_PICKLE, is_pickled, is_snapshot
 from tracedb_torch.split.blocks import BOM, EVENTS_KEY
 
 SNIFF = 64 << 10
@@ -48,7 +49,9 @@ class Claim(Enum):
     OF_ROCPROF = auto()
     TORCH = auto()
     OTHER = auto()
-    """A Chrome trace written by another tool."""
+    """A Chrome trace written by another tool, or another file that PyTorch writes and tracedb does not read."""
+    SNAPSHOT = auto()
+    """A memory snapshot of PyTorch."""
     UNKNOWN = auto()
     """A Chrome trace that has to be read whole to decide."""
 
@@ -62,6 +65,8 @@ def claim_of(path: Path) -> tuple[Claim, str]:
         except OSError:
             return Claim.NOT_CHROME, ""
         is_whole = len(start) < size
+        if is_pickled(start):
+            return Claim.OTHER, AS_PICKLE
         text = start.removeprefix(BOM).lstrip()
         if not text.startswith((b"{", b"[")):
             break
@@ -74,6 +79,8 @@ def claim_of(path: Path) -> tuple[Claim, str]:
 def _judged(text: bytes, is_whole: bool) -> tuple[Claim, str]:
     if ROCPROFV3.match(text):
         return Claim.OF_ROCPROF, ""
+    if is_snapshot(text):
+        return Claim.SNAPSHOT, ""
     keys = set(TRACE_KEYS.findall(text)) if text.startswith(b"{") else set()
     if not (FIRST_KEYS.match(text) or (text.startswith(b"{") and EVENTS_KEY.search(text))):
         # No events yet: a long header or a truncated trace. Other formats have a schemaVersion, too.

@@ -56,7 +56,8 @@ def rows(db: Path, *arguments: str) -> list[dict[str, Any]]:
     assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert "--range matches Python frames" in found["warnings"][-1]
-    return found["rows"]
+    listed: list[dict[str, Any]] = found["rows"]
+    return listed
 
 
 def picked(found: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ WITH placed AS (
         c.source, c.rank, c.labels,
         m.device_id, m.address, m.bytes,
         m.total_allocated_bytes, m.total_reserved_bytes,
-        m.process_id, m.thread_id, m.start_ns,
+        m.process_id, m.thread_id, m.start_ns, m.frame_id,
         row_number() OVER (
             PARTITION BY m.capture_id, m.device_id ORDER BY m.start_ns, m.memory_event_id
         ) AS place

@@ -262,7 +262,7 @@ def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: 
                     warn(f"{outcome.path}: {code} ({count}): {text}")
                 else:
                     detail(f"{outcome.path}: {code} ({count}): {text}")
-            if item.kernels == 0 and not item.samples:
+            if item.kernels == 0 and not item.samples and not item.is_snapshot:
                 reason = next((text for code, _, _, text in item.issues if code == "no_gpu_activity"), "no kernels")
                 warn(f"{outcome.path}: no kernels were loaded ({reason})")
     loaded = sum(len(outcome.loaded) for outcome in outcomes)

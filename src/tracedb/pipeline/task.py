@@ -117,6 +117,10 @@ class Found:
         return [Outcome(path, 0, error=reason) for path, reason in self.failed]
 
 
+MEMORY_SNAPSHOT = "torch_memory"
+"""Source of captures that hold events of PyTorch's memory allocator and nothing else."""
+
+
 @dataclass
 class Loaded:
     """One capture row as written, with its issues as (code, severity, count, detail)."""
@@ -137,6 +141,8 @@ class Loaded:
     """Whether hardware counters were read; if so, perhaps none of its kernels was a plain run."""
     has_graphs: bool = False
     """Whether a capture of the database launches graphs, whose kernels this one may explain."""
+    is_snapshot: bool = False
+    """Whether it is a memory snapshot, which has no kernels."""
 
 
 @dataclass(frozen=True)

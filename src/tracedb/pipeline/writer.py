@@ -21,7 +21,7 @@ from tracedb.ingester import Rows
 from tracedb.pipeline import labels
 from tracedb.pipeline.known_captures import Known
 from tracedb.pipeline.null_columns import Blanks
-from tracedb.pipeline.task import Loaded, Request, Task
+from tracedb.pipeline.task import MEMORY_SNAPSHOT, Loaded, Request, Task
 from tracedb.storage import pending_facts, schema
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ class Writer:
                 samples=part.samples,
                 has_counters=part.has_counters,
                 has_graphs=has_graphs,
+                is_snapshot=column(given, "source", "")[0] == MEMORY_SNAPSHOT,
             )
         )
         if recorded is None:

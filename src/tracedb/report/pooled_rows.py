@@ -42,7 +42,8 @@ def _sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
         connection,
         """SELECT list(DISTINCT source ORDER BY source) FROM (
                SELECT s.source, min(s.source) OVER ranks <> max(s.source) OVER ranks AS is_mixed
-               FROM temp.selected_capture AS s WHERE s.status <> 'no_gpu_activity'
+               FROM temp.selected_capture AS s
+               WHERE s.status <> 'no_gpu_activity' AND s.source <> 'torch_memory'
                WINDOW ranks AS (PARTITION BY s.rank)) WHERE is_mixed""",
     )
     if not sources:

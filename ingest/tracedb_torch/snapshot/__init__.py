@@ -1,0 +1,1 @@
+"""Memory snapshots of PyTorch's CUDA allocator, in JSON."""
