@@ -29,7 +29,7 @@ CREATE TABLE main.capture (
 );
 COMMENT ON TABLE main.capture IS 'One process''s trace by one profiler.';
 COMMENT ON COLUMN main.capture.capture_id IS 'Number of the capture in this file. [-]';
-COMMENT ON COLUMN main.capture.source IS 'Profiler or format: torch, nsys, rocprofv3, rocpd, or the name that a third-party ingester gives.';
+COMMENT ON COLUMN main.capture.source IS 'Profiler or format: torch, torch_memory (a memory snapshot), nsys, rocprofv3, rocpd, or the name that a third-party ingester gives.';
 COMMENT ON COLUMN main.capture.path IS 'Path of the file, as given to ingest.';
 COMMENT ON COLUMN main.capture.part IS 'Number of the process within the file; 0 unless the file holds several. [-]';
 COMMENT ON COLUMN main.capture.sha256 IS 'SHA-256 over the bytes of all its files on disk; files that are already loaded are recognised by it.';

@@ -76,7 +76,9 @@ class Document(msgspec.Struct, gc=False):
 
 
 Part = TypeVar("Part", Event, Segment, Block)
-_EVENT, _SEGMENT, _BLOCK = (msgspec.json.Decoder(kind) for kind in (Event, Segment, Block))
+_EVENT = msgspec.json.Decoder(Event)
+_SEGMENT = msgspec.json.Decoder(Segment)
+_BLOCK = msgspec.json.Decoder(Block)
 _FRAMES = msgspec.json.Decoder(list[Frame])
 
 
