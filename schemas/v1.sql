@@ -386,7 +386,7 @@ CREATE TABLE main.graph_link (
     capture_id INTEGER NOT NULL,
     event_id BIGINT NOT NULL,
     rule VARCHAR NOT NULL CHECK (rule IN ('node_id', 'aligned')),
-    origin VARCHAR NOT NULL CHECK (origin IN ('captured launch', 'eager kernel')),
+    origin VARCHAR NOT NULL CHECK (origin IN ('captured launch', 'captured launch in order', 'eager kernel')),
     origin_capture_id INTEGER NOT NULL,
     origin_launch_id BIGINT,
     origin_event_id BIGINT,
@@ -395,8 +395,8 @@ CREATE TABLE main.graph_link (
 COMMENT ON TABLE main.graph_link IS 'Derived at load: where a GPU event that a graph replayed was launched from when the graph was captured, or in a run of the same kernels without a graph.';
 COMMENT ON COLUMN main.graph_link.capture_id IS 'Capture of the replay. [-]';
 COMMENT ON COLUMN main.graph_link.event_id IS 'Replayed GPU event (kernel_event.event_id). [-]';
-COMMENT ON COLUMN main.graph_link.rule IS 'node_id (both are of the same graph node) or aligned (both are at the same place in the order of kernel names).';
-COMMENT ON COLUMN main.graph_link.origin IS 'captured launch (a call that was recorded into the graph) or eager kernel (a kernel launched without a graph).';
+COMMENT ON COLUMN main.graph_link.rule IS 'node_id (both are of the same graph node) or aligned (both are at the same place in the order of kernel names, or of launches).';
+COMMENT ON COLUMN main.graph_link.origin IS 'captured launch (a call that was recorded into the graph); captured launch in order (such a call that names no kernel; stream capture and replay have the same kinds of work in the same order); eager kernel (a kernel launched without a graph).';
 COMMENT ON COLUMN main.graph_link.origin_capture_id IS 'Capture that holds the launch or kernel, and its operator. [-]';
 COMMENT ON COLUMN main.graph_link.origin_launch_id IS 'The launch (launch.launch_id); NULL if not recorded. [-]';
 COMMENT ON COLUMN main.graph_link.origin_event_id IS 'The eager kernel (kernel_event.event_id); NULL for a captured launch. [-]';

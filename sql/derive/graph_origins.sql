@@ -3,7 +3,9 @@
 -- In:  temp tables graph_replay and graph_text; {graph_launch}; {most}: most rows per sequence.
 -- Out: temp table graph_origin, one row each with its place in a sequence: the launches of one stream capture (or of a
 --      process, if stream captures were not recorded), or all kernels of a process.
--- A captured launch has no GPU work, and names its kernel on ROCm. Its operator is the innermost one on its thread.
+--      Also temp table graph_unnamed: captured launches of stream captures that name no kernels, as on CUDA.
+-- A captured launch has no GPU work, and names its kernel on ROCm. Its operator is the innermost one on its thread. A
+-- driver call inside the runtime's own call is the same launch.
 CREATE OR REPLACE TEMP TABLE graph_token AS
 SELECT t.spelling, min(t.token) AS token
 FROM graph_text AS t
@@ -16,17 +18,25 @@ WITH edges AS (
     WHERE contains(l.name, 'BeginCapture') OR contains(l.name, 'EndCapture')
     GROUP BY l.capture_id, l.process_id, l.start_ns
 ),
+named AS (
+    SELECT DISTINCT n.capture_id
+    FROM main.launch AS n
+    WHERE n.kernel_name IS NOT NULL OR n.graph_node_id IS NOT NULL
+),
 calls AS (
     SELECT
-        l.capture_id, l.launch_id, l.process_id, l.thread_id, l.start_ns, l.graph_node_id,
+        l.capture_id, l.launch_id, l.process_id, l.thread_id, l.start_ns, l.duration_ns, l.graph_node_id,
         coalesce(
             l.kernel_name,
             CASE WHEN l.name ILIKE '%memcpy%' THEN 'memcpy' WHEN l.name ILIKE '%memset%' THEN 'memset' END
-        ) AS name
+        ) AS name,
+        l.capture_id IN (SELECT n.capture_id FROM named AS n) AS is_named,
+        regexp_matches(l.name, 'Launch(Cooperative)?Kernel') AS is_kernel
     FROM main.launch AS l
     WHERE
-        l.capture_id IN (
-            SELECT n.capture_id FROM main.launch AS n WHERE n.kernel_name IS NOT NULL OR n.graph_node_id IS NOT NULL
+        (
+            l.capture_id IN (SELECT n.capture_id FROM named AS n)
+            OR l.capture_id IN (SELECT g.capture_id FROM edges AS g)
         )
         AND NOT EXISTS (
             SELECT 1 FROM main.kernel_event AS e WHERE e.capture_id = l.capture_id AND e.launch_id = l.launch_id
@@ -37,10 +47,14 @@ placed AS (
     FROM calls AS c
     ASOF LEFT JOIN edges AS g
         ON g.capture_id = c.capture_id AND g.process_id IS NOT DISTINCT FROM c.process_id AND g.start_ns <= c.start_ns
-    WHERE c.name IS NOT NULL OR c.graph_node_id IS NOT NULL
+    WHERE c.name IS NOT NULL OR c.graph_node_id IS NOT NULL OR (c.is_kernel AND NOT c.is_named)
+    QUALIFY c.is_named OR coalesce(c.start_ns >= max(c.start_ns + c.duration_ns) OVER (
+        PARTITION BY c.capture_id, c.process_id, c.thread_id
+        ORDER BY c.start_ns, c.duration_ns DESC, c.launch_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), true)
 )
 SELECT
-    p.capture_id, p.launch_id, p.process_id, p.thread_id, p.start_ns, p.graph_node_id, p.name,
+    p.capture_id, p.launch_id, p.process_id, p.thread_id, p.start_ns, p.graph_node_id, p.name, p.is_named,
     CASE WHEN p.capture_id IN (SELECT g.capture_id FROM edges AS g) THEN p.window_ns END AS window_ns
 FROM placed AS p
 WHERE p.is_begin OR p.graph_node_id IS NOT NULL OR p.capture_id NOT IN (SELECT g.capture_id FROM edges AS g);
@@ -82,6 +96,7 @@ WITH captured AS (
         coalesce(c.window_ns, -1) AS sequence_ns, c.launch_id, NULL::BIGINT AS event_id, o.op_id, c.start_ns, c.name
     FROM graph_captured AS c
     LEFT JOIN graph_captured_op AS o ON o.capture_id = c.capture_id AND o.launch_id = c.launch_id
+    WHERE c.is_named
 ),
 eager AS (
     SELECT
@@ -114,3 +129,11 @@ INNER JOIN tokens AS k ON k.name = t.name
 QUALIFY row_number() OVER (
     PARTITION BY t.origin, t.capture_id, t.process_id, t.sequence_ns ORDER BY t.start_ns, t.launch_id, t.event_id
 ) <= {most};
+
+CREATE OR REPLACE TEMP TABLE graph_unnamed AS
+SELECT
+    c.capture_id, coalesce(c.process_id, -1) AS process_id, c.window_ns, c.start_ns, c.launch_id, o.op_id,
+    coalesce(c.name, 'kernel') AS kind
+FROM graph_captured AS c
+LEFT JOIN graph_captured_op AS o ON o.capture_id = c.capture_id AND o.launch_id = c.launch_id
+WHERE NOT c.is_named AND c.window_ns IS NOT NULL;

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import duckdb
+import pytest
 
 from tracedb.derive import graph_links
 
@@ -184,3 +185,92 @@ def test_replays_recorded_as_a_whole_and_other_kernels_are_no_rows(
     )
     graph_links.link(db)
     assert ask(MATCHED) == []
+
+
+def unnamed(insert: Insert, calls: tuple[str, ...], number: int = 1, first: int = 0) -> None:
+    """Launches of a stream capture on CUDA, which name no kernels, each inside an operator."""
+    lane = {"capture_id": number, "process_id": 7, "thread_id": 7}
+    end = first + 100 * (len(calls) + 1)
+    insert("launch", "launch_id name start_ns", (first + 90, "cudaStreamBeginCapture", first),
+           (first + 91, "cudaStreamEndCapture", end), duration_ns=1, **lane)  # fmt: skip
+    for i, name in enumerate(calls):
+        at = first + 100 * (i + 1)
+        insert("op", "op_id name start_ns duration_ns", (first + i, f"op{i}", at, 50), **lane)
+        insert("launch", "launch_id name start_ns duration_ns", (first + i, name, at + 10, 20), **lane)
+
+
+CALLS = ("cudaLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync")
+IN_ORDER = [("aligned", "captured launch in order", f"op{i}") for i in range(3)]
+ORDERED = "SELECT match_rule, matched_to, op_name FROM v1.graph_attribution ORDER BY capture_id, event_id"
+
+
+def test_launches_that_name_no_kernels_are_aligned_by_their_order(
+    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask
+) -> None:
+    """Calls outside of the stream capture, that launch nothing, and driver calls inside others are no part of it."""
+    capture(insert, 1)
+    capture(insert, 2)
+    unnamed(insert, CALLS)
+    lane = {"capture_id": 1, "process_id": 7, "thread_id": 7}
+    insert("launch", "launch_id name start_ns duration_ns", (70, "cudaLaunchKernel", -50, 5),
+           (71, "cuLaunchKernel", 115, 5), (72, "cudaEventRecord", 140, 5), (73, "cudaLaunchKernel", 900, 5), **lane)  # fmt: skip
+    insert("kernel_event", EVENT, (1, "ran", -40, 5, 70, None), **{"capture_id": 1, "kind": "kernel"})
+    replay(insert, "abc")
+    graph_links.link(db)
+    assert ask(ORDERED) == IN_ORDER
+
+
+def test_a_run_without_the_graph_comes_before_the_order_of_launches(
+    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask
+) -> None:
+    capture(insert, 1)
+    capture(insert, 2)
+    unnamed(insert, CALLS)
+    replay(insert, "abc")
+    eager(insert, "abc", number=2, first=700)
+    graph_links.link(db)
+    assert ask(ORDERED) == [("aligned", "eager kernel", f"eager_{name}{i}") for i, name in enumerate("abc")]
+
+
+@pytest.mark.parametrize(
+    ("calls", "names", "windows", "pid"),
+    [
+        (CALLS, "abcd", 1, 7),  # another number of kernels
+        (CALLS, "abc", 2, 7),  # two stream captures fit, and may differ in shapes
+        (CALLS, "abc", 1, 8),  # another process
+        (("cudaLaunchKernel", "cudaMemcpyAsync"), "ab", 0, 7),  # no stream capture
+    ],
+)
+def test_an_order_that_says_nothing(
+    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, calls: tuple[str, ...], names: str, windows: int, pid: int
+) -> None:
+    capture(insert, 1)
+    capture(insert, 2, pid=pid)
+    for window in range(windows):
+        unnamed(insert, calls, first=10_000 * window)
+    insert("op", "op_id name start_ns duration_ns", (5_000, "op", 0, 1), capture_id=1)
+    replay(insert, names)
+    graph_links.link(db)
+    assert ask(ORDERED) == [("none", None, None)] * len(names)
+
+
+def test_the_order_on_several_streams_is_unknown(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
+    capture(insert, 1)
+    capture(insert, 2)
+    unnamed(insert, CALLS)
+    replay(insert, "ab")
+    insert("kernel_event", "event_id name start_ns duration_ns", (9, "c", 900, 5), capture_id=2, kind="kernel",
+           launch_id=900, stream_id=1, device_id=0)  # fmt: skip
+    graph_links.link(db)
+    assert ask(ORDERED) == [("none", None, None)] * 3
+
+
+def test_kinds_of_work_must_agree(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
+    capture(insert, 1)
+    capture(insert, 2)
+    unnamed(insert, CALLS)
+    replay(insert, "ab")
+    insert("kernel_event", "event_id name start_ns duration_ns kind", (9, "Memset", 900, 5, "memset"), capture_id=2,
+           launch_id=900, stream_id=0, device_id=0)  # fmt: skip
+    graph_links.link(db)
+    assert ask(ORDERED) == [("none", None, None)] * 3

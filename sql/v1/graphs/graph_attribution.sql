@@ -1,6 +1,7 @@
 -- Which operator does each kernel of a graph replay come from?
 -- Grain: GPU event replayed by a graph. The call that launches a graph belongs to no operator of the model, so each event
--- is linked to the launch that was recorded into the graph, or to the same kernel of a run without the graph
+-- is linked to the launch that was recorded into the graph, or to the same kernel of a run without the graph, by names or
+-- by order
 -- (main.graph_link, worked out at load). The operator may be in another capture: op_capture_id. An event without such a
 -- link has match_rule none, and no operator.
 CREATE VIEW v1.graph_attribution AS
@@ -41,8 +42,8 @@ COMMENT ON COLUMN v1.graph_attribution.name IS 'Kernel name as recorded.';
 COMMENT ON COLUMN v1.graph_attribution.class IS 'Class of the kernel: matmul, collective, elementwise …';
 COMMENT ON COLUMN v1.graph_attribution.start_ns IS 'Start on the device, on the capture''s clock. [ns]';
 COMMENT ON COLUMN v1.graph_attribution.duration_ns IS 'Duration. [ns]';
-COMMENT ON COLUMN v1.graph_attribution.match_rule IS 'How its origin was found: node_id (both are of the same graph node), aligned (by the order of kernel names), none (not found).';
-COMMENT ON COLUMN v1.graph_attribution.matched_to IS 'captured launch (a call that was recorded into the graph) or eager kernel (the same kernel in a run without the graph); NULL if not found.';
+COMMENT ON COLUMN v1.graph_attribution.match_rule IS 'How its origin was found: node_id (both are of the same graph node), aligned (by the order of kernel names, or of launches; see matched_to), none (not found).';
+COMMENT ON COLUMN v1.graph_attribution.matched_to IS 'captured launch (a call that was recorded into the graph); captured launch in order (such a call that names no kernel, found by its place, where stream capture and replay have the same kinds of work in the same order); eager kernel (the same kernel in a run without the graph); NULL if not found.';
 COMMENT ON COLUMN v1.graph_attribution.op_capture_id IS 'Capture that holds the origin and its operator; NULL if not found. [-]';
 COMMENT ON COLUMN v1.graph_attribution.op_id IS 'Operator of the origin (op.op_id in op_capture_id); NULL if none. [-]';
 COMMENT ON COLUMN v1.graph_attribution.op_name IS 'Name of that operator, such as aten::mm.';

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracedb.derive import across_captures, sequence_alignment
+from tracedb.derive import across_captures, launch_order, sequence_alignment
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.storage import pending_facts, resources
 
@@ -32,7 +32,10 @@ MOST_TRIED = 3
 """Sequences that are aligned with a replay: those that share most names with it."""
 MOST_ROWS = 1_000_000
 """Launches or kernels of one sequence that are considered, from its start."""
-_TABLES = ("graph_replay", "graph_text", "graph_token", "graph_captured", "graph_captured_op", "graph_origin")
+_TABLES = (
+    *("graph_replay", "graph_text", "graph_token", "graph_captured", "graph_captured_op", "graph_origin"),
+    "graph_unnamed",
+)
 Numbers = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -119,7 +122,8 @@ def _align(connection: duckdb.DuckDBPyConnection) -> None:
     replayed = _columns(
         connection,
         """SELECT r.capture_id, r.event_id, coalesce(r.launch_id, -1) AS launch_id,
-               coalesce(r.stream_id, -1) AS stream_id, t.token
+               coalesce(r.stream_id, -1) AS stream_id, t.token,
+               CASE WHEN r.name IN ('memcpy', 'memset') THEN r.name ELSE 'kernel' END AS kind
            FROM temp.graph_replay AS r INNER JOIN temp.graph_text AS t ON t.name = r.name
            ORDER BY r.capture_id, r.launch_id, r.stream_id, r.start_ns, r.event_id""",
     )
@@ -135,6 +139,7 @@ def _align(connection: duckdb.DuckDBPyConnection) -> None:
     nearness = _nearness(connection)
     known: dict[tuple[int, tuple[bytes, ...]], list[tuple[int, int]]] = {}
     pairs: list[npt.NDArray[np.int64]] = []
+    unmatched: list[launch_order.Replayed] = []
     for replay in _replays(replayed):
         key = (replay.capture_id, replay.key)
         if key not in known:
@@ -143,8 +148,12 @@ def _align(connection: duckdb.DuckDBPyConnection) -> None:
             flat = np.concatenate([rows for rows, _ in replay.streams])
             found = np.array(known[key], np.int64)
             pairs.append(np.column_stack((flat[found[:, 0]], found[:, 1])))
+        elif len(replay.streams) == 1:
+            rows = replay.streams[0][0]
+            unmatched.append((replay.capture_id, replayed["event_id"][rows].tolist(), replayed["kind"][rows].tolist()))
     if pairs:
         _write(connection, replayed, origins, np.concatenate(pairs))
+    launch_order.link(connection, unmatched, nearness)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, query: str, nullable: tuple[str, ...] = ()) -> Columns:
@@ -192,7 +201,9 @@ def _nearness(connection: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], in
            FROM main.capture AS c INNER JOIN main.capture AS o
                ON c.rank IS NOT DISTINCT FROM o.rank AND c.source = o.source
            WHERE c.capture_id IN (SELECT r.capture_id FROM temp.graph_replay AS r)
-             AND o.capture_id IN (SELECT g.capture_id FROM temp.graph_origin AS g)
+             AND o.capture_id IN (
+                 SELECT g.capture_id FROM temp.graph_origin AS g
+                 UNION ALL SELECT u.capture_id FROM temp.graph_unnamed AS u)
              AND (c.labels = o.labels OR (c.pid = o.pid AND c.host IS NOT DISTINCT FROM o.host))"""
     ).fetchall()
     return {(capture, other): distance for capture, other, distance in rows}

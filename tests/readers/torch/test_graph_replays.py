@@ -99,9 +99,12 @@ class TestRecorded:
         wanted = [ops[e["args"]["External id"]] for e in passed[:92]]
         kernels = [e["name"] for e in replay if e.get("cat") == "kernel"]
         assert kernels == [e["name"] for e in passed[:92]] * 5
+        without_eager = tmp_path / "order.duckdb"
+        assert ingest(folder / "capture.json.gz", folder / "replay.json.gz", db=without_eager).exit_code == 0
         db = tmp_path / "trace.duckdb"
         assert ingest(folder, db=db).exit_code == 0
         rows = ask(db, ATTRIBUTED)
+        assert ask(without_eager, ATTRIBUTED) == rows
         assert Counter(row[1] for row in rows) == {"aligned": 460}
         assert ask(db, "SELECT count(DISTINCT module_path) > 6 FROM v1.graph_attribution") == [(True,)]
         assert [(row[2], json.loads(row[3])) for row in rows] == [
