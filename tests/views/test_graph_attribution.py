@@ -213,7 +213,8 @@ def test_launches_that_name_no_kernels_are_aligned_by_their_order(
     unnamed(insert, CALLS)
     lane = {"capture_id": 1, "process_id": 7, "thread_id": 7}
     insert("launch", "launch_id name start_ns duration_ns", (70, "cudaLaunchKernel", -50, 5),
-           (71, "cuLaunchKernel", 115, 5), (72, "cudaEventRecord", 140, 5), (73, "cudaLaunchKernel", 900, 5), **lane)  # fmt: skip
+           (71, "cuLaunchKernel", 115, 5), (72, "cudaEventRecord", 140, 5),
+           (73, "cudaLaunchKernel", 900, 5), **lane)  # fmt: skip
     insert("kernel_event", EVENT, (1, "ran", -40, 5, 70, None), **{"capture_id": 1, "kind": "kernel"})
     replay(insert, "abc")
     graph_links.link(db)
