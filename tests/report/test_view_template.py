@@ -60,10 +60,12 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
             there = {column.name for column in schema.columns(shipped, "v1", view)}
             needed = {"capture_id", "source", "rank", "labels", "name"}
             own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
-            own |= {"part": {"event_id", "device_id", "step", "step_index"}}
+            own |= {base: {"event_id", "device_id", "step", "step_index"} for base in ("part", "load")}
             needed |= own.get(base, {"event_id", "device_id", "vendor"})
             if base in ("whole", "pair"):  # of several captures
                 needed = {"source", "labels", "step", "step_index"}
+            if base == "stage":
+                needed = {"capture_id", "source", "rank", "labels", "step", "step_index"}
             if base == "memory":  # of no GPU event
                 needed = {"capture_id", "source", "rank", "labels", "device_id"}
             assert needed <= there

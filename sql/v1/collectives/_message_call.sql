@@ -1,9 +1,10 @@
 -- Which send and receive calls did each rank make, and which kernel carried each out?
 -- Grain: send or receive call with its kernel. A call on its own launches a kernel. Batched calls (batch_isend_irecv)
 -- share one: PyTorch records each of them while NCCL collects them, and launches the kernel when the batch ends, so a
--- kernel without a call carries out all calls since the previous one on its thread. Calls come from main.collective_call;
--- if a capture has none, from the operators c10d::send and c10d::recv_, whose arguments are the tensors, the group, the
--- other rank's number in the group, and a tag.
+-- kernel without a call carries out all calls since the previous one on its thread; if a range nccl:coalesced holds
+-- calls and just one launch, they belong together. Calls come from main.collective_call; if a capture has none, from the
+-- operators c10d::send and c10d::recv_, whose arguments are the tensors, the group, the other rank's number in the
+-- group, and a tag.
 -- peer_rank: the other rank: as recorded, else by its number in the list of ranks of the group. Lists shortened by
 -- PyTorch (more than 30 ranks) go on in equal steps, since it records no other groups as a list; for others it records
 -- an empty one, and the ranks are in the header of the trace (pg_config). If groups were not recorded at all, the group
@@ -26,9 +27,14 @@ recorded AS (
         greatest(c.message_in_elements, c.message_out_elements) AS elements,
         c.dtype, c.group_name, c.group_size, c.group_ranks,
         CASE WHEN m.is_send THEN c.destination_rank ELSE c.source_rank END AS recorded_peer,
-        c.rank_in_group AS peer_in_group
+        coalesce(
+            c.rank_in_group, TRY_CAST(json_extract_string(TRY_CAST(p.concrete_inputs AS JSON), '$[2]') AS BIGINT)
+        ) AS peer_in_group
     FROM main.collective_call AS c
     INNER JOIN meanings AS m ON m.word = c.collective AND m.is_send IS NOT NULL
+    LEFT JOIN main.op AS o ON o.capture_id = c.capture_id AND o.op_id = c.call_id
+    LEFT JOIN main.op AS p
+        ON p.capture_id = o.capture_id AND p.op_id = o.parent_op_id AND p.name IN ('c10d::send', 'c10d::recv_')
 ),
 operators AS (
     SELECT
@@ -76,32 +82,57 @@ own AS (
     WHERE NOT k.is_bare
     GROUP BY k.capture_id, k.call_id
 ),
--- Calls and launches of kernels without a call, in the order of each thread.
+-- Calls without a kernel, launches and batches, in the order of each thread.
 moments AS (
     SELECT
         c.capture_id, o.process_id, o.thread_id, o.start_ns,
-        c.call_id AS moment_id,
-        c.call_id, NULL AS event_id
+        1 AS kind, c.call_id AS moment_id, c.call_id, NULL AS event_id, NULL AS bare_id, NULL AS batch
     FROM calls AS c
     INNER JOIN main.op AS o ON o.capture_id = c.capture_id AND o.op_id = c.call_id
     ANTI JOIN own AS w ON w.capture_id = c.capture_id AND w.call_id = c.call_id
     UNION ALL
     SELECT
         k.capture_id, l.process_id, l.thread_id, l.start_ns,
-        k.event_id AS moment_id,
-        NULL AS call_id, k.event_id
+        2 AS kind, k.event_id AS moment_id, NULL AS call_id, k.event_id,
+        CASE WHEN k.is_bare THEN k.event_id END AS bare_id, NULL AS batch
     FROM kernels AS k
     INNER JOIN main.launch AS l ON l.capture_id = k.capture_id AND l.launch_id = k.launch_id
-    WHERE k.is_bare
+    UNION ALL
+    SELECT
+        a.capture_id, a.process_id, a.thread_id, a.start_ns,
+        0 AS kind, a.annotation_id AS moment_id, NULL AS call_id, NULL AS event_id, NULL AS bare_id,
+        {'id': a.annotation_id, 'end_ns': a.start_ns + a.duration_ns} AS batch
+    FROM main.annotation AS a
+    WHERE a.name = 'nccl:coalesced' AND a.style = 'user' AND a.duration_ns IS NOT NULL
+        AND a.capture_id IN (SELECT c.capture_id FROM calls AS c)
+),
+placed AS (
+    SELECT
+        m.capture_id, m.call_id, m.event_id, m.start_ns,
+        last_value(m.batch IGNORE NULLS) OVER before AS batch,
+        first_value(m.bare_id IGNORE NULLS) OVER (
+            thread ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        ) AS next_id
+    FROM moments AS m
+    WINDOW
+        thread AS (
+            PARTITION BY m.capture_id, m.process_id, m.thread_id ORDER BY m.start_ns, m.kind, m.moment_id
+        ),
+        before AS (thread ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+),
+batches AS (
+    SELECT p.capture_id, p.batch.id AS batch_id, min(p.event_id) AS event_id
+    FROM placed AS p
+    WHERE p.event_id IS NOT NULL AND p.start_ns <= p.batch.end_ns
+    GROUP BY p.capture_id, p.batch.id
+    HAVING count(*) = 1
 ),
 batched AS (
-    SELECT
-        m.capture_id, m.call_id,
-        first_value(m.event_id IGNORE NULLS) OVER (
-            PARTITION BY m.capture_id, m.process_id, m.thread_id ORDER BY m.start_ns, m.moment_id
-            ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
-        ) AS event_id
-    FROM moments AS m
+    SELECT p.capture_id, p.call_id, coalesce(b.event_id, p.next_id) AS event_id
+    FROM placed AS p
+    LEFT JOIN batches AS b
+        ON b.capture_id = p.capture_id AND b.batch_id = p.batch.id AND p.start_ns <= p.batch.end_ns
+    WHERE p.call_id IS NOT NULL
 ),
 carried AS (
     SELECT w.capture_id, w.call_id, w.event_id, false AS is_batched
@@ -109,7 +140,7 @@ carried AS (
     UNION ALL
     SELECT b.capture_id, b.call_id, b.event_id, true AS is_batched
     FROM batched AS b
-    WHERE b.call_id IS NOT NULL AND b.event_id IS NOT NULL
+    WHERE b.event_id IS NOT NULL
 ),
 lists AS (
     SELECT

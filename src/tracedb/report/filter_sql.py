@@ -8,7 +8,7 @@ from collections.abc import Collection
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
-from tracedb.report.view_template import CALLS, COLLECTIVES, MEMBERS, MEMORY, MESSAGES, RANGES
+from tracedb.report.view_template import CALLS, COLLECTIVES, LOADS, MEMBERS, MEMORY, MESSAGES, RANGES, STAGES
 from tracedb.storage.connection import identifier, quoted
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
@@ -21,11 +21,13 @@ _LACKS: dict[str, tuple[str, ...]] = {
     MEMBERS: ("vendor", "class"),
     COLLECTIVES: ("capture", "rank", "device", "vendor", "class", "range"),
     MESSAGES: ("capture", "rank", "device", "vendor", "class", "range"),
+    LOADS: ("vendor", "class"),
+    STAGES: ("device", "vendor", "class", "range"),
     MEMORY: ("vendor", "class", "range", "skip_warmup"),
 }
 """Filters and groupings that a base's rows do not support."""
 _OF_SEVERAL_RANKS = (COLLECTIVES, MESSAGES)
-_KNOWS_STEP = (MEMBERS, COLLECTIVES, MESSAGES)
+_KNOWS_STEP = (MEMBERS, COLLECTIVES, MESSAGES, STAGES, LOADS)
 _WHY_NOT = {
     CALLS: "a call is of a thread, not of a GPU; cuda-kern-exec-sum has the calls that launched kernels, by device",
 }

@@ -127,6 +127,13 @@ def _no_matches(search: Search) -> str:
     return f"no collective spans two ranks or more{search.filters}, so there is no waiting to report"
 
 
+def _no_all_to_alls(search: Search) -> str:
+    return (
+        f"no all-to-all was captured{search.filters}: none of the {search.kernels} is one by its recorded collective, "
+        "its operator or its name"
+    )
+
+
 def _no_messages(search: Search) -> str:
     calls, peers, ranks = row(
         search.connection,
@@ -147,6 +154,17 @@ def _no_messages(search: Search) -> str:
     if ranks < 2:
         return f"{number(calls, 'send or receive call')} of one rank only; ingest the captures of all ranks together"
     return f"none of the {calls} send and receive calls has its counterpart on another rank{search.filters}"
+
+
+def _no_pipelines(search: Search) -> str:
+    (pairs,) = row(search.connection, f"SELECT count(*) FROM {search.scope.version}._message_pair AS p")
+    if not pairs:
+        return _no_messages(search)
+    return (
+        f"{number(pairs, 'message')} between ranks, but no pipeline{search.filters}: in a pipeline, one rank begins "
+        "each step by sending, and each of the others by receiving from the one before it; ingest the captures of all "
+        "stages together"
+    )
 
 
 def _no_overlap(search: Search) -> str:
@@ -229,7 +247,9 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.GEMMS}), _no_gemms),
     (frozenset({Needs.SPREADS}), _no_spreads),
     (frozenset({Needs.MATCHES}), _no_matches),
+    (frozenset({Needs.ALL_TO_ALLS}), _no_all_to_alls),
     (frozenset({Needs.MESSAGES}), _no_messages),
+    (frozenset({Needs.PIPELINES}), _no_pipelines),
     (frozenset({Needs.OVERLAP}), _no_overlap),
     (frozenset({Needs.STEPS}), _no_steps),
     (frozenset({Needs.MODULES, Needs.STACKS}), not_recorded.no_frames),

@@ -13,6 +13,8 @@ CALLS = "l"
 MEMBERS = "part"
 COLLECTIVES = "whole"
 MESSAGES = "pair"
+STAGES = "stage"
+LOADS = "load"
 MEMORY = "memory"
 BASES = {
     "e": "_gpu_event",
@@ -22,12 +24,15 @@ BASES = {
     MEMBERS: "_collective_member",
     COLLECTIVES: "_collective",
     MESSAGES: "_message_pair",
+    STAGES: "_pipeline_time",
+    LOADS: "_expert_part",
     MEMORY: "_device_memory",
 }
 """Alias in a view's text → the view it refers to.
 
 A row is a GPU event, (``r``) a range, (``l``) a call, (``part``) a rank's part in a collective, (``whole``) the
-collective, (``pair``) a message between two ranks, (``memory``) an allocation or release of GPU memory.
+collective, (``pair``) a message between two ranks, (``stage``) a stage of a pipeline in a step, (``load``) a rank's
+part in an all-to-all, (``memory``) an allocation or release of GPU memory.
 """
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
