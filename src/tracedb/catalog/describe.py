@@ -15,6 +15,7 @@ from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, about, from_rows
 from tracedb.storage import schema, template_database, views
 from tracedb.storage.connection import open_read_only
+from tracedb.storage.lake_store import is_lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,8 @@ _FOLDED = ("grain", "meaning")
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
-    """Open the file, or an empty database with the shipped tables and views if there is none; say which."""
-    if path.exists():
+    """Open the file, or an empty database with the shipped tables and views if there is none, or a lake; say which."""
+    if path.exists() and not is_lake(path):
         with open_read_only(path) as connection:
             yield connection, True
         return

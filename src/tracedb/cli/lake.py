@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import Settings, detail, lake_option, note, patience_options, some
+from tracedb.cli.options import Settings, detail, lake_option, note, output_options, patience_options, some
+from tracedb.errors import TracedbError
 
 
 def _root(folder: Path | None) -> Path:
@@ -38,3 +39,52 @@ def align(folder: Path | None, is_all: bool, memory_limit: str) -> None:
     root = _root(folder)
     done = steps.align(root, again=is_all, memory_limit=memory_limit, tell=lambda run: detail(f"run {run}"))
     note(f"{some(len(done), 'run')} aligned: {root}")
+
+
+@lake.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
+@click.option("--memory-limit", default="2GB", metavar="SIZE", help="Memory for the database engine. [default: 2GB]")
+@lake_option
+@patience_options
+def compact(folder: Path | None, memory_limit: str) -> None:
+    """Put the small files of many traces together, run by run.
+
+    The old files are removed, so nothing should read the lake meanwhile.
+    """
+    from tracedb.lake import compact as steps
+
+    root = _root(folder)
+    done = steps.compact(root, memory_limit=memory_limit, tell=detail)
+    note(f"{some(done, 'manifest file')} replaced: {root}")
+
+
+@lake.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
+@click.option("--quick", is_flag=True, help="Compare sizes only, without reading the files.")
+@click.option("--remove-unused", is_flag=True, help="Remove files that nothing needs; nothing may be loaded meanwhile.")
+@lake_option
+@patience_options
+@output_options
+def verify(folder: Path | None, quick: bool, remove_unused: bool, format_name: str | None, out: Path | None) -> None:
+    """Compare the files of a lake with its manifest: by size and SHA-256.
+
+    stdout gets a row for each file that is missing, damaged or unused. Exit code 1 if anything is missing or damaged.
+    """
+    from tracedb.lake import verify as steps
+    from tracedb.output import choose_format, write
+
+    root = _root(folder)
+    manifest, findings = steps.verify(root, quick)
+    write(steps.answer(findings, root), choose_format(format_name, out), out)
+    if remove_unused:
+        note(f"{some(steps.remove_unused(root, findings), 'unused file')} removed")
+    held = manifest.held()
+    files = sum(len(entry.entry.files) for entry in manifest.entries())
+    rows = sum(file.rows for entry in manifest.entries() for file in entry.entry.files)
+    note(f"{some(len(held), 'capture')} of {some(len(manifest.runs()), 'run')} in {some(files, 'file')}, {rows:,} rows")
+    faults = [item for item in findings if item.is_fault]
+    if faults:
+        first = faults[0]
+        raise TracedbError(
+            f"{root}: {some(len(faults), 'fault')}, the first: {first.file}: {first.state} ({first.detail})"
+        )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import click
 
 from tracedb.cli.options import database_option, note
+from tracedb.storage.lake_store import is_lake, is_remote
 
 
 @click.command()
@@ -33,6 +35,8 @@ def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
     from tracedb.storage import connection as database
     from tracedb.storage.database_file import absolute
 
+    if is_lake(db) and (is_ui or dialect):
+        raise click.UsageError("of a lake there is the plain prompt only: neither -ui nor --as")
     if is_ui and (builtin or dialect):
         raise click.UsageError("-ui goes with neither --builtin nor --as")
     program = None if builtin else shutil.which("duckdb")
@@ -41,14 +45,26 @@ def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
             nsys_tables.install(connection)
         if is_ui:
             _check_ui(program)
-        if program is None:
+        if program is None or is_remote(db):
             note("the built-in prompt: end a statement with ; and exit with .quit (pip install duckdb-cli: more)")
             repl.converse(connection)
             return
+    if is_lake(db):
+        _converse_with_lake(program, db)
+        return
     if is_ui:
         os.execv(program, _ui_command(absolute(db)))
     made = ["-cmd", f"SET integer_division = true; {nsys_tables.statements()}"] if dialect else []
     os.execv(program, ["duckdb", "-readonly", *made, str(absolute(db))])
+
+
+def _converse_with_lake(program: str, lake: Path) -> None:
+    """Run the DuckDB shell on a database whose tables are views over the lake, which lasts as long as the shell."""
+    from tracedb.storage.connection import as_file
+    from tracedb.storage.spill_folder import temporary_folder
+
+    with temporary_folder() as folder:
+        sys.exit(subprocess.run([program, "-readonly", str(as_file(lake, folder))], check=False).returncode)
 
 
 def _check_ui(program: str | None) -> None:

@@ -16,7 +16,16 @@ from tracedb.output import Answer, Show, from_sql
 from tracedb.report import captures, step_ranges, time_caveats, view_template
 from tracedb.report.filters import Filters, capture_conditions, one_of
 from tracedb.storage import resources, views
-from tracedb.storage.connection import attach, check_version, in_memory, open_read_only, quoted
+from tracedb.storage.connection import (
+    as_file,
+    attach,
+    check_version,
+    give_access,
+    in_memory,
+    open_read_only,
+    quoted,
+)
+from tracedb.storage.lake_store import is_lake
 from tracedb.storage.spill_folder import spill_folder
 
 
@@ -40,7 +49,7 @@ class Steps:
 def side(text: str, db: Path) -> Side:
     """Resolve a word to a side: a database file, ``KEY=VALUE[,KEY=VALUE]``, or captures by path or number."""
     path = Path(text)
-    if path.is_file() and _is_database(path):
+    if is_lake(path) or (path.is_file() and _is_database(path)):
         return Side(text, path, "true")
     if path.is_file() and not db.is_file():
         raise UsageError(f"{text}: not a tracedb database, and there is no {db} that could hold it as a capture")
@@ -109,8 +118,9 @@ def compared(
             pass
     with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
         script = _Script(connection, [] if statements is None else statements)
+        give_access(connection, paths)
         for number, path in enumerate(paths):
-            attach(connection, path, f"side_{number}")
+            attach(connection, as_file(path, spill, f"lake_{number}"), f"side_{number}")
             script.texts.append(f"ATTACH {quoted(path.name)} AS side_{number} (READ_ONLY);")
             connection.execute(f"USE side_{number}")
             check_version(connection, path)

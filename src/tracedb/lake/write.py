@@ -59,15 +59,22 @@ class LakeWriter:
             sources.setdefault(item.source, []).append(item)
         counts = self._counts({item.here for item in captures})
         for name, items in sources.items():
-            here = [item.here for item in items]
-            files = [
-                file
-                for table in self._there
-                if table not in (*lake_tables.SETTINGS, *lake_tables.FACTS)
-                and any(number in counts.get(table, ()) for number in here)
-                for file in self._part(table, items[0].held.run, f"t.capture_id IN ({', '.join(map(str, here))})")
-            ]
-            self._enter(name, "captures", [item.held for item in items], files)
+            self._write_together(name, items, counts)
+
+    def write_together(self, name: str, captures: Sequence[Numbered]) -> None:
+        """Write captures of one run as an entry of this name."""
+        self._write_together(name, captures, self._counts({item.here for item in captures}))
+
+    def _write_together(self, name: str, captures: Sequence[Numbered], counts: Mapping[str, set[int]]) -> None:
+        here = [item.here for item in captures]
+        files = [
+            file
+            for table in self._there
+            if table not in (*lake_tables.SETTINGS, *lake_tables.FACTS)
+            and any(number in counts.get(table, ()) for number in here)
+            for file in self._part(table, captures[0].held.run, f"t.capture_id IN ({', '.join(map(str, here))})")
+        ]
+        self._enter(name, "captures", [item.held for item in captures], files)
 
     def write_facts(self, run: str, captures: Sequence[Numbered]) -> None:
         """Write the facts about several captures: those of a whole run."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import TracedbError
 from tracedb.report import shared_work
 from tracedb.report.needs import Needs
+from tracedb.storage.lake_store import is_lake, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,7 +45,7 @@ def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
     ``loaded``: captures that were just written; if they suffice, the database is not opened again.
     """
     if any(item.kernels and not item.has_counters and not item.samples for item in loaded):
-        return f"tracedb report top-kernels --db {shlex.quote(str(path))}"
+        return f"tracedb report top-kernels {_named(path)}"
     import duckdb
 
     from tracedb.storage import connection as database
@@ -56,9 +57,14 @@ def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
     except (TracedbError, duckdb.Error):  # another process may be using it
         return None
     if report is not None:
-        return f"tracedb report {report} --db {shlex.quote(str(path))}"
+        return f"tracedb report {report} {_named(path)}"
     query = "SELECT name, count(*) AS calls, sum(duration_ns) AS total_ns FROM op GROUP BY name ORDER BY total_ns DESC"
-    return f'tracedb sql "{query}" --db {shlex.quote(str(path))}' if ops else None
+    return f'tracedb sql "{query}" {_named(path)}' if ops else None
+
+
+def _named(path: Path) -> str:
+    """Return the option that names a database or a lake."""
+    return f"--lake {shlex.quote(shown(path))}" if is_lake(path) else f"--db {shlex.quote(str(path))}"
 
 
 def copies_as_kernels(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope) -> list[str]:

@@ -20,6 +20,7 @@ from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
 from tracedb.storage.database_file import is_damage
 from tracedb.storage.error_lines import engine_words
+from tracedb.storage.lake_store import is_lake, shown
 
 _KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
 """Columns that name kernels; a report has at most one."""
@@ -58,7 +59,8 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
     except duckdb.IOException as error:
         if is_damage(error):
             raise
-        raise TracedbError(f"{path}: cannot be read: {engine_words(error)}") from error
+        what = f"; `tracedb lake verify {shown(path)}` lists what is missing or damaged" if is_lake(path) else ""
+        raise TracedbError(f"{shown(path)}: cannot be read: {engine_words(error)}{what}") from error
     except (duckdb.BinderException, duckdb.CatalogException) as error:
         outdated = views.outdated(connection)
         if not outdated:

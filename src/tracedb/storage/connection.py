@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from tracedb.storage.database_file import (
     withdraw,
 )
 from tracedb.storage.error_lines import engine_words, unwritten
-from tracedb.storage.lake_store import is_lake, store
+from tracedb.storage.lake_store import is_lake, shown, store
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
@@ -189,8 +189,6 @@ def open_read_only(
     with spill_folder(path, or_elsewhere=True) as spill:
         connection = _opened(path, spill, memory_limit, settings)
         try:
-            if is_lake(path):
-                connection.execute(f"SET allowed_directories = [{quoted(store(path).folder_for_engine)}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
@@ -219,7 +217,7 @@ def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
 def _opened(
     path: Path, spill: str, memory_limit: str | None = None, settings: Settings | None = None
 ) -> duckdb.DuckDBPyConnection:
-    file = _catalog(path, spill) if is_lake(path) else path
+    file = as_file(path, spill)
     absolute(file)
     if not file.exists():
         raise TracedbError(
@@ -232,8 +230,7 @@ def _opened(
         chosen["memory_limit"] = memory_limit
     connection = in_memory(chosen)
     try:
-        if file is not path:
-            store(path).register(connection)
+        give_access(connection, [path])
         until_free(lambda: attach(connection, file, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
         check_version(connection, path)
@@ -243,12 +240,33 @@ def _opened(
     return connection
 
 
-def _catalog(path: Path, folder: str) -> Path:
-    """Write the database of a lake (see ``lake_catalog``) into a private folder."""
+def give_access(connection: duckdb.DuckDBPyConnection, paths: Iterable[Path]) -> None:
+    """Let a connection read the lakes among ``paths`` even when external access is off. Call before that."""
+    lakes = [store(path) for path in paths if is_lake(path)]
+    for lake in lakes:
+        lake.register(connection)
+    if lakes:
+        folders = ", ".join(quoted(lake.folder_for_engine) for lake in lakes)
+        connection.execute(f"SET allowed_directories = [{folders}]")
+
+
+def as_file(path: Path, folder: str, name: str = "lake") -> Path:
+    """Return the database file at ``path``; of a lake, one that is written into a private folder (``lake_catalog``).
+
+    A connection that attaches the latter must be given access to the lake: ``give_access``.
+    """
+    if not is_lake(path):
+        return path
     from tracedb.storage import lake_catalog, lake_manifest  # they open databases with this module
 
-    made = Path(folder) / "lake.duckdb"
-    lake_catalog.build(lake_manifest.opened(path), made)
+    made = Path(folder) / f"{name}.duckdb"
+    try:
+        lake_catalog.build(lake_manifest.opened(path), made)
+    except (duckdb.Error, OSError) as error:
+        raise TracedbError(
+            f"{shown(path)}: cannot be read: {engine_words(error)}; `tracedb lake verify {shown(path)}` lists what is "
+            "missing or damaged"
+        ) from error
     return made
 
 

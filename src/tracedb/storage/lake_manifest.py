@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -267,17 +267,20 @@ def read_entry(lake: Store, name: str) -> Entry:
     return entry
 
 
-def read(lake: Store) -> Manifest:
-    """Read the manifest. A capture counts in the first entry that holds it, compacted ones first."""
+def read(lake: Store, without: Collection[str] = ()) -> Manifest:
+    """Read the manifest. A capture counts in the first entry that holds it, compacted ones first.
+
+    ``without``: names of files (in the lake) that are not read. Raises ``TracedbError`` for a damaged entry.
+    """
     found = Manifest()
     settings: Held | None = None
     taken: set[int] = set()
-    names = [name for name in lake.names(FOLDER) if name.endswith(".json")]
+    names = [name for name in lake.names(FOLDER) if name.endswith(".json") and f"{FOLDER}/{name}" not in without]
     for name in sorted(names, key=lambda name: (not name.startswith("compact-"), name)):
         try:
             entry = read_entry(lake, name)
         except FileNotFoundError:  # it has just been compacted; its successor may be missing from the list
-            return read(lake)
+            return read(lake, without)
         ids = frozenset(item.capture_id for item in entry.captures)
         if entry.kind == "captures":
             held = Held(name, entry, ids - taken)

@@ -7,11 +7,12 @@ stored as the ``BIGINT`` of the same bits.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 
 from tracedb.storage import schema
-from tracedb.storage.connection import identifier, in_memory
+from tracedb.storage.connection import identifier
 
 SETTINGS = ("kernel_rule", "frame_rule", "time_bound", "device_peak")
 """Tables that a user edits; a lake has its own only if they differ from those of a new database."""
@@ -26,7 +27,7 @@ CAPTURE_COLUMNS = ("capture_id", "reference_capture_id", "origin_capture_id")
 REPLAY_COLUMN = "replay_id"
 NOT_STORED = {"capture": "ingested_at"}
 """Columns that the manifest has instead: equal traces give equal files."""
-_ORDER = ("device_id", "stream_id", "process_id", "thread_id", "start_ns")
+_ORDER = ("capture_id", "device_id", "stream_id", "process_id", "thread_id", "start_ns")
 _SIGN = "18446744073709551616::HUGEINT"
 
 Columns = dict[str, str]
@@ -35,11 +36,9 @@ Columns = dict[str, str]
 
 @cache
 def declared() -> dict[str, Columns]:
-    """Return the tables of the schema."""
-    with in_memory() as fresh:
-        fresh.execute(schema.ddl())
-        found = schema.columns_by_table(fresh)
-    return {name.removeprefix("main."): columns for name, columns in found.items() if name.startswith("main.")}
+    """Return the tables of the schema. They are read from the DDL, because making tables takes a fifth of a second."""
+    tables = re.findall(r"^CREATE TABLE main\.(\w+) \(\n(.*?)^\);", schema.ddl(), re.DOTALL | re.MULTILINE)
+    return {name: dict(re.findall(r"^    (\w+) (MAP\([^)]*\)|\w+)", body, re.MULTILINE)) for name, body in tables}
 
 
 @cache

@@ -55,9 +55,9 @@ def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
     """
     with in_memory() as fresh:
         fresh.execute(ddl())
-        wanted = columns_by_table(fresh)
+        wanted = _columns_by_table(fresh)
         statements = [(str(item.query), item) for item in fresh.extract_statements(ddl())]
-    there = columns_by_table(connection)
+    there = _columns_by_table(connection)
     for text, statement in statements:
         about = re.match(r"\s*(?:--.*\s*)*(?:CREATE TABLE|INSERT INTO|COMMENT ON (?:TABLE|COLUMN)) (\w+\.\w+)\b", text)
         if about and about[1] not in there:
@@ -69,7 +69,7 @@ def complete(connection: duckdb.DuckDBPyConnection) -> set[str]:
     return set(wanted) - set(there)
 
 
-def columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+def _columns_by_table(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
     """Return the type of each column of each table, tables with their schema's name."""
     rows = connection.execute(
         """SELECT c.schema_name || '.' || c.table_name, c.column_name, c.data_type

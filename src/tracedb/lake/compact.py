@@ -1,0 +1,90 @@
+"""``tracedb lake compact``: put the small files of many traces together.
+
+Each rank of a run has its own files, some ten a trace. An engine opens every one; a few hundred ranks in a file are
+read much faster. Old files are removed after the new ones are in place, so a query that runs meanwhile may miss them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tracedb.lake.write import LakeWriter
+from tracedb.storage import lake_catalog, lake_manifest
+from tracedb.storage.connection import ALIAS, in_memory, quoted
+from tracedb.storage.lake_manifest import FOLDER, Held
+from tracedb.storage.lake_store import Store
+from tracedb.storage.spill_folder import temporary_folder
+
+LARGEST = 256 << 20
+"""Entries are put together up to this size, over all their files."""
+MEMORY_LIMIT = "2GB"
+
+
+def compact(
+    root: Path,
+    largest: int = LARGEST,
+    memory_limit: str = MEMORY_LIMIT,
+    tell: Callable[[str], None] = lambda text: None,
+) -> int:
+    """Replace entries of single traces by entries of many, run by run; returns the number of entries replaced.
+
+    Nothing is lost if it is killed: what is not replaced yet stays, and what is left over is removed the next time.
+    Raises ``TracedbError`` if the lake is damaged or cannot be written.
+    """
+    lake = lake_manifest.opened(root)
+    manifest = lake_manifest.read(lake)
+    replaced = list(manifest.superseded)
+    for run, held in _by_run(manifest.captures).items():
+        for group in _groups(held, largest):
+            if len(group) > 1:
+                tell(f"run {run}: {len(group)} entries")
+                _put_together(lake, group, memory_limit)
+                replaced += group
+    _remove(lake, replaced)
+    return len(replaced)
+
+
+def _by_run(entries: Sequence[Held]) -> dict[str, list[Held]]:
+    found: dict[str, list[Held]] = {}
+    for held in entries:
+        found.setdefault(held.entry.captures[0].run, []).append(held)
+    return found
+
+
+def _groups(entries: Sequence[Held], largest: int) -> list[list[Held]]:
+    groups: list[list[Held]] = []
+    size = 0
+    for held in entries:
+        own = sum(file.bytes for file in held.entry.files)
+        if not groups or size + own > largest:
+            groups.append([])
+            size = 0
+        groups[-1].append(held)
+        size += own
+    return groups
+
+
+def _put_together(lake: Store, group: Sequence[Held], memory_limit: str) -> None:
+    ids = frozenset[int]().union(*(held.ids for held in group))
+    with temporary_folder() as folder:
+        made = Path(folder) / "group.duckdb"
+        lake_catalog.build(lake, made, ids, with_facts=False)
+        with in_memory({"memory_limit": memory_limit, "temp_directory": folder}) as connection:
+            lake.register(connection)
+            connection.execute(f"ATTACH {quoted(str(made))} AS {ALIAS} (READ_ONLY)")
+            connection.execute(f"USE {ALIAS}")
+            writer = LakeWriter(connection, lake, Path(folder))
+            digest = hashlib.sha256(" ".join(sorted(map(str, ids))).encode()).hexdigest()
+            writer.write_together(f"compact-{digest}.json", writer.captures)
+
+
+def _remove(lake: Store, replaced: Sequence[Held]) -> None:
+    """Remove entries, then the files that only they named."""
+    for held in replaced:
+        lake.remove(f"{FOLDER}/{held.name}")
+    manifest = lake_manifest.read(lake)
+    kept = {file.path for held in (*manifest.entries(), *manifest.superseded) for file in held.entry.files}
+    for path in {file.path for held in replaced for file in held.entry.files} - kept:
+        lake.remove(path)

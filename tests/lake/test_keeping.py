@@ -1,0 +1,183 @@
+"""Keeping a lake: verify finds what is missing, compact changes no answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracedb
+from support.command import run
+from support.lake_comparison import differences, rows
+from support.loading import trace
+from tracedb.lake import compact
+from tracedb.storage import lake_manifest
+from tracedb.storage.lake_store import Store
+
+COMPARED = ("top_kernels", "collectives", "gpu_timeline", "stragglers", "nvtx_ranges", "configurations")
+
+
+@pytest.fixture
+def lake(exported: Path, tmp_path: Path) -> Path:
+    """A copy of the sample lake."""
+    return Path(shutil.copytree(exported, tmp_path / "lake"))
+
+
+def answers(lake: Path) -> dict[str, list[Any]]:
+    with tracedb.connect(lake) as connection:
+        return {name: rows(connection, f"v1.{name}", {}) for name in COMPARED}
+
+
+def entries(lake: Path) -> list[str]:
+    return sorted(path.name for path in (lake / "manifest").iterdir() if path.name.startswith(("compact-",)))
+
+
+def states(lake: Path, *options: str) -> tuple[int, list[str]]:
+    done = run("lake", "verify", lake, "--format", "json", *options)
+    return done.exit_code, [row["state"] for row in json.loads(done.stdout)["rows"]]
+
+
+class TestCompact:
+    def test_it_changes_no_answer(self, lake: Path) -> None:
+        before, files = answers(lake), len(list(lake.rglob("*.parquet")))
+        done = run("lake", "compact", lake)
+        assert done.exit_code == 0 and "8 manifest files replaced" in done.stderr
+        after = answers(lake)
+        assert {name: differences(before[name], after[name]) for name in COMPARED} == {name: [] for name in COMPARED}
+        assert len(entries(lake)) == 2 and len(list(lake.rglob("*.parquet"))) < files / 3
+        assert states(lake) == (0, [])
+        assert "0 manifest files" in run("lake", "compact", lake).stderr
+
+    def test_what_is_compacted_is_known(self, lake: Path) -> None:
+        assert run("lake", "compact", lake).exit_code == 0
+        root = Path(__file__).resolve().parents[2] / "examples" / "run"
+        done = run("ingest", root, "--lake", lake)
+        assert "0 captures loaded, 8 known before" in done.stderr
+
+    def test_a_killed_one_is_finished_by_the_next(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = answers(lake)
+        with monkeypatch.context() as patched:
+            patched.setattr(compact, "_remove", lambda lake, replaced: None)
+            compact.compact(lake)
+        code, found = states(lake)
+        assert code == 0 and set(found) == {"superseded_entry", "unused_file"}
+        assert answers(lake) == before  # nothing is counted twice
+        assert run("lake", "compact", lake).exit_code == 0
+        assert states(lake) == (0, []) and answers(lake) == before
+
+    def test_a_capture_in_two_compacted_entries_counts_once(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two processes compacted at once, between them a trace came."""
+        before = answers(lake)
+        manifest = lake_manifest.read(Store(lake))
+        run_of = next(iter(manifest.runs()))
+        held = [item for item in manifest.captures if item.entry.captures[0].run == run_of]
+        compact._put_together(Store(lake), held[:3], "1GB")
+        compact._put_together(Store(lake), held, "1GB")
+        assert answers(lake) == before
+
+
+class TestVerify:
+    def test_a_whole_lake(self, exported: Path) -> None:
+        done = run("lake", "verify", exported)
+        assert done.exit_code == 0 and "8 captures of 2 runs" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("damage", "state"),
+        [
+            (lambda path: path.unlink(), "missing_file"),
+            (lambda path: path.write_bytes(path.read_bytes()[:-1]), "wrong_size"),
+            (lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"), "wrong_content"),
+        ],
+    )
+    def test_a_damaged_file(self, lake: Path, damage: Any, state: str) -> None:
+        damage(next((lake / "kernel_event").rglob("*.parquet")))
+        assert states(lake) == (1, [state])
+        done = run("--lake", lake, "report", "top-kernels")
+        assert done.exit_code in (0, 1) and "Traceback" not in done.stderr
+        if state == "missing_file":
+            assert done.exit_code == 1 and "tracedb lake verify" in done.stderr and done.stderr.count("\n") == 1
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"kind":"captures","layout":"","schema":1,"captures":3}'])
+    def test_a_damaged_entry(self, lake: Path, content: bytes) -> None:
+        next((lake / "manifest").iterdir()).write_bytes(content)
+        code, found = states(lake)
+        assert code == 1 and found[0] == "damaged_entry"
+        done = run("--lake", lake, "report", "top-kernels")
+        assert done.exit_code == 1 and "is damaged" in done.stderr and done.stderr.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        "path", ["../x", "kernel_event/run=../part-X.parquet", "/etc/passwd", "launch/part-X.parquet"]
+    )
+    def test_an_entry_that_names_a_file_elsewhere(self, lake: Path, path: str) -> None:
+        entry = next(path for path in (lake / "manifest").iterdir() if not path.name.startswith("facts"))
+        said = json.loads(entry.read_text())
+        said["files"][0]["path"] = path.replace("X", "0" * 64)
+        entry.write_text(json.dumps(said))
+        assert states(lake)[1][0] == "damaged_entry"
+
+    def test_files_of_a_killed_process(self, lake: Path) -> None:
+        left = lake / "kernel_event" / "run=unlabelled" / f"part-{'0' * 64}.parquet"
+        left.parent.mkdir()
+        left.write_bytes(b"PAR1")
+        assert states(lake) == (0, ["unused_file"])
+        assert states(lake, "--remove-unused")[0] == 0 and not left.parent.exists()
+        assert states(lake) == (0, [])
+
+    def test_a_run_that_grew(self, lake: Path, tmp_path: Path) -> None:
+        trace(tmp_path / "rank7.json")
+        labels = ("channels=16", "sweep=sweep_sample", "threads=256")
+        flags = [word for label in labels for word in ("--label", label)]
+        assert run("ingest", tmp_path / "rank7.json", "--lake", lake, *flags).exit_code == 0
+        assert states(lake) == (0, ["unaligned_run"])
+
+
+def test_lakes_are_compared(exported: Path, sample: Path) -> None:
+    ours = run("--lake", exported, "compare", "channels=4", "channels=16", "--format", "json")
+    theirs = run("--db", sample, "compare", "channels=4", "channels=16", "--format", "json")
+    assert ours.exit_code == theirs.exit_code == 0, ours.stderr
+    assert json.loads(ours.stdout)["rows"] == json.loads(theirs.stdout)["rows"]
+    assert run("compare", exported, sample).exit_code == 0
+
+
+@pytest.mark.parametrize("command", [("brief",), ("doctor",), ("schema", "kernel_event"), ("views",)])
+def test_commands_that_read(exported: Path, command: tuple[str, ...]) -> None:
+    done = run("--lake", exported, *command)
+    assert done.exit_code == 0 and done.stdout, done.stderr
+
+
+def test_a_lake_is_copied_into_another(exported: Path, tmp_path: Path) -> None:
+    assert run("export", "lake", tmp_path / "copy", "--lake", exported).exit_code == 0
+    assert answers(exported) == answers(tmp_path / "copy")
+
+
+def test_the_users_own_rules_go_along(sample: Path, tmp_path: Path) -> None:
+    db = Path(shutil.copy(sample, tmp_path / "own.duckdb"))
+    import duckdb
+
+    with duckdb.connect(str(db)) as connection:
+        connection.execute("INSERT INTO kernel_rule VALUES (1, 'nccl', 'mine')")
+    assert run("export", "lake", tmp_path / "lake", "--db", db).exit_code == 0
+    with tracedb.connect(tmp_path / "lake") as connection:
+        assert connection.execute("FROM kernel_rule").fetchall() == [(1, "nccl", "mine")]
+        assert ("mine",) in connection.execute("SELECT class FROM matmul_fraction").fetchall()
+
+
+def test_an_address_beyond_the_signed_range(tmp_path: Path, sample: Path) -> None:
+    import duckdb
+
+    db = Path(shutil.copy(sample, tmp_path / "own.duckdb"))
+    addresses = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]
+    with duckdb.connect(str(db)) as connection:
+        for number, address in enumerate(addresses):
+            connection.execute(
+                "INSERT INTO memory_event (capture_id, memory_event_id, address, start_ns) VALUES (1, ?, ?, 0)",
+                [number, address],
+            )
+    assert run("export", "lake", tmp_path / "lake", "--db", db).exit_code == 0
+    with tracedb.connect(tmp_path / "lake") as connection:
+        assert connection.execute("SELECT address FROM memory_event ORDER BY memory_event_id").fetchall() == [
+            (address,) for address in addresses
+        ]
