@@ -865,6 +865,38 @@ INSERT INTO main.device_peak VALUES
     (207, 'MI210', 'data sheet', 1638.4, 45.3, 45.3, NULL, 181, 181, NULL, 181),
     (208, 'MI100', 'data sheet', 1228.8, 11.5, 46.1, NULL, 184.6, 92.3, NULL, 184.6);
 
+CREATE TABLE main.expected_time (
+    capture_id INTEGER NOT NULL,
+    gpu VARCHAR,
+    name VARCHAR NOT NULL,
+    input_dims VARCHAR NOT NULL,
+    input_types VARCHAR,
+    math_dtype VARCHAR,
+    pass VARCHAR NOT NULL,
+    predicted_ns DOUBLE NOT NULL CHECK (predicted_ns > 0),
+    low_ns DOUBLE NOT NULL,
+    high_ns DOUBLE NOT NULL,
+    basis VARCHAR NOT NULL CHECK (basis IN ('recorded', 'model', 'others')),
+    samples BIGINT,
+    models_sha256 VARCHAR,
+    predicted_at TIMESTAMP
+);
+COMMENT ON TABLE main.expected_time IS 'Time of one call of an operator of a capture as predicted by models of its GPU; filled by tracedb expected, read by the view expected.';
+COMMENT ON COLUMN main.expected_time.capture_id IS 'Capture that the prediction is for. [-]';
+COMMENT ON COLUMN main.expected_time.gpu IS 'Name of its GPU.';
+COMMENT ON COLUMN main.expected_time.name IS 'Operator (op.name).';
+COMMENT ON COLUMN main.expected_time.input_dims IS 'Input shapes, as in op.';
+COMMENT ON COLUMN main.expected_time.input_types IS 'Input element types, as in op; NULL if not recorded.';
+COMMENT ON COLUMN main.expected_time.math_dtype IS 'Element type of the arithmetic, as in operator_calls; NULL if unknown.';
+COMMENT ON COLUMN main.expected_time.pass IS 'fwd, bwd or step, as in operator_calls.';
+COMMENT ON COLUMN main.expected_time.predicted_ns IS 'Predicted time of one call beside which no collective runs. [ns]';
+COMMENT ON COLUMN main.expected_time.low_ns IS 'Lower end of the interval that should hold nine of ten measurements. [ns]';
+COMMENT ON COLUMN main.expected_time.high_ns IS 'Upper end of that interval. [ns]';
+COMMENT ON COLUMN main.expected_time.basis IS 'recorded (time at the same shapes in other traces), model (of the operator, at this shape) or others (the other captures of this file).';
+COMMENT ON COLUMN main.expected_time.samples IS 'Calls, or shapes of the model, that it is based on. [count]';
+COMMENT ON COLUMN main.expected_time.models_sha256 IS 'SHA-256 of models.json; NULL for basis others.';
+COMMENT ON COLUMN main.expected_time.predicted_at IS 'When it was predicted, UTC.';
+
 CREATE SCHEMA meta;
 CREATE TABLE meta.schema_version (
     version INTEGER NOT NULL,

@@ -33,6 +33,7 @@ TABLES = (
         "device",
         "device_condition",
         "device_peak",
+        "expected_time",
         "frame",
         "frame_rule",
         "graph_link",
@@ -45,8 +46,8 @@ TABLES = (
 )
 BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound")
 """Settings: tables without capture_id."""
-OF_REPLAY = ("replay", "replay_pass", "replay_run")
-"""Their times are medians and means over calls, which have halves of a ns."""
+FRACTIONAL = ("expected_time", "replay", "replay_pass", "replay_run")
+"""Their times are predicted, or medians and means over calls, which have halves of a ns."""
 CONTRACT = {
     "capture": """capture_id source path sha256 host pid rank world_size tool_version clock_zero_unix_ns status
         labels events_read events_skipped rows_written ingested_at""",
@@ -110,7 +111,7 @@ def test_times_are_64_bit_integers(fresh: duckdb.DuckDBPyConnection) -> None:
     columns = [
         column
         for table in TABLES
-        if table not in OF_REPLAY
+        if table not in FRACTIONAL
         for column in schema.columns(fresh, "main", table)
         if column.name.endswith("_ns")
     ]

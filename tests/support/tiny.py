@@ -15,11 +15,22 @@ GEMM = "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
 
-NEEDED = ("attention", "counters", "graphs", "matches", "measures", "memory", "modules", "replay", "stacks")
+NEEDED = (
+    "attention",
+    "counters",
+    "graphs",
+    "matches",
+    "measures",
+    "memory",
+    "modules",
+    "predictions",
+    "replay",
+    "stacks",
+)
 ANSWERED = [item.name for item in registry.every() if item.needs not in NEEDED]
 """The reports that the database of ``two_ranks`` answers: no range is named after a part of attention, no counter was
 read, no configuration has two ranks (test_rank_reports.py), no time was measured outside of a trace, no allocator event
-and no Python frame was loaded, no graph was launched, and no operator was replayed."""
+and no Python frame was loaded, no graph was launched, and no operator was predicted or replayed."""
 
 
 class Tiny:

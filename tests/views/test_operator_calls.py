@@ -117,6 +117,16 @@ def test_calls_beside_collectives(op: Callable[..., None], ask: Ask) -> None:
     assert ask(query) == [(1, 0, None)]
 
 
+def test_calls_beside_kernels_of_other_streams_are_not_alone(op: Callable[..., None], insert: Insert, ask: Ask) -> None:
+    """Kernels of the same stream that overlap are one call's own affair, and a touching kernel does not count."""
+    op(1, "aten::mm", (0, 10), (5, 10))
+    op(2, "aten::mm", (20, 10))
+    op(3, "aten::mm", (40, 10))
+    insert("kernel_event", "event_id start_ns duration_ns", (901, 29, 5), (902, 50, 5),
+           capture_id=1, device_id=0, stream_id=9, kind="kernel", name="k")  # fmt: skip
+    assert ask("SELECT n, alone_calls, alone_median_ns FROM v1.operator_calls") == [(3, 2, 12.5)]
+
+
 @pytest.mark.parametrize(
     ("name", "dims", "types", "dtype"),
     [

@@ -1,9 +1,10 @@
--- How long was the GPU busy with each call of an operator, in which pass, and did a collective run beside it?
+-- How long was the GPU busy with each call of an operator, in which pass, and did other kernels run beside it?
 -- Grain: operator instance × device. Work launched by a nested operator belongs to that one (see v1._launched_op).
 -- busy_ns is the union of the intervals of its kernels, copies and memsets. Passes: comm if the call launched a
 -- collective, step inside PyTorch's optimizer, bwd inside a node of autograd, else fwd; forward work that activation
--- checkpointing runs again in a node is fwd. The element type is that of the operand that the operator's formula names,
--- else of the first floating-point tensor, else of the first tensor.
+-- checkpointing runs again in a node is fwd. A call is beside a collective if one overlaps its GPU work, and alone if
+-- neither a collective nor a kernel of another stream does. The element type is that of the operand that the operator's
+-- formula names, else of the first floating-point tensor, else of the first tensor.
 CREATE VIEW v1._operator_call AS
 WITH events AS (
     SELECT
@@ -21,10 +22,13 @@ reached AS (
             PARTITION BY /* by v */ v.clock_id, v.gpu_id, v.op_id
             ORDER BY v.start_ns, v.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS before_ns,
-        coalesce(s.reach_ns > v.start_ns, false) AS is_beside
+        coalesce(s.reach_ns > v.start_ns, false) AS is_beside,
+        coalesce(p.end_ns > v.start_ns, false) AS is_concurrent
     FROM events AS v
     ASOF LEFT JOIN v1._collective_span AS s
         ON s.capture_id = v.clock_id AND s.device_id IS NOT DISTINCT FROM v.gpu_id AND s.start_ns < v.end_ns
+    ASOF LEFT JOIN v1._concurrent_span AS p
+        ON p.capture_id = v.clock_id AND p.device_id IS NOT DISTINCT FROM v.gpu_id AND p.start_ns < v.end_ns
 ),
 work AS (
     SELECT
@@ -36,6 +40,7 @@ work AS (
         sum(q.duration_ns)::BIGINT AS kernel_sum_ns,
         bool_or(q.is_collective) AS is_collective,
         bool_or(q.is_beside) AND NOT bool_or(q.is_collective) AS is_beside,
+        NOT bool_or(q.is_beside OR q.is_concurrent) AS is_alone,
         bool_or(t.name IS NOT NULL) AS has_tf32
     FROM reached AS q
     LEFT JOIN v1._tf32_kernel AS t ON t.name = q.name
@@ -54,7 +59,7 @@ SELECT
         ELSE 'fwd'
     END AS pass,
     c.batch, c.m, c.n, c.k, c.flops, c.bytes,
-    w.start_ns, w.gpu_events, w.busy_ns, w.kernel_sum_ns, w.is_beside
+    w.start_ns, w.gpu_events, w.busy_ns, w.kernel_sum_ns, w.is_beside, w.is_alone
 FROM work AS w
 INNER JOIN v1._op_cost AS c ON c.capture_id = w.clock_id AND c.op_id = w.op_id
 INNER JOIN main.op AS o ON o.capture_id = w.clock_id AND o.op_id = w.op_id

@@ -1,8 +1,9 @@
 -- How long does an operator take at these shapes on this GPU? Training rows from ordinary traces: the view that
 -- `tracedb fit --from traces` reads.
 -- Grain: GPU × operator × input shapes × element type × pass; finer where the types of other inputs or the arithmetic
--- (TF32) differ. Calls of all captures are pooled; --by capture, rank or step takes them apart. Calls beside a collective
--- are slower for a reason that shapes do not show, so that the medians are also given without them (alone_…).
+-- (TF32) differ. Calls of all captures are pooled; --by capture, rank or step takes them apart. Calls beside
+-- collectives and kernels of other streams are slower for a reason that shapes do not show, so that the medians are also
+-- given without them (alone_…).
 CREATE VIEW v1.operator_calls AS
 WITH calls AS (
     SELECT
@@ -10,7 +11,7 @@ WITH calls AS (
         d.name AS gpu, d.sm_count,
         o.name, o.input_dims, o.input_types, o.element_type AS dtype, o.math_dtype, o.pass,
         o.batch, o.m, o.n, o.k, o.flops, o.bytes,
-        o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_beside
+        o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone
     FROM v1._operator_call AS o /* inline */
     LEFT JOIN (
         SELECT v.capture_id, v.device_id, min(v.name) AS name, min(v.sm_count) AS sm_count
@@ -35,10 +36,10 @@ SELECT
     max(c.busy_ns) AS busy_max_ns,
     v1._sample_stddev(count(*), sum(c.busy_ns), sum(c.busy_ns::HUGEINT * c.busy_ns)) AS busy_stddev_ns,
     100 * (quantile_cont(c.busy_ns, 0.75) - quantile_cont(c.busy_ns, 0.25)) / nullif(busy_median_ns, 0) AS spread_percent,
-    count(*) FILTER (NOT c.is_beside) AS alone_calls,
-    median(c.busy_ns) FILTER (NOT c.is_beside) AS alone_median_ns,
+    count(*) FILTER (c.is_alone) AS alone_calls,
+    median(c.busy_ns) FILTER (c.is_alone) AS alone_median_ns,
     100 * (
-        quantile_cont(c.busy_ns, 0.75) FILTER (NOT c.is_beside) - quantile_cont(c.busy_ns, 0.25) FILTER (NOT c.is_beside)
+        quantile_cont(c.busy_ns, 0.75) FILTER (c.is_alone) - quantile_cont(c.busy_ns, 0.25) FILTER (c.is_alone)
     ) / nullif(alone_median_ns, 0) AS alone_spread_percent,
     CASE WHEN count(c.flops) = count(*) AND min(c.flops) = max(c.flops) THEN min(c.flops) END AS flops,
     CASE WHEN count(c.bytes) = count(*) AND min(c.bytes) = max(c.bytes) THEN min(c.bytes) END AS bytes,
@@ -65,7 +66,7 @@ COMMENT ON COLUMN v1.operator_calls.busy_min_ns IS 'Shortest busy time. [ns]';
 COMMENT ON COLUMN v1.operator_calls.busy_max_ns IS 'Longest busy time. [ns]';
 COMMENT ON COLUMN v1.operator_calls.busy_stddev_ns IS 'Sample standard deviation of the busy time over calls, 0 for one. [ns]';
 COMMENT ON COLUMN v1.operator_calls.spread_percent IS 'Distance between the quartiles of the busy time over its median. [percent]';
-COMMENT ON COLUMN v1.operator_calls.alone_calls IS 'Calls beside which no collective ran on the device. [count]';
+COMMENT ON COLUMN v1.operator_calls.alone_calls IS 'Calls beside which neither a collective nor a kernel of another stream ran on the device. [count]';
 COMMENT ON COLUMN v1.operator_calls.alone_median_ns IS 'Median busy time of these, the target of tracedb fit --from traces; NULL if there are none. [ns]';
 COMMENT ON COLUMN v1.operator_calls.alone_spread_percent IS 'Distance between their quartiles over their median. [percent]';
 COMMENT ON COLUMN v1.operator_calls.flops IS 'Floating-point operations of one call, as in op_flops; NULL if unknown or if calls of these shapes differ. [FLOP]';

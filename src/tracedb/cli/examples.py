@@ -31,10 +31,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "remove": ("tracedb remove 3 rank2.json",),
     "mcp": ("tracedb mcp --db run.duckdb",),
     "shell": ("tracedb shell --db run.duckdb", "tracedb shell --as nsys"),
-    "fit": ("tracedb fit --db samples.duckdb --models models/",),
+    "fit": (
+        "tracedb fit --db samples.duckdb --models models/",
+        "tracedb fit --from traces --db monday.duckdb --db tuesday.duckdb --models models/",
+    ),
     "predict": (
         "tracedb predict --models models/ --operator flash_atten --shape mp=1,b=4,h=32,l=4096",
         "tracedb predict --models models/ --trace trace.json.gz",
+    ),
+    "expected": (
+        "tracedb expected --models models/ --db run.duckdb --by rank",
+        "tracedb expected --others --db run.duckdb --fail-on 'lost>2%'",
     ),
     "views": ("tracedb views", "tracedb views show top-kernels"),
     "schema": ("tracedb schema", "tracedb schema kernel_event"),

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("tracedb.cli.mcp:mcp", "Serve the database to a language model, read-only."),
     "fit": ("tracedb.cli.fit:fit", "Learn operator times from samples."),
     "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),
+    "expected": ("tracedb.cli.expected:expected", "Compare operators with models of their GPU; gates for CI."),
     "views": ("tracedb.cli.views:views", "List, show and verify the views."),
     "schema": ("tracedb.cli.schema:schema", "List the tables, or the columns of one."),
     "lake": ("tracedb.cli.lake:lake", "Keep a lake of Parquet files: align, compact, verify."),

@@ -20,7 +20,7 @@ FORMATS = ("table", "csv", "json", "ndjson", "jsonl", "markdown", "parquet", "xl
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"
-WRITERS = ("ingest", "label", "merge", "remove", "replay", "sample", "sample-collectives")
+WRITERS = ("expected", "ingest", "label", "merge", "remove", "replay", "sample", "sample-collectives")
 """Commands that write into the database."""
 
 F = TypeVar("F", bound=Callable[..., Any])

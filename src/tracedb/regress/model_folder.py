@@ -41,6 +41,10 @@ class Models:
         """The element types that there are models for."""
         return sorted({target.dtype for target in self.targets if target.dtype is not None})
 
+    def exact(self, gpu: str, operator: str, pass_: str, dtype: str | None) -> Model | None:
+        """Return the model of exactly this target; None if there is none."""
+        return self._models.get(self._key(Target(gpu, operator, pass_, dtype)))
+
     def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> Model:
         """Return the model of a target; None for GPU or element type means the only one there is.
 

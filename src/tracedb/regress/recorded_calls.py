@@ -27,12 +27,23 @@ if TYPE_CHECKING:
 VIEW = "v1.operator_calls"
 ROWS = """
 SELECT
-    c.gpu, c.sm_count, c.name, c.input_dims, c.input_types, c.math_dtype AS dtype, c.pass,
+    c.capture, c.gpu, c.sm_count, c.name, c.input_dims, c.input_types, c.math_dtype AS dtype, c.pass,
     c.alone_calls AS calls, c.alone_median_ns AS time_ns, c.alone_spread_percent AS spread_percent,
     c.flops, c.bytes, c.batch, c.product_m AS m, c.product_n AS n, c.product_k AS k
 FROM ({by_capture}) AS c
-WHERE c.pass <> 'comm' AND c.alone_median_ns > 0
+WHERE c.pass <> 'comm'
 """
+FOR_NONE = "SELECT NULL::INTEGER AS for_capture, c.* FROM capture_call AS c WHERE c.time_ns > 0"
+FOR_EACH = """
+SELECT a.capture AS for_capture, c.*
+FROM capture_call AS a
+INNER JOIN capture_call AS c
+    ON c.name = a.name AND c.input_dims = a.input_dims AND c.pass = a.pass AND c.capture <> a.capture
+    AND c.gpu IS NOT DISTINCT FROM a.gpu AND c.input_types IS NOT DISTINCT FROM a.input_types
+    AND c.dtype IS NOT DISTINCT FROM a.dtype
+WHERE c.time_ns > 0
+"""
+"""The calls of the other captures at the shapes of each capture."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,8 @@ class Seen:
     m: int | None = None
     n: int | None = None
     k: int | None = None
+    for_capture: int | None = None
+    """The capture that the time is for, if it is that of the other ones."""
 
     @property
     def shape(self) -> dict[str, int] | None:
@@ -73,15 +86,33 @@ def seen(databases: Sequence[Path]) -> list[Seen]:
 
     Raises ``NotCaptured`` if there is no operator with shapes and GPU work of its own.
     """
-    with in_memory() as connection:
-        tables = [_by_capture(path) for path in databases]
-        connection.register("recorded_call", _together(tables))
-        rows = connection.execute(resources.text("sql", "predict", "seen_shapes.sql")).fetchall()
+    rows = _statistics([calls(path) for path in databases], FOR_NONE)
     if not rows:
         raise NotCaptured(
             f"{', '.join(map(str, databases))}: no operators with shapes and GPU work beside which no collective ran; "
             "record with torch.profiler.profile(record_shapes=True)"
         )
+    return rows
+
+
+def of_others(table: pa.Table) -> list[Seen]:
+    """Return the times of each capture's operators in the other captures on the same kind of GPU."""
+    return _statistics([table], FOR_EACH)
+
+
+def calls(path: Path) -> pa.Table:
+    """Return the rows of the view ``operator_calls`` by capture, without collectives."""
+    with open_read_only(path) as connection:
+        return connection.sql(ROWS.format(by_capture=by_capture())).to_arrow_table()
+
+
+def _statistics(tables: Sequence[pa.Table], chosen: str) -> list[Seen]:
+    import pyarrow as pa
+
+    with in_memory() as connection:
+        connection.register("capture_call", pa.concat_tables(tables, promote_options="permissive"))
+        connection.execute(f"CREATE TEMP VIEW recorded_call AS {chosen}")
+        rows = connection.execute(resources.text("sql", "predict", "seen_shapes.sql")).fetchall()
     return [Seen(*row) for row in rows]
 
 
@@ -89,17 +120,6 @@ def by_capture() -> str:
     """Return the SELECT of the view ``operator_calls``, by capture."""
     capture = By("capture", lambda base: f"{base}.capture_id")
     return resolve(View("v1", "operator_calls").select, Edits([capture]))
-
-
-def _by_capture(path: Path) -> pa.Table:
-    with open_read_only(path) as connection:
-        return connection.sql(ROWS.format(by_capture=by_capture())).to_arrow_table()
-
-
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def physical_shape(

@@ -36,6 +36,8 @@ class Needs(StrEnum):
     """Operators with their shapes, and the GPU work that they launched."""
     SHAPES = "shapes"
     """Operators with their shapes, and the GPU work that they launched, with or without a formula."""
+    PREDICTIONS = "predictions"
+    """Operators with a predicted time."""
     STEP_FLOPS = "step_flops"
     """Steps that hold such operators."""
     ATTENTION = "attention"

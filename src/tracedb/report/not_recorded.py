@@ -34,6 +34,17 @@ def no_replay(_search: Search) -> str:
     return "no operators were replayed into this database; run `tracedb replay` on a machine with PyTorch"
 
 
+def no_predictions(search: Search) -> str:
+    """Say why no operator has a predicted time."""
+    if count(search.connection, "main.expected_time"):
+        return f"no operator{search.filters} has a predicted time; `tracedb expected` predicts those of all captures"
+    return (
+        "no operator times were predicted: run `tracedb fit --from traces --db OTHER --models DIR` on other runs of "
+        "the same kind of GPU and `tracedb expected --models DIR`, or compare the captures of this file with each "
+        "other by `tracedb expected --others`"
+    )
+
+
 def no_counters(_search: Search) -> str:
     """Say why there are no hardware counters."""
     return (
