@@ -33,6 +33,8 @@ os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.envir
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share that of the process that started them
     CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
     os.environ["XDG_CACHE_HOME"] = CACHE.name
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # hundreds of child processes would compile every module again
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(CACHE.name, "bytecode"))
 
 
 def pytest_collection_finish() -> None:

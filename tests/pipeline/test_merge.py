@@ -94,8 +94,11 @@ def test_what_belongs_to_no_capture_comes_once_and_settings_are_of_the_first(tmp
         assert ingest(trace(tmp_path / f"{number}.json", number), db=db).exit_code == 0
         with duckdb.connect(str(db)) as connection:
             connection.execute("INSERT INTO kernel_rule VALUES (1, 'k', ?)", [f"class {number}"])
-            status = "NULL, 'linear1', 'fp16', 'X', MAP {'b': 4}, 'out_of_memory', 'too large', TIMESTAMP '2026-01-01'"
-            connection.execute(f"INSERT INTO sample_status VALUES ({status})")
+            connection.execute(
+                """INSERT INTO sample_status BY NAME SELECT
+                       'linear1' AS operator, 'fp16' AS dtype, 'X' AS device, MAP {'b': 4} AS shape,
+                       'out_of_memory' AS status, TIMESTAMP '2026-01-01' AS sampled_at"""
+            )
     done = run("merge", tmp_path / "1.duckdb", tmp_path / "2.duckdb", "-o", tmp_path / "c.duckdb")
     assert done.exit_code == 0
     assert "2.duckdb: its rows of kernel_rule differ and are not taken over" in done.stderr

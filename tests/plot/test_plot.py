@@ -139,6 +139,7 @@ def test_a_window_counts_from_the_first_event_of_a_run(db: Path, tmp_path: Path)
         "sweep=a0",
     )
     assert marks(svg, "rect") == 1  # the elementwise kernel at 10 µs
+    assert any("--window 9.5µs:11µs" in text for text in texts(svg))
 
 
 @pytest.mark.parametrize(("ranks", "since"), [((None, None), [0, 0]), ((0, 1), [0, 10**15])])
@@ -218,6 +219,17 @@ def test_timeline_draws_the_parts_of_the_average(db: Path, tmp_path: Path) -> No
         "512 · 4 (n=6)",
         "512 · 8 (n=6)",
     ]
+
+
+def test_timeline_labels_no_part_that_is_narrower_than_its_label(tmp_path: Path) -> None:
+    made = Tiny(tmp_path / "t.duckdb")
+    made.capture(0, {"threads": "1"})
+    made.kernel(GEMM, 0, 100_000_000)
+    made.capture(0, {"threads": "2"})
+    made.kernel(GEMM, 0, 900_000)
+    made.kernel(GEMM, 980_000, 20_000)
+    svg = drawn(tmp_path / "a.svg", made.save(), "timeline")
+    assert [text for text in texts(svg) if text.endswith(" %")] == ["100 %"]
 
 
 def test_collectives_and_waiting(db: Path, tmp_path: Path) -> None:

@@ -50,5 +50,14 @@ def _said(filters: dict[str, object], table: Table) -> list[str]:
         else:
             said.append(option if value is True else f"{option} {value}")
     if table.choice.window is not None:
-        said.append("--window {}ns:{}ns".format(*table.choice.window))
+        said.append("--window " + ":".join(_time(end, table.choice.window[1]) for end in table.choice.window))
     return said
+
+
+def _time(value: int, largest: int) -> str:
+    """Return nanoseconds exactly, in the largest unit of which ``largest`` holds at least one."""
+    digits, unit = next(
+        (digits, unit) for digits, unit in ((9, "s"), (6, "ms"), (3, "µs"), (0, "ns")) if largest >= 10**digits
+    )
+    whole, part = divmod(value, 10**digits)
+    return f"{whole}.{part:0{digits}d}".rstrip("0").removesuffix(".") + unit if part else f"{whole}{unit}"

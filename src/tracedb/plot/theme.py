@@ -59,6 +59,7 @@ CONFIG: dict[str, Any] = {
         "labelLimit": 420,
         "titlePadding": 8,
     },
+    "axisX": {"labelFlush": False},
     "legend": {
         "labelFontSize": 12,
         "titleFontSize": 12,

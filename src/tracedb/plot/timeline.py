@@ -10,6 +10,8 @@ from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import INK, PARTS, time_channel
 
 _LIGHT = ("idle", "exposed copy")
+_LABELLED = 5
+"""Percent of its bar and of the longest bar that a part must have for its label to fit."""
 
 
 def stacks(table: Table) -> Drawing:
@@ -52,12 +54,13 @@ def stacks(table: Table) -> Drawing:
     return Drawing(
         alt.layer(blocks, shares).properties(width=760, height=alt.Step(26)),
         "GPU time by configuration",
-        [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; parts under 5 % are not labelled."],
+        [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; narrow parts are not labelled."],
         left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
     )
 
 
 def _data(table: Table, bars: list[str]) -> alt.NamedData:
+    longest = max(table.column("to_ns"))
     values = []
     for bar, row in zip(bars, table.rows, strict=True):
         part, percent = row["part"].replace("_", " "), row["mean_percent"]
@@ -65,7 +68,9 @@ def _data(table: Table, bars: list[str]) -> alt.NamedData:
             {
                 "bar": bar,
                 "part": part,
-                "share": "" if percent is None or percent < 5 else f"{percent:.0f} %",
+                "share": ""
+                if percent is None or min(percent, 100 * row["mean_ns"] / longest) < _LABELLED
+                else f"{percent:.0f} %",
                 "ink": INK if part in _LIGHT else "white",
                 **{name: row[name] for name in ("from_ns", "to_ns", "middle_ns", "mean_ns", "mean_percent")},
             }

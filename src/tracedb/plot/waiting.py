@@ -35,7 +35,7 @@ def cells(table: Table) -> Drawing:
         f"Waiting of a rank: its time in collectives beyond that of the fastest rank. n = "
         f"{many(table.first['shown_calls'], 'part')} of ranks in calls."
     ]
-    lines += ["Red frames: the straggler, for which the other ranks wait."] if named else []
+    lines += ["Orange frames: the straggler, for which the other ranks wait."] if named else []
     return Drawing(
         chart,
         "Waiting for other ranks in collectives",
