@@ -51,8 +51,9 @@ def test_no_rows(ask: Ask) -> None:
     assert ask(f"SELECT {TIMES} FROM v1.pipeline_bubble") == []
 
 
-@pytest.mark.parametrize("schedule", ["1f1b", "gpipe"])
-@pytest.mark.parametrize(("micro_batches", "percent"), [(8, 300 / 11), (16, 300 / 19)])
+@pytest.mark.parametrize(
+    ("schedule", "micro_batches", "percent"), [("1f1b", 8, 300 / 11), ("1f1b", 16, 300 / 19), ("gpipe", 16, 300 / 19)]
+)
 def test_equal_stages_have_the_ideal_bubble(
     insert: Insert, ask: Ask, schedule: str, micro_batches: int, percent: float
 ) -> None:
@@ -77,9 +78,8 @@ def test_phases_of_gpipe(insert: Insert, ask: Ask) -> None:
     assert rows == [(0, 900, 0, 0), (1, 700, 0, 200), (2, 500, 0, 400), (3, 300, 0, 600)]
 
 
-@pytest.mark.parametrize("is_batched", [True, False])
-@pytest.mark.parametrize("slow", [0, 2, 3])
-def test_the_slow_stage_is_the_bottleneck(insert: Insert, ask: Ask, is_batched: bool, slow: int) -> None:
+@pytest.mark.parametrize(("slow", "is_batched"), [(0, True), (2, False), (3, True)])
+def test_the_slow_stage_is_the_bottleneck(insert: Insert, ask: Ask, slow: int, is_batched: bool) -> None:
     """The stages of two pipelines stand interleaved on the ranks; in one of them a stage is slow."""
     forward, backward = ([150 if stage == slow else 100 for stage in range(4)], [200] * 4)
     insert_pipeline(insert, Pipeline(forward, backward, 8, transfer=5, steps=2, is_batched=is_batched,

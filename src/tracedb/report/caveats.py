@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracedb.report import captures, pooled_rows, range_rules, rank_checks, shared_work, time_caveats
+from tracedb.report import captures, message_checks, pooled_rows, range_rules, rank_checks, shared_work, time_caveats
 from tracedb.report.capture_counts import SELECTED, number, row, unread
 from tracedb.report.definition import Report
 from tracedb.report.filters import Scope
@@ -27,7 +27,9 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said = _outdated(connection) + unfinished(connection) + _damaged(connection)
     said += time_caveats.warnings(connection, report.view, report.needs)
     said += _graphs(connection) + _own_rules(connection, scope)
-    if report.spans_ranks:
+    if report.needs in (Needs.MESSAGES, Needs.PIPELINES):
+        said += message_checks.warnings(connection, scope)
+    elif report.spans_ranks:
         said += rank_checks.warnings(connection, scope)
     said += pooled_rows.warnings(connection, report, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)

@@ -52,8 +52,9 @@ def warnings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
         connection,
         scope,
         f"""SELECT
-                count(*) AS calls,
-                count(*) FILTER (x.match_rule = 'unmatched') AS unmatched,
+                count(*) FILTER (x.collective <> 'sendrecv' OR x.match_rule <> 'unmatched') AS calls,
+                count(*) FILTER (x.collective <> 'sendrecv' AND x.match_rule = 'unmatched') AS unmatched,
+                count(*) FILTER (x.collective = 'sendrecv' AND x.match_rule = 'unmatched') AS messages,
                 count(*) FILTER (x.match_rule = 'order alone') AS by_order_alone,
                 count(*) FILTER (x.match_rule <> 'unmatched' AND x.ranks < x.ranks_expected) AS short,
                 min(x.ranks) FILTER (x.match_rule <> 'unmatched' AND x.ranks < x.ranks_expected) AS fewest,
@@ -84,6 +85,7 @@ def _asked(connection: duckdb.DuckDBPyConnection, scope: Scope, query: str) -> l
 def _said(
     calls: int,
     unmatched: int,
+    messages: int,
     by_order_alone: int,
     short: int,
     fewest: int | None,
@@ -103,6 +105,10 @@ def _said(
         said.append(
             f"{unmatched:,} of {calls:,} collectives are of one rank, matched with no other: transfer and waiting "
             "cannot be told apart there"
+        )
+    if messages:
+        said.append(
+            f"{messages:,} kernels of sends and receives are not matched here; point-to-point has their messages"
         )
     if by_order_alone:
         said.append(f"{by_order_alone:,} collectives matched by their order alone: process groups were not recorded")
