@@ -14,7 +14,7 @@ RETURNED_NS = 2_000
 
 
 class Blocked(NamedTuple):
-    """Calls that waited for GPU work, by end."""
+    """Calls that wait for GPU work, by end."""
 
     call: Numbers
     start: Numbers
@@ -32,12 +32,17 @@ class Host(NamedTuple):
     """Begin of each stretch, ascending; a stretch ends where the next begins."""
     thread: Numbers
     blocked: Blocked
+    """Calls that waited."""
+    synchronized: Blocked
+    """These, and calls that found their work done."""
 
 
 def find(recorded: Recorded, causes: Causes) -> Host:
     """Return the host's part in a capture."""
     begin, thread = _main_line(recorded)
-    return Host(begin, thread, _blocked(recorded, causes, begin, thread))
+    calls = _synchronizing(recorded, causes, begin, thread)
+    waited = (calls.released > calls.start) & (recorded.gpu.start[calls.event] < calls.released)
+    return Host(begin, thread, Blocked(*(column[waited] for column in calls)), calls)
 
 
 def _main_line(recorded: Recorded) -> tuple[Numbers, Numbers]:
@@ -108,19 +113,16 @@ def _contested(busy: dict[int, tuple[Numbers, Numbers]], thread: int) -> tuple[N
     return until[found], who[found]
 
 
-def _blocked(recorded: Recorded, causes: Causes, begin: Numbers, thread: Numbers) -> Blocked:
-    """Return the calls on the main line that waited for GPU work."""
+def _synchronizing(recorded: Recorded, causes: Causes, begin: Numbers, thread: Numbers) -> Blocked:
+    """Return the calls on the main line that wait for GPU work."""
     calls, gpu = recorded.calls, recorded.gpu
     found = [_own_copies(calls, gpu), _synchronized(recorded, causes)]
     call, event = (np.concatenate([part[side] for part in found]).astype(np.int64) for side in (0, 1))
-    released = np.minimum(gpu.end[event], calls.end[call]) if len(call) else np.empty(0, np.int64)
-    waited = np.empty(0, np.bool_)
-    if len(call):
-        waited = (released > calls.start[call]) & (gpu.start[event] < released)
     if len(begin) and len(call):
         place = np.searchsorted(begin, calls.end[call], side="right") - 1
-        waited &= thread[np.maximum(place, 0)] == calls.thread[call]
-    call, event, released = call[waited], event[waited], released[waited]
+        is_on_line = thread[np.maximum(place, 0)] == calls.thread[call]
+        call, event = call[is_on_line], event[is_on_line]
+    released = np.minimum(gpu.end[event], calls.end[call])
     order = np.lexsort((released, calls.end[call]))
     call, event, released = call[order], event[order], released[order]
     return Blocked(call, calls.start[call], calls.end[call], event, released)

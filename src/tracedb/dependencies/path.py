@@ -19,12 +19,14 @@ KINDS = ("gpu", "host", "sync", "launch", "gap", "wait", "unknown")
 
 
 class Span(NamedTuple):
-    """A span of time, and the GPU event with which it ends; ``NONE`` if it ends on the host."""
+    """A span of time. It ends with its work on the host, or with GPU work that was launched in it."""
 
     step: int | None
     begin: int
     end: int
     event: int
+    """The GPU event that ends last, if it ends after the work of the host; else ``NONE``."""
+    host_end: int
 
 
 class Segments(NamedTuple):

@@ -37,16 +37,16 @@ def _span(graph: Graph, step: int, begin: int, end: int, launched: Numbers, orde
     if len(inside):
         latest = int(inside[np.argmax(gpu.end[inside])])
         if gpu.end[latest] > end:
-            return Span(step, begin, int(gpu.end[latest]), latest)
-    return Span(step, begin, end, NONE)
+            return Span(step, begin, int(gpu.end[latest]), latest, end)
+    return Span(step, begin, end, NONE, end)
 
 
 def _whole(graph: Graph) -> Span:
     """Return the span from the first to the last operator, call or GPU event."""
     recorded = graph.recorded
     parts = [part for part in (recorded.gpu, recorded.calls, recorded.ops) if len(part.start)]
-    end = max(int(part.end.max()) for part in parts)
+    begin = min(int(part.start.min()) for part in parts)
+    host_end = max([begin, *(int(part.end.max()) for part in parts[1:])])
     latest = int(np.argmax(recorded.gpu.end))
-    return Span(
-        None, min(int(part.start.min()) for part in parts), end, latest if recorded.gpu.end[latest] == end else NONE
-    )
+    end = int(recorded.gpu.end[latest])
+    return Span(None, begin, end, latest, host_end) if end > host_end else Span(None, begin, host_end, NONE, host_end)
