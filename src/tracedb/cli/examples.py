@@ -52,6 +52,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "tracedb replay --db run.duckdb --step 3",
         "tracedb replay --db run.duckdb --range 'decode*' --energy 1 --measured passes.csv --format json",
     ),
+    "whatif": (
+        "tracedb whatif --db run.duckdb",
+        "tracedb whatif --scale class=collective:0.5 --step 3",
+        "tracedb whatif --remove 'range=dataloader*' --format json",
+    ),
     "doctor": ("tracedb doctor --db run.duckdb",),
 }
 

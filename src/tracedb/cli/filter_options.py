@@ -161,6 +161,13 @@ _OPTIONS = (
 """In the order in which ``--help`` lists them."""
 
 
+def capture_filter_options(command: F) -> F:
+    """Add the options that select captures; the command gets these fields of ``Filters``."""
+    for option in reversed((_OPTIONS[0], *_OPTIONS[2:6])):
+        command = option(command)
+    return command
+
+
 def filter_options(command: F) -> F:
     """Add the options that select and group events; the command gets the fields of ``Filters``."""
     for option in reversed(_OPTIONS):

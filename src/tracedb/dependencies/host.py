@@ -12,6 +12,9 @@ from tracedb.dependencies.recorded import COPY, NONE, SYNCHRONIZE, Calls, Gpu, N
 RETURNED_NS = 2_000
 """GPU clocks are aligned to the host's to about this: an event may seem to end after the call that waited for it."""
 
+LONG_COPY_NS = 20_000
+"""A call that runs through most of a copy of this length waits for it, rather than happening to take as long."""
+
 
 class Blocked(NamedTuple):
     """Calls that wait for GPU work, by end."""
@@ -41,7 +44,7 @@ def find(recorded: Recorded, causes: Causes) -> Host:
     """Return the host's part in a capture."""
     begin, thread = _main_line(recorded)
     calls = _synchronizing(recorded, causes, begin, thread)
-    waited = (calls.released > calls.start) & (recorded.gpu.start[calls.event] < calls.released)
+    waited = calls.released > calls.start
     return Host(begin, thread, Blocked(*(column[waited] for column in calls)), calls)
 
 
@@ -122,6 +125,9 @@ def _synchronizing(recorded: Recorded, causes: Causes, begin: Numbers, thread: N
         place = np.searchsorted(begin, calls.end[call], side="right") - 1
         is_on_line = thread[np.maximum(place, 0)] == calls.thread[call]
         call, event = call[is_on_line], event[is_on_line]
+    if len(call):
+        is_before = gpu.start[event] < calls.end[call]
+        call, event = call[is_before], event[is_before]
     released = np.minimum(gpu.end[event], calls.end[call])
     order = np.lexsort((released, calls.end[call]))
     call, event, released = call[order], event[order], released[order]
@@ -129,10 +135,13 @@ def _synchronizing(recorded: Recorded, causes: Causes, begin: Numbers, thread: N
 
 
 def _own_copies(calls: Calls, gpu: Gpu) -> tuple[Numbers, Numbers]:
-    """Return copies whose call returned only after they had ended."""
+    """Return copies whose call returned only after they had ended, or nearly so."""
     event = np.flatnonzero(gpu.call >= 0)
     call = gpu.call[event]
-    is_own = (calls.kind[call] == COPY) & (gpu.end[event] <= calls.end[call] + RETURNED_NS)
+    # A copy from pageable memory returns when the last part of it is staged, shortly before the copy ends.
+    length = gpu.end[event] - gpu.start[event]
+    is_most = (length > LONG_COPY_NS) & (10 * (calls.end[call] - gpu.start[event]) >= 9 * length)
+    is_own = (calls.kind[call] == COPY) & ((gpu.end[event] <= calls.end[call] + RETURNED_NS) | is_most)
     return call[is_own], event[is_own]
 
 

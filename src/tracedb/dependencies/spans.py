@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import duckdb
 import numpy as np
 
 from tracedb.dependencies.path import Graph, Span
@@ -9,25 +12,41 @@ from tracedb.dependencies.recorded import NONE, Numbers
 
 
 def of_steps(graph: Graph) -> list[Span]:
-    """Return the span of each step, or one of the whole capture where no step is marked.
+    """Return the span of each marked step (ProfilerStep#N), or one of the whole capture where none is.
 
     A step lasts from the start of its range to its end, or to the end of the GPU work launched in it, if that is later.
     Several threads may mark one step: it is then all of their ranges.
     """
-    recorded = graph.recorded
-    ranges = recorded.ranges
+    ranges = graph.recorded.ranges
     marks = np.flatnonzero(ranges.step >= 0)
+    steps = np.unique(ranges.step[marks]).tolist()
+    mine = {step: marks[ranges.step[marks] == step] for step in steps}
+    return between(
+        graph, [(step, int(ranges.start[mine[step]].min()), int(ranges.end[mine[step]].max())) for step in steps]
+    )
+
+
+def chosen(connection: duckdb.DuckDBPyConnection, graph: Graph, capture_id: int) -> list[Span]:
+    """Return the same for the steps of ``v1._step``, which are those marked unless a range was chosen as step."""
+    rows = connection.execute(
+        """SELECT t.step, min(a.start_ns), max(a.start_ns + a.duration_ns)
+           FROM v1._step AS t
+           INNER JOIN main.annotation AS a ON a.capture_id = t.capture_id AND a.annotation_id = t.annotation_id
+           WHERE t.capture_id = ? AND t.step IS NOT NULL AND a.duration_ns IS NOT NULL
+           GROUP BY t.step ORDER BY t.step""",
+        [capture_id],
+    )
+    return between(graph, rows.fetchall())
+
+
+def between(graph: Graph, steps: Iterable[tuple[int, int, int]]) -> list[Span]:
+    """Return the spans of steps, given as number, start and end of their range; without any, the whole capture."""
+    recorded = graph.recorded
     if not len(recorded.gpu.start):
         return []
-    if not len(marks):
-        return [_whole(graph)]
     launched = np.where(recorded.gpu.call >= 0, graph.causes.call_start, recorded.gpu.start)
     order = np.argsort(launched, kind="stable")
-    found = []
-    for step in np.unique(ranges.step[marks]).tolist():
-        mine = marks[ranges.step[marks] == step]
-        found.append(_span(graph, step, int(ranges.start[mine].min()), int(ranges.end[mine].max()), launched, order))
-    return found
+    return [_span(graph, *step, launched, order) for step in steps] or [_whole(graph)]
 
 
 def _span(graph: Graph, step: int, begin: int, end: int, launched: Numbers, order: Numbers) -> Span:

@@ -1,0 +1,86 @@
+"""``tracedb whatif``: the time of a step if something were faster or gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracedb.cli.filter_options import capture_filter_options
+from tracedb.cli.options import database_option, note, output_options
+
+
+@click.command()
+@database_option
+@capture_filter_options
+@click.option(
+    "--scale",
+    "scales",
+    multiple=True,
+    metavar="KEY=PATTERN:FACTOR",
+    help="Work takes FACTOR times as long: class=CLASS (matmul, collective, copy …; host for work of the host), "
+    "name=GLOB (kernels), op=GLOB or range=GLOB (host and GPU work within). May be repeated.",
+)
+@click.option(
+    "--remove",
+    "removes",
+    multiple=True,
+    metavar="KEY=PATTERN",
+    help="Leave work out: range=GLOB, op=GLOB, name=GLOB or class=CLASS. May be repeated.",
+)
+@click.option("--launch-delay", type=click.IntRange(min=0), metavar="NS", help="Time from a launch to its GPU work.")
+@click.option(
+    "--ranks-equal", is_flag=True, help="No rank is late: all take as long as the median rank without waiting."
+)
+@click.option("--bandwidth", metavar="FACTOR", help="Collectives transfer FACTOR times as fast, such as 2x.")
+@click.option("--no-sync", is_flag=True, help="The host waits for no GPU work.")
+@click.option("--step", type=int, metavar="N", help="Only this step. [default: from the first to the last]")
+@click.option("--step-range", metavar="GLOB", help="Use ranges with a matching name as steps, not ProfilerStep#N.")
+@output_options
+def whatif(
+    db: Path,
+    scales: tuple[str, ...],
+    removes: tuple[str, ...],
+    launch_delay: int | None,
+    ranks_equal: bool,
+    bandwidth: str | None,
+    no_sync: bool,
+    step: int | None,
+    step_range: str | None,
+    format_name: str | None,
+    out: Path | None,
+    **chosen: Any,
+) -> None:
+    """Time the steps again as if something were faster or gone.
+
+    The dependencies between host and GPU work stay as recorded. All changes are made together; several of them are
+    also made one by one. Without any, the usual changes are compared: which single one is worth most? The column
+    "at most" takes a change as far as it goes.
+    """
+    from tracedb.output import choose_format, refuse, write
+    from tracedb.report import run as engine
+    from tracedb.report import selection
+    from tracedb.report.filters import Filters
+    from tracedb.storage import connection as database
+    from tracedb.storage.interrupt import interruptible
+    from tracedb.what_if import answer as answers
+    from tracedb.what_if import scenario as scenarios
+
+    parts = [*map(scenarios.scaled, scales), *map(scenarios.removed, removes)]
+    parts += [] if launch_delay is None else [scenarios.launched_after(launch_delay)]
+    parts += [scenarios.equal_ranks()] if ranks_equal else []
+    parts += [] if bandwidth is None else [scenarios.faster_network(bandwidth)]
+    parts += [scenarios.without_waiting()] if no_sync else []
+    asked = [*parts, scenarios.combined(parts)] if len(parts) > 1 else parts
+    form = choose_format(format_name, out)
+    refuse(out, db)
+    filters = Filters(step_range=step_range, **chosen)
+    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+        selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
+        found = answers.answer(connection, asked, step)
+        found.database = str(db)
+        found.notes = ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]
+        for text in found.notes:
+            note(text)
+        write(found, form, out)

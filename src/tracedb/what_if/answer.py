@@ -1,0 +1,201 @@
+"""The answer of ``tracedb whatif``: the time under each scenario, beside the recorded one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+
+from tracedb.errors import NotCaptured
+from tracedb.output import Answer, Show, from_rows
+from tracedb.output.answer import about
+from tracedb.what_if import scenario as scenarios
+from tracedb.what_if.bound import bounds
+from tracedb.what_if.capture_model import CaptureModel
+from tracedb.what_if.scenario import Scenario
+from tracedb.what_if.schedule import Meeting, Meetings, Timed, timed
+
+GAIN = 8
+"""Place of gain_percent among the columns."""
+MOST_CLASSES = 6
+MOST_RANGES = 6
+COLUMNS = (
+    about("scenario", "VARCHAR", "The change, as options of `tracedb whatif`."),
+    about("capture_id", "INTEGER", "Capture; of several ranks the first. [-]"),
+    about("configuration", "VARCHAR", "Labels of the capture as KEY=VALUE."),
+    about("ranks", "INTEGER", "Number of captures that are timed together. [count]"),
+    about("rank", "INTEGER", "Rank that ends last under the scenario; NULL if unknown. [-]"),
+    about("steps", "INTEGER", "Number of steps in the span; 0 if none is marked. [count]"),
+    about("measured_ns", "BIGINT", "Time as recorded, from the start of the first step to the end of the last. [ns]"),
+    about("predicted_ns", "BIGINT", "The same time under the scenario. [ns]"),
+    about("gain_percent", "DOUBLE", "By how much less that is. [percent]"),
+    about("bound_by", "VARCHAR", "What takes most of the critical path under the scenario (critical_path.bound_by)."),
+    about("limit_ns", "BIGINT", "The time if the change were taken as far as it goes: the work takes no time. [ns]"),
+    about("limit_percent", "DOUBLE", "By how much less that is: the largest possible gain. [percent]"),
+)
+SHOWS = (
+    Show(("scenario",), "scenario", "text", floor=44),
+    Show(("configuration",), "configuration", "text", drop=4),
+    Show(("rank",), "rank", "raw", drop=3),
+    Show(("steps",), "steps", "raw", drop=2),
+    Show(("measured_ns",), "measured"),
+    Show(("predicted_ns",), "predicted"),
+    Show(("gain_percent",), "gain"),
+    Show(("bound_by",), "bound by", "word"),
+    Show(("limit_percent",), "at most", drop=1),
+)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Captures that are timed together: the ranks of a recording."""
+
+    models: list[CaptureModel]
+    ranks: list[int | None]
+    labels: dict[str, str]
+    chosen: list[int]
+    """Places of those that were asked for."""
+    meetings: Meetings
+
+
+def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], step: int | None) -> Answer:
+    """Return a row per scenario and recording, those with most gain first.
+
+    Of the captures in ``temp.selected_capture``. Without scenarios, the usual ones are compared. Raises ``NotCaptured``
+    if no capture has GPU work, or not that step, or if a scenario matches nothing.
+    """
+    rows: list[tuple[object, ...]] = []
+    faults: dict[Scenario, NotCaptured] = {}
+    matched = set()
+    for group in _groups(connection, step):
+        mine = []
+        for scenario in asked or [*_usual(group), Scenario()]:
+            try:
+                mine.append((scenario, _row(group, scenario)))
+                matched.add(scenario)
+            except NotCaptured as error:
+                faults.setdefault(scenario, error)
+        # All changes together come first, the recording itself last.
+        mine.sort(key=lambda item: (-item[0].changes, -float(str(item[1][GAIN])), item[0].text))
+        rows += [row for _, row in mine]
+    for scenario in asked:
+        if scenario not in matched:
+            raise faults[scenario]
+    found = from_rows(COLUMNS, rows)
+    found.report, found.version, found.shows = "whatif", "v1", list(SHOWS)
+    return found
+
+
+def _groups(connection: duckdb.DuckDBPyConnection, step: int | None) -> list[_Group]:
+    rows = connection.execute(
+        """SELECT s.set_id, list(s.capture_id ORDER BY s.capture_id), list(s.rank ORDER BY s.capture_id),
+               any_value(s.labels), list(s.capture_id IN (SELECT p.capture_id FROM temp.selected_capture AS p)
+                   ORDER BY s.capture_id)
+           FROM v1._capture_set AS s
+           WHERE s.set_id IN (
+               SELECT o.set_id FROM v1._capture_set AS o
+               WHERE o.capture_id IN (SELECT p.capture_id FROM temp.selected_capture AS p))
+           GROUP BY s.set_id ORDER BY s.set_id"""
+    ).fetchall()
+    found, faults = [], []
+    for _, captures, ranks, labels, chosen in rows:
+        try:
+            models = [CaptureModel(connection, capture, step) for capture in captures]
+        except NotCaptured as error:
+            faults.append(error)
+            continue
+        places = [place for place, is_chosen in enumerate(chosen) if is_chosen]
+        found.append(_Group(models, ranks, dict(labels or {}), places, _meetings(connection, models)))
+    if not found:
+        raise faults[0] if faults else NotCaptured("no capture was selected; see `tracedb doctor`")
+    return found
+
+
+def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel]) -> Meetings:
+    """Return the collectives of several ranks, on their common clock; none if there is no such clock."""
+    nothing = Meetings([], [0] * len(models))
+    if len(models) < 2:
+        return nothing
+    captures = [model.capture_id for model in models]
+    columns = connection.execute(
+        """SELECT p.collective_id, p.capture_id, p.event_id, p.start_ns - e.start_ns AS shift_ns
+           FROM v1._collective_instance AS p
+           INNER JOIN main.kernel_event AS e ON e.capture_id = p.capture_id AND e.event_id = p.event_id
+           WHERE list_contains(?::INTEGER[], p.capture_id) AND p.start_ns IS NOT NULL
+           ORDER BY p.collective_id, p.capture_id, p.event_id""",
+        [captures],
+    ).fetchall()
+    shifts = {capture: [shift for _, mine, _, shift in columns if mine == capture] for capture in captures}
+    if not all(shifts.values()):
+        return nothing
+    shift = [int(np.median(shifts[capture])) for capture in captures]
+    place = {capture: number for number, capture in enumerate(captures)}
+    events = [dict(zip(model.graph.recorded.gpu.event_id.tolist(), range(1 << 60), strict=False)) for model in models]
+    calls: dict[int, list[tuple[int, int]]] = {}
+    for collective, capture, event, _ in columns:
+        rank = place[capture]
+        where = events[rank].get(event)
+        span = models[rank].span
+        if where is not None and span.begin <= models[rank].graph.recorded.gpu.start[where] < span.end:
+            calls.setdefault(collective, []).append((rank, where))
+    return Meetings([Meeting(members) for members in calls.values() if len(members) > 1], shift)
+
+
+def _usual(group: _Group) -> list[Scenario]:
+    """Return the scenarios that are compared if none is asked for."""
+    first = group.models[group.chosen[0]]
+    classes = first.classes()
+    found = [scenarios.scaled(f"class={name}:0.5") for name in ("host", *classes[:MOST_CLASSES])]
+    found += [scenarios.launched_after(0), scenarios.without_waiting()]
+    if "collective" in classes:
+        found.append(scenarios.faster_network("2x"))
+    if group.meetings.all:
+        found.append(scenarios.equal_ranks())
+    return found + [scenarios.removed(f"range={name}") for name in first.ranges(MOST_RANGES)]
+
+
+def _row(group: _Group, scenario: Scenario) -> tuple[object, ...]:
+    ranks = _timed(group, scenario)
+    limit = scenario.limit
+    at_most = _latest(group, ranks if limit == scenario else _timed(group, limit))[0]
+    predicted, last = _latest(group, ranks)
+    measured = max(group.models[place].span.end - group.models[place].span.begin for place in group.chosen)
+    model = group.models[last]
+    found = bounds(ranks[last])
+    return (
+        scenario.text,
+        group.models[group.chosen[0]].capture_id,
+        " ".join(f"{key}={value}" for key, value in sorted(group.labels.items())),
+        len(group.models),
+        group.ranks[last],
+        model.steps,
+        measured,
+        predicted,
+        100 * (measured - predicted) / measured if measured else 0.0,
+        max(found, key=lambda name: (found[name], name), default="host"),
+        at_most,
+        100 * (measured - at_most) / measured if measured else 0.0,
+    )
+
+
+def _timed(group: _Group, scenario: Scenario) -> list[Timed]:
+    effects = [model.effect(scenario) for model in group.models]
+    for place, scale in enumerate(scenario.scales):
+        if not any(effect.matched[place] for effect in effects):
+            what = "range or operator" if scale.key in ("range", "op") else "GPU work"
+            where = ", ".join(str(model.capture_id) for model in group.models)
+            raise NotCaptured(f"no {what} of capture {where} has {scale.key} {scale.pattern!r}")
+    return timed(group.models, effects, scenario, group.meetings)
+
+
+def _latest(group: _Group, ranks: list[Timed]) -> tuple[int, int]:
+    """Return the longest time of the chosen captures, and which of them takes it.
+
+    If no rank is to be waited for, that of the median rank, to which the slower ones are then equal.
+    """
+    equal = bool(group.meetings.all) and ranks[0].are_equal
+    places = range(len(ranks)) if equal else group.chosen
+    lengths = sorted((ranks[place].finish() - group.models[place].span.begin, place) for place in places)
+    return lengths[(len(lengths) - 1) // 2] if equal else lengths[-1]
