@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from tracedb.conditions.file import COLUMNS, MARK, VERSION
 from tracedb.errors import ReadError
 from tracedb.ingester import Rows
-from tracedb.ingester.issues import Account
-from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, issue_rows
-from tracedb.storage import schema
+
+if TYPE_CHECKING:  # a folder is looked at without Arrow and DuckDB, which take long to import
+    import pyarrow as pa
+
+    from tracedb.ingester.rows import Device
 
 FIRST_BYTES = 1 << 16
 LONGEST_LINE = 1 << 12
@@ -37,6 +37,9 @@ def is_conditions(path: Path) -> bool:
 
 def read(path: Path) -> Iterator[Rows]:
     """Yield the readings, the GPUs and the counts. Raises ``ReadError`` if the first lines are not of such a file."""
+    from tracedb.ingester.issues import Account
+    from tracedb.ingester.rows import CaptureRow, capture_row, device_rows, issue_rows
+
     account = Account()
     written = unreadable = 0
     with path.open("rb") as file:
@@ -87,6 +90,8 @@ def _about(line: bytes) -> dict[str, Any]:
 
 
 def _devices(about: dict[str, Any]) -> Iterator[Device]:
+    from tracedb.ingester.rows import Device
+
     gpus = about.get("gpus")
     seen = set()
     for gpu in gpus if isinstance(gpus, list) else []:
@@ -122,5 +127,9 @@ def _row(columns: list[str], line: bytes) -> dict[str, object] | None:
 
 
 def _table(rows: list[dict[str, object]]) -> pa.Table:
+    import pyarrow as pa
+
+    from tracedb.storage import schema
+
     declared = schema.arrow("device_condition")
     return pa.table({field.name: pa.array([row[field.name] for row in rows], field.type) for field in declared})

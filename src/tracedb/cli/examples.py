@@ -29,6 +29,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "label": ("tracedb label 3 'before/*' run=before", "tracedb label rank3.json team="),
     "merge": ("tracedb merge machine1.duckdb machine2.duckdb -o all.duckdb",),
     "remove": ("tracedb remove 3 rank2.json",),
+    "lake": ("tracedb lake compact traces.lake", "tracedb lake verify traces.lake"),
+    "watch": ("tracedb watch -o conditions.csv -- python train.py",),
     "mcp": ("tracedb mcp --db run.duckdb",),
     "shell": ("tracedb shell --db run.duckdb", "tracedb shell --as nsys"),
     "fit": (
