@@ -10,16 +10,25 @@ if TYPE_CHECKING:
     from tracedb.ingester import Options as Options
     from tracedb.ingester import Rows as Rows
     from tracedb.pipeline.run import ingest as ingest
+    from tracedb.regress.from_python import fit as fit
+    from tracedb.regress.from_python import predict as predict
     from tracedb.report.relation import report as report
     from tracedb.storage.connection import connect as connect
+    from tracedb.training_step.from_python import predict_step as predict_step
 
     __version__: str
 
-__all__ = ["Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest", "report"]
+__all__ = [
+    *("Capture", "Ingester", "Options", "Rows", "__version__"),
+    *("connect", "fit", "ingest", "predict", "predict_step", "report"),
+]
 
 _HOMES = {
     "connect": "tracedb.storage.connection",
     "ingest": "tracedb.pipeline.run",
+    "fit": "tracedb.regress.from_python",
+    "predict": "tracedb.regress.from_python",
+    "predict_step": "tracedb.training_step.from_python",
     "Capture": "tracedb.ingester",
     "Ingester": "tracedb.ingester",
     "Options": "tracedb.ingester",

@@ -40,6 +40,12 @@ from tracedb.cli.options import databases_option, detail, note, output_options, 
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Targets fitted at once. [default: number of cores]"
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and learners.")
+@click.option(
+    "--features",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Python file with FEATURES, functions by operator from a shape to its FLOPs, bytes and sizes.",
+)
 @output_options
 def fit(
     databases: tuple[Path, ...],
@@ -50,6 +56,7 @@ def fit(
     repeats: int,
     jobs: int | None,
     seed: int,
+    features: Path | None,
     format_name: str | None,
     out: Path | None,
 ) -> None:
@@ -65,12 +72,13 @@ def fit(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from tracedb.output import choose_format, refuse, write
-    from tracedb.regress import store, training
+    from tracedb.regress import own_features, store, training
 
     form = choose_format(format_name, out)
     refuse(out, databases[0], [*databases[1:], *store.files(models)])
     plan = training.Plan(source, learner, operators, repeats, jobs, seed)
-    found = training.fit(databases, models, plan, detail, warn)
+    with own_features.using(own_features.from_file(features) if features is not None else None):
+        found = training.fit(databases, models, plan, detail, warn)
     write(found.answer, form, out)
     seen = f" and times at {some(len(found.seen), 'recorded shape')}" if found.seen else ""
     follow = f"tracedb expected --models {models}" if found.seen else f"tracedb predict --models {models} --operator …"

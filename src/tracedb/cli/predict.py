@@ -53,6 +53,12 @@ if TYPE_CHECKING:
     "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict a trace's operators (or a database's)."
 )
 @click.option("--pass", "pass_", type=click.Choice(["fwd", "bwd", "step", "comm"]), help="Only this pass.")
+@click.option(
+    "--features",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Python file with FEATURES, if the models were fitted with it.",
+)
 @database_option
 @top_option
 @output_options
@@ -67,6 +73,7 @@ def predict(
     link_gbps: float | None,
     trace: Path | None,
     pass_: str | None,
+    features: Path | None,
     db: Path,
     top: int | None,
     format_name: str | None,
@@ -84,7 +91,7 @@ def predict(
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write
     from tracedb.pipeline.discovery import discover
-    from tracedb.regress import load, store
+    from tracedb.regress import load, own_features, store
     from tracedb.regress.predict import of_shape, parse_shape
 
     form = choose_format(format_name, out)
@@ -96,16 +103,17 @@ def predict(
         )
     if [operator, step, trace].count(None) < 2:
         raise UsageError("--operator, --step and --trace exclude each other; give only one")
-    if step is not None:
-        answer = _steps(loaded, step, by, link_gbps, db)
-    elif trace is not None:
-        answer = _trace(loaded, trace, gpu, dtype, rows_shown(form, top))
-    elif operator is not None and shape is not None:
-        answer = of_shape(loaded, operator, parse_shape(shape), gpu, dtype, pass_)
-        _say_outside(answer)
-    else:
-        answer = _beside(loaded, db)
-        answer.most = rows_shown(form, top)
+    with own_features.using(own_features.from_file(features) if features is not None else None):
+        if step is not None:
+            answer = _steps(loaded, step, by, link_gbps, db)
+        elif trace is not None:
+            answer = _trace(loaded, trace, gpu, dtype, rows_shown(form, top))
+        elif operator is not None and shape is not None:
+            answer = of_shape(loaded, operator, parse_shape(shape), gpu, dtype, pass_)
+            _say_outside(answer)
+        else:
+            answer = _beside(loaded, db)
+            answer.most = rows_shown(form, top)
     answer.filters = {"models": str(models)}
     write(answer, form, out)
 

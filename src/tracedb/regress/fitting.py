@@ -14,6 +14,7 @@ import numpy as np
 
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.regress import model as models
+from tracedb.regress import own_features
 from tracedb.regress.dataset import VIEW, Table
 from tracedb.regress.evaluate import Score, noise_floor, scores
 from tracedb.regress.features import features
@@ -39,6 +40,7 @@ def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
             name: [min(shape[name] for shape in table.shapes), max(shape[name] for shape in table.shapes)]
             for name in found.parameters
         },
+        "own_features": own_features.function(table.target.operator) is not None,
         "features": [name for name, is_kept in zip(known.names, found.kept, strict=True) if is_kept],
         "noise_floor_percent": noise_floor(table),
         "scores": {score.split: _numbers(score) for score in scores(table, fit, repeats, seed)},
@@ -48,7 +50,7 @@ def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
 
 def judge_all(tables: Sequence[Table], learner: str, repeats: int, seed: int, jobs: int) -> Iterator[models.Model]:
     """Yield the evaluated models of targets in order, computed by ``jobs`` processes."""
-    if min(jobs, len(tables)) <= 1:
+    if min(jobs, len(tables)) <= 1 or own_features.are_given():
         yield from (judged(table, learner, repeats, seed) for table in tables)
         return
     with ProcessPoolExecutor(min(jobs, len(tables)), mp_context=get_context("spawn")) as pool:

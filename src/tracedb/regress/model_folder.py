@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracedb.errors import UsageError
-from tracedb.regress import store
+from tracedb.regress import own_features, store
 from tracedb.regress.model import Model, Prediction, Target
 
 Shape = Mapping[str, int]
@@ -91,8 +91,15 @@ class Models:
 
 
 def check_shape(model: Model, shape: Shape, name: str) -> None:
-    """Raise ``UsageError`` unless the shape has the parameters of the samples, each at least 1."""
+    """Raise ``UsageError`` unless the shape has the parameters of the samples, each at least 1, and the operator has
+    features of its own just as when the model was fitted."""
     target = model.target
+    has_own = bool(model.facts.get("own_features"))
+    if has_own != (own_features.function(target.operator) is not None):
+        raise UsageError(
+            f"{name}: {target.operator} was fitted {'with' if has_own else 'without'} features of its own; "
+            + ("give the same function (features=, --features)" if has_own else "fit it again with them")
+        )
     wanted = ", ".join(model.parameters)
     for key in shape:
         if key not in model.parameters:

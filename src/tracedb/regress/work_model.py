@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracedb.errors import UsageError
+from tracedb.regress import own_features
+
 Array = NDArray[np.float64]
 
 VOCABULARY = 50_304
@@ -219,9 +222,12 @@ PRODUCT = {"batch", "m", "n", "k"}
 def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> Problem:
     """Return the work of an operator for each of the shapes, which all have the same parameters.
 
-    An operator with the parameters batch, m, n and k, as recorded ones have, is a product. The work of any other
-    unknown operator is assumed proportional to each of its parameters.
+    Functions of one's own come first (see ``own_features``). An operator with the parameters batch, m, n and k, as
+    recorded ones have, is a product. The work of any other unknown operator is assumed proportional to each of its
+    parameters.
     """
+    if own_features.function(operator) is not None:
+        return _own(operator, shapes)
     if operator in OPERATORS:
         try:
             return OPERATORS[operator](_Shapes(shapes), pass_)
@@ -233,6 +239,17 @@ def problem(operator: str, pass_: str, shapes: Sequence[Mapping[str, int]]) -> P
         return _product("fwd", sizes, (sizes["m"], sizes["n"], sizes["k"], sizes["batch"]))
     volume = np.prod(list(sizes.values()), axis=0)
     return Problem(sizes, volume, volume)
+
+
+def _own(operator: str, shapes: Sequence[Mapping[str, int]]) -> Problem:
+    """Return the work by the operator's own function; its sizes are all but FLOPs and bytes, if there are others."""
+    rows = [own_features.of(operator, shape) or {} for shape in shapes]
+    if any(set(row) != set(rows[0]) for row in rows):
+        raise UsageError(f"features of {operator!r} must have the same names at every shape")
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    sizes = {name: values for name, values in columns.items() if name not in ("flops", "bytes")} or columns
+    volume = np.prod(list(sizes.values()), axis=0)
+    return Problem(sizes, columns.get("flops", volume), columns.get("bytes", volume))
 
 
 def work(operator: str, pass_: str, dtype: str, shape: Mapping[str, int]) -> tuple[float, float]:

@@ -106,6 +106,11 @@ def read(path: Path) -> list[Step]:
     return [_from_sizes(path, found, 0)]
 
 
+def from_mapping(item: Mapping[str, object], place: int = 0) -> Step:
+    """Return the step with these keys. Raises ``TracedbError`` that names the fault."""
+    return _from_sizes(Path("configuration"), dict(item), place)
+
+
 def _from_training_config(path: Path, found: Mapping[str, object]) -> Step:
     values = found["training_config"]
     if not isinstance(values, list) or len(values) != len(HEAD_SIZES) or not all(_is_size(value) for value in values):

@@ -55,6 +55,21 @@ class Prediction:
     """Parts without samples, and the basis of their estimate."""
 
     @property
+    def predicted_ns(self) -> float:
+        """The predicted time, in ns."""
+        return self.ns
+
+    @property
+    def low_ns(self) -> float:
+        """Lower end of the interval, in ns."""
+        return self.low
+
+    @property
+    def high_ns(self) -> float:
+        """Upper end of the interval, in ns."""
+        return self.high
+
+    @property
     def remarks(self) -> list[str]:
         """Caveats of the prediction, in words."""
         said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
