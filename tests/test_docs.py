@@ -225,7 +225,7 @@ PATH = re.compile(r"`((?:src|ingest|sql|schemas|tests|docs|examples|benchmarks|\
 MODULE = re.compile(r"`(tracedb(?:_\w+)?(?:\.[a-z_]+)+)`")
 MADE_UP = re.compile(r"NAME|TOPIC|\bv[N2]\b|v1_to_v2|RELEASED|stream_time")
 """Names that stand for any, and files that a chapter tells to write."""
-ENTRY_POINTS = ("tracedb.operators", "tracedb.ingesters")
+ENTRY_POINTS = ("tracedb.features", "tracedb.ingesters", "tracedb.operators")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
