@@ -20,7 +20,8 @@ WITH sized AS (
     WHERE s.family IN ('attention_by_head', 'attention_by_length')
         AND len(s.x) = 4 AND len(s.y) = 4 AND len(s.z) = 4
 ),
--- What has cumulative lengths (a tensor after the operands) is a ragged batch.
+-- What has cumulative lengths (a tensor after the operands) is a ragged batch. A window (the two scalars after whether it
+-- is causal, in flash-attn) leaves scores out.
 whole AS (
     SELECT d.*, 2::DOUBLE * d.x[1] * d.heads * d.queries * d.keys * d.part AS pairs
     FROM sized AS d
@@ -34,6 +35,7 @@ whole AS (
             WHEN 'aten::_cudnn_attention_backward' THEN d.sizes[10]
             ELSE []
         END) = 0
+        AND (NOT starts_with(d.name, 'flash_attn::') OR d.scalars[d.flag + 1:d.flag + 2] = ['-1', '-1'])
 )
 SELECT
     w.name, w.input_dims, w.input_types, w.concrete_inputs,

@@ -3,7 +3,8 @@
 -- of a product (2·batch·m·n·k) the two factors and the summand; of a convolution input, weight and the gradient of the
 -- output; of attention query, key and value. flag is the place of the scalar that changes the formula: the output's
 -- type of a scaled product, padding (stride and dilation follow it) or the mask of outputs of a convolution, whether
--- attention is causal. Signatures are those of PyTorch's native_functions.yaml. Of the rest only bytes are known.
+-- attention is causal; of a pointwise operator, how many operands it has. Signatures are those of PyTorch's
+-- native_functions.yaml and of flash-attn 2.7. Of the rest only bytes are known.
 CREATE VIEW v1._op_formula AS
 SELECT f.name, f.family, f.x, f.y, f.z, f.flag
 FROM (
@@ -35,6 +36,8 @@ FROM (
     -- [batch, length, heads, size of a head]
     ('aten::_flash_attention_forward', 'attention_by_length', 1, 2, 3, 9),
     ('aten::_flash_attention_backward', 'attention_by_length', 2, 3, 4, 12),
+    ('flash_attn::_flash_attn_forward', 'attention_by_length', 1, 2, 3, 6),
+    ('flash_attn::_flash_attn_backward', 'attention_by_length', 2, 3, 4, 12),
     ('aten::_efficient_attention_forward', 'attention_by_length', 1, 2, 3, 10),
     ('aten::_efficient_attention_backward', 'attention_by_length', 2, 3, 4, 15),
     -- [batch, heads, length, size of a head]
@@ -48,19 +51,21 @@ FROM (
     ('aten::_scaled_dot_product_cudnn_attention_backward', 'attention_by_head', 2, 3, 4, 15)
 ) AS f (name, family, x, y, z, flag)
 UNION ALL
-SELECT 'aten::' || unnest(string_split(w.names, ' ')) AS name, w.family, 1 AS x, NULL AS y, NULL AS z, NULL AS flag
+SELECT 'aten::' || unnest(string_split(w.names, ' ')) AS name, w.family, 1 AS x, NULL AS y, NULL AS z, w.operands AS flag
 FROM (
     VALUES
     -- A new tensor, of the size that the inputs are broadcast to.
-    ('add sub rsub mul div neg abs exp log sqrt rsqrt reciprocal pow sin cos sigmoid tanh relu leaky_relu gelu silu '
-        || 'hardswish clamp clamp_min threshold where masked_fill addcmul addcdiv lerp gelu_backward silu_backward '
-        || 'sigmoid_backward tanh_backward threshold_backward hardswish_backward', 'pointwise'),
+    ('neg abs exp log sqrt rsqrt reciprocal sin cos sigmoid tanh relu leaky_relu gelu silu hardswish threshold',
+        'pointwise', 1),
+    ('add sub rsub mul div pow clamp_min gelu_backward silu_backward sigmoid_backward tanh_backward '
+        || 'threshold_backward hardswish_backward', 'pointwise', 2),
+    ('clamp where masked_fill addcmul addcdiv lerp', 'pointwise', 3),
     -- The first input is also written.
     ('add_ sub_ mul_ div_ neg_ abs_ exp_ sqrt_ rsqrt_ pow_ sigmoid_ tanh_ relu_ leaky_relu_ silu_ clamp_ clamp_min_ '
-        || 'threshold_ masked_fill_ addcmul_ addcdiv_ lerp_', 'in_place'),
+        || 'threshold_ masked_fill_ addcmul_ addcdiv_ lerp_', 'in_place', NULL),
     -- A new tensor of the size of the first input; a row's statistics are left out.
     ('_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data native_layer_norm _fused_rms_norm',
-        'in_place'),
+        'in_place', NULL),
     -- The first input is only written.
-    ('copy_ fill_ zero_', 'move')
-) AS w (names, family);
+    ('copy_ fill_ zero_', 'move', NULL)
+) AS w (names, family, operands);
