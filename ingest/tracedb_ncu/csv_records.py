@@ -114,10 +114,11 @@ def metric(name: str, text: str, unit: str) -> Metric:
     plain = text.strip()
     if NUMBER.fullmatch(plain) is None:
         return Metric(name, None, plain)
-    return Metric(name, float(plain.replace(",", "")) * _scale(unit.strip()), plain)
+    return Metric(name, float(plain.replace(",", "")) * scale(unit.strip()), plain)
 
 
-def _scale(unit: str) -> float:
+def scale(unit: str) -> float:
+    """Return the factor from a unit to its base unit: byte, ns, hz; 1 for any other."""
     if unit in TIMES:
         return TIMES[unit]
     is_scaled = re.match(r"[KMGT](byte|hz|bit)", unit, re.IGNORECASE)

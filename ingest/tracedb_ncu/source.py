@@ -8,13 +8,15 @@ are numbered in the order of their launches, and all starts are 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options, Rows
+from tracedb_ncu import report
 from tracedb_ncu.csv_records import NO_METRICS, Record, header_line, records, sizes
+from tracedb_ncu.report import is_readable
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 REPORT = ".ncu-rep"
 EXPORT = (
-    "a report of Nsight Compute, which only NVIDIA's tools read; export it with "
+    "a report of Nsight Compute, which only NVIDIA's tools read; install the package ncu-report, or export it with "
     "`ncu --import FILE.ncu-rep --page raw --csv > FILE.csv` and ingest that"
 )
 DURATION = "gpu__time_duration.sum"
@@ -61,17 +63,19 @@ ORDER BY k.device_id
 
 
 class NcuIngester:
-    """Reads a CSV file of Nsight Compute; each process in it is a capture."""
+    """Reads a CSV file or a report of Nsight Compute; each process in a CSV file is a capture."""
 
     name = "ncu"
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
-        """Claim CSV files by their header, and reports by their name."""
+        """Claim CSV files by their header, and reports by their name; a report beside its CSV file is a duplicate."""
+        reports = {path.with_suffix(""): path for path in files if path.suffix.lower() == REPORT}
         for path in files:
-            if path.suffix.lower() == REPORT:
-                yield Capture((path,), refused=EXPORT)
-            elif header_line(path) is not None:
-                yield Capture((path,))
+            if path.suffix.lower() != REPORT and header_line(path) is not None:
+                same = reports.pop(path.with_suffix(""), None)
+                yield Capture((path,), duplicates=() if same is None else (same,))
+        for path in reports.values():
+            yield Capture((path,), refused=None if is_readable() else EXPORT)
 
     def read(self, capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Options) -> Iterator[Rows]:
         """Yield the kernels of each process with their counters. Raises ``ReadError`` if the header is gone."""
@@ -79,15 +83,12 @@ class NcuIngester:
         from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 
         path = capture.files[0]
-        if path.suffix.lower() == REPORT:
-            raise ReadError(EXPORT)
-        skipped = header_line(path)
-        if skipped is None:
-            raise ReadError("it no longer holds the header of a CSV file of ncu")
         account = Account()
+        for other in capture.duplicates:
+            account.noted("duplicate_recording", 1, f"{other.name} holds the same results and was not read")
         scratch.execute(f"CREATE OR REPLACE TEMP TABLE ncu_kernel ({KERNEL})")
         scratch.execute("CREATE OR REPLACE TEMP TABLE ncu_counter (event_id BIGINT, name VARCHAR, value DOUBLE)")
-        _stage(scratch, records(path, skipped), account)
+        _stage(scratch, _records(path), account)
         options.progress(path.stat().st_size)
         found = scratch.execute("SELECT DISTINCT process_id FROM ncu_kernel ORDER BY 1").fetchall()
         processes = [process for (process,) in found] or [None]
@@ -113,6 +114,22 @@ class NcuIngester:
                 ),
                 part,
             )
+
+
+def _records(path: Path) -> Iterator[Record]:
+    """Return the records of a file. Raises ``ReadError`` if it has none that can be read."""
+    if path.suffix.lower() != REPORT:
+        skipped = header_line(path)
+        if skipped is None:
+            raise ReadError("it no longer holds the header of a CSV file of ncu")
+        return records(path, skipped)
+    if not is_readable():
+        raise ReadError(EXPORT)
+    found = report.records(path)
+    first = next(found, None)
+    if first is None:
+        raise ReadError(f"no results that ncu-report reads; if it is a report, {EXPORT.partition('or ')[2]}")
+    return chain((first,), found)
 
 
 def _stage(scratch: duckdb.DuckDBPyConnection, rows: Iterator[Record], account: Account) -> None:

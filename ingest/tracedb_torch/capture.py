@@ -19,8 +19,8 @@ from tracedb_torch import trace_kinds
 from tracedb_torch.decode.block_decoder import DEVICE_EVENTS
 from tracedb_torch.decode.event_types import CATEGORIES, GPU
 from tracedb_torch.header import Header, header_of
+from tracedb_torch.link import counted, rows_arrays, vendors
 from tracedb_torch.link import processes as parts
-from tracedb_torch.link import rows_arrays, vendors
 from tracedb_torch.link.link_sql import Linker
 from tracedb_torch.link.numpy_columns import Held
 from tracedb_torch.link.rows_arrays import HeldLinker
@@ -79,7 +79,8 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         seen = linker.seen()
         yield Rows("device", _devices(seen, header, account, vendor), part)
         is_last = part == max(len(pids), 1) - 1
-        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, written, seen)
+        counters = counted.number(scratch) if stage.met["counted"].rows else 0
+        yield from _closing(scratch, capture, header, account, pid, part, len(pids), is_last, written, counters, seen)
 
 
 def _categories(account: Account) -> set[str]:
@@ -95,8 +96,11 @@ def _processes(scratch: duckdb.DuckDBPyConnection, stage: Stage, dropped: bool) 
 
 
 def _linked(stage: Stage, rules: Rules, account: Account, is_chosen: bool) -> HeldLinker | Linker | None:
-    """Link in memory, if the rows are held there; else None. ``is_chosen``: SQL dropped rows or told them apart."""
-    if stage.held is None or is_chosen or not stage.met["gpu"].rows:
+    """Link in memory, if the rows are held there and none has counters; else None.
+
+    ``is_chosen``: SQL dropped rows or told them apart.
+    """
+    if stage.held is None or is_chosen or not stage.met["gpu"].rows or stage.met["counted"].rows:
         return None
     return rows_arrays.linker(Held(stage.held), rules, account)
 
@@ -186,11 +190,12 @@ def _closing(
     processes: int,
     is_last: bool,
     written: int | None,
+    counters: int,
     seen: Seen,
 ) -> Iterator[Rows]:
     """Yield the issues and the capture row of a part. Issues of the whole merged file come with the last part.
 
-    ``written``: number of rows of the part; None if they must be counted.
+    ``written``: number of rows of the part besides ``counters``, one for each event; None if they must be counted.
     """
     if written is None:
         counts = " + ".join(f"(SELECT count(*) FROM part_{table})" for table in NUMBERED)
@@ -213,7 +218,7 @@ def _closing(
         status=status,
         events_read=account.events_read if processes <= 1 else written + skipped,
         events_skipped=skipped,
-        rows_written=written,
+        rows_written=written + counters,
         host=header.host,
         pid=pid if pid is not None and pid >= 0 else None,
         rank=rank,

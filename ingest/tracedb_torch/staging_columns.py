@@ -28,6 +28,8 @@ DDL = {
     "sync": """sync_id BIGINT, pid BIGINT, tid BIGINT, sync_kind VARCHAR, start_ns BIGINT, duration_ns BIGINT,
         device_id BIGINT, context_id BIGINT, stream_id BIGINT, correlation_id BIGINT, waited_stream_id BIGINT,
         cuda_event_id BIGINT, record_correlation_id BIGINT""",
+    "counted": """counted_id BIGINT, pid BIGINT, tid BIGINT, name BIGINT, start_ns BIGINT, duration_ns BIGINT""",
+    "metric": "counted_id BIGINT, name BIGINT, value DOUBLE",
     "text": "id BIGINT, value VARCHAR",
     "process": "pid BIGINT, name VARCHAR",
 }
@@ -36,5 +38,5 @@ COLUMNS = {table: dict(column.split() for column in columns.split(",")) for tabl
 """SQL types by table and column, in the table's order."""
 SCANNED = ("gpu", "launch", "op", "annotation", "frame")
 """Tables filled by the compiled reader, in its order."""
-NUMBERED = (*SCANNED, "memory", "sync")
+NUMBERED = (*SCANNED, "memory", "sync", "counted")
 """Tables with one row per event, with its start and process; the first column numbers the events."""

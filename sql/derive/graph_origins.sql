@@ -1,6 +1,7 @@
 -- Collects what replayed GPU events may come from: calls that were recorded into a graph, and kernels launched without a
 -- graph. Only those whose name some replayed event has.
--- In:  temp tables graph_replay and graph_text; {graph_launch}; {most}: most rows per sequence.
+-- In:  temp tables graph_replay and graph_text; {graph_launch}; {kernel_launch}: pattern of the names of calls that launch
+--      a kernel; {most}: most rows per sequence.
 -- Out: temp table graph_origin, one row each with its place in a sequence: the launches of one stream capture (or of a
 --      process, if stream captures were not recorded), or all kernels of a process.
 --      Also temp table graph_unnamed: captured launches of stream captures that name no kernels, as on CUDA.
@@ -31,7 +32,7 @@ calls AS (
             CASE WHEN l.name ILIKE '%memcpy%' THEN 'memcpy' WHEN l.name ILIKE '%memset%' THEN 'memset' END
         ) AS name,
         l.capture_id IN (SELECT n.capture_id FROM named AS n) AS is_named,
-        regexp_matches(l.name, 'Launch(Cooperative)?Kernel') AS is_kernel
+        regexp_matches(l.name, '{kernel_launch}') AS is_kernel
     FROM main.launch AS l
     WHERE
         (

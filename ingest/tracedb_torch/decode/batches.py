@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Raw
 
 from tracedb.ingester import Options
 from tracedb.ingester.issues import Account
 from tracedb_torch.decode import event_types as ev
 from tracedb_torch.decode.begin_end import Edge
 from tracedb_torch.decode.checked_fields import MOST_SMALL, CheckedFields, batch_of, external
+from tracedb_torch.decode.counters import counters
 from tracedb_torch.decode.messages import messages
 from tracedb_torch.decode.values import (
     LARGEST,
@@ -146,7 +148,7 @@ class Batches(CheckedFields):
         pids = [member.pid for member in members]
         args = [member.args for member in members]
         if None in args:
-            args = [found or ev.ARGS[shape.kind]() for found in args]
+            args = [found or ({} if shape.kind == ev.COUNTED else ev.ARGS[shape.kind]()) for found in args]
         tids = [member.tid for member in members]
         common = {
             "pid": self.process_numbers(pids),
@@ -166,6 +168,9 @@ class Batches(CheckedFields):
             self._memory(ordinals, common, args)
         elif shape.kind == ev.PYTHON:
             self._frame(ordinals, common, args, members)
+        elif shape.kind == ev.COUNTED:
+            self.check_devices(pids)
+            self._counted(ordinals, common, args)
         elif shape.kind == ev.SYNC:
             self._sync(ordinals, common, args, names)
         else:
@@ -286,6 +291,19 @@ class Batches(CheckedFields):
             reserved=self.whole("Total Reserved", [a.reserved for a in args], LEAST),
         )
         self._ready.append(("memory", batch))
+
+    def _counted(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[dict[str, Raw]]) -> None:
+        """Stage kernels whose hardware counters were read; their arguments are the counters."""
+        self._ready.append(("counted", batch_of("counted", counted_id=pa.array(ordinals), **common)))
+        numbers, names, values = counters(ordinals.tolist(), args, self.account)
+        if names:
+            batch = batch_of(
+                "metric",
+                counted_id=pa.array(numbers, pa.int64()),
+                name=self._texts.numbers(names),
+                value=pa.array(values, pa.float64()),
+            )
+            self._ready.append(("metric", batch))
 
     def _sync(self, ordinals: Ordinals, common: dict[str, pa.Array], args: Sequence[Any], names: Sequence[str]) -> None:
         batch = batch_of(

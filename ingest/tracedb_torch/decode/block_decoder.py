@@ -52,7 +52,7 @@ NO_CATEGORY = "without a category"
 NULL = Raw(b"null")
 DEVICE_EVENTS = "device_events_not_read:"
 """Prefix of the issue codes of GPU work that is in the trace but in no row."""
-DEVICE_CATEGORIES = frozenset(("mtia_ccp_events", "cuda_profiler_range", "collective_comm"))
+DEVICE_CATEGORIES = frozenset(("mtia_ccp_events", "collective_comm"))
 FIRST_OWN_TEXT = 3 << 29  # first text number of this process's own scanner
 LEGACY = ("CUDA functions", "CPU functions")
 

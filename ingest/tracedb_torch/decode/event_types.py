@@ -200,7 +200,7 @@ class OtherArgs(msgspec.Struct, gc=False):
 
 
 GPU, LAUNCH, OP, USER, PROJECTION = "gpu", "launch", "op", "user", "projection"
-PYTHON, MEMORY, SYNC, LEFT = "python", "memory", "sync", "left"
+PYTHON, MEMORY, SYNC, COUNTED, LEFT = "python", "memory", "sync", "counted", "left"
 
 CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"), GPU),
@@ -223,6 +223,7 @@ CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("python_function", "Python"), PYTHON),
     "cpu_instant_event": MEMORY,
     "cuda_sync": SYNC,
+    "cuda_profiler_range": COUNTED,
     **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "Trace", "overhead"), LEFT),
     **dict.fromkeys(("xpu_sync", "cuda_event", "external_correlation"), LEFT),
 }
@@ -279,7 +280,7 @@ class Decoders:
         other.shapes, other._by_category = dict(self.shapes), dict(self._by_category)
         return other
 
-    def _struct(self, name: str, args: type, tag: str | None) -> type:
+    def _struct(self, name: str, args: Any, tag: str | None) -> type:
         text = str | None
         fields: list[Any] = [
             ("ph", text, None),
@@ -299,7 +300,9 @@ class Decoders:
 
     def _add(self, category: str) -> None:
         kind = CATEGORIES.get(category, LEFT)
-        args = ARGS.get(kind, NoArgs) if category in CATEGORIES else OtherArgs
+        args: Any = ARGS.get(kind, NoArgs) if category in CATEGORIES else OtherArgs
+        if kind == COUNTED:
+            args = dict[str, Raw]  # a hardware counter each
         struct = self._struct(f"Event_{len(self.shapes)}", args, category)
         self.shapes[struct] = Shape(category or "(empty)", kind)
         self._by_category[category] = struct

@@ -12,7 +12,7 @@ from tracedb.ingester.issues import Account
 from tracedb.ingester.name_patterns import COLLECTIVES, LAUNCHES, pattern
 from tracedb.storage.schema import ROW_GROUP
 from tracedb_torch.int_columns import UNUSABLE, narrowed
-from tracedb_torch.link import enclosing, frames
+from tracedb_torch.link import counted, enclosing, frames
 from tracedb_torch.link.numpy_columns import Held, Texts
 from tracedb_torch.link.rules import (
     BY_WORK_ITEMS,
@@ -52,7 +52,8 @@ class Linker:
         """Return statistics of the current process's GPU rows."""
         ((rows, first_ns, devices),) = self._connection.execute(
             """SELECT count(*), min(start_ns), list(DISTINCT coalesce(device_id, CASE WHEN pid >= 0 THEN pid END))
-            FROM part_gpu"""
+            FROM (SELECT start_ns, device_id, pid FROM part_gpu
+                UNION ALL SELECT start_ns, NULL AS device_id, pid FROM part_counted)"""
         ).fetchall()
         return Seen(rows, first_ns, sorted(device for device in devices or () if device is not None and device >= 0))
 
@@ -72,6 +73,7 @@ class Linker:
             yield Rows("frame", table, part)
         yield Rows("memory_event", run(MEMORY_SQL), part)
         yield Rows("synchronization", run(SYNC_SQL), part)
+        yield from counted.rows(self._connection, part)
 
     def _kernels(self, part: int) -> Iterator[Rows]:
         """Yield the sorted rows in whole row groups, so that every core writes one.

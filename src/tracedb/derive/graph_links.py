@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.derive import across_captures, launch_order, sequence_alignment
-from tracedb.ingester.name_patterns import GRAPH_LAUNCH
+from tracedb.ingester.name_patterns import GRAPH_LAUNCH, KERNEL_LAUNCH
 from tracedb.storage import pending_facts, resources
 
 MEMORY_LIMIT = "1GB"
@@ -284,6 +284,7 @@ def _write(
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Run the statements of ``sql/derive/NAME.sql``."""
     text = resources.text("sql", "derive", f"{name}.sql")
-    text = text.replace("{graph_launch}", GRAPH_LAUNCH).replace("{most}", str(MOST_ROWS))
+    text = text.replace("{graph_launch}", GRAPH_LAUNCH).replace("{kernel_launch}", KERNEL_LAUNCH)
+    text = text.replace("{most}", str(MOST_ROWS))
     for statement in connection.extract_statements(text):
         connection.execute(statement)

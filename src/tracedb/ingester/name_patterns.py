@@ -16,6 +16,9 @@ COLLECTIVES = ("nccl", "rccl", "msccl")
 GRAPH_LAUNCH = "GraphLaunch"
 """In the names of calls that launch a CUDA or HIP graph, case-sensitive."""
 
+KERNEL_LAUNCH = "Launch(Cooperative)?Kernel"
+"""Regular expression for the names of calls that launch a kernel, case-sensitive."""
+
 
 def has_any(name: str, words: Sequence[str]) -> bool:
     """Whether a name contains any of the words, ignoring case."""

@@ -107,7 +107,7 @@ def test_a_damaged_row_is_said_and_the_others_are_kept(bad: str, why: str, tmp_p
 
 
 def test_a_report_says_what_to_export(tmp_path: Path) -> None:
-    result = ingest(written(tmp_path, "NVR\0", "profile.ncu-rep"), db=tmp_path / "t.duckdb")
+    result = ingest(written(tmp_path, "NVR\0", "profile.ncu-rep"), db=tmp_path / "t.duckdb")  # no real report
     assert result.exit_code == 1
     assert "ncu --import FILE.ncu-rep --page raw --csv" in result.stderr
     assert "Traceback" not in result.stderr
