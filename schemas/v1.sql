@@ -370,16 +370,16 @@ CREATE TABLE main.clock_alignment (
     residual_median_ns BIGINT,
     residual_p99_ns BIGINT
 );
-COMMENT ON TABLE main.clock_alignment IS 'Derived at the end of ingest: offset and drift of a capture''s clock against a reference rank, estimated from collectives, which end on all ranks at about the same time.';
+COMMENT ON TABLE main.clock_alignment IS 'Derived at the end of ingest: offset and drift of a capture''s clock against a reference rank, estimated from collectives, which end on all ranks at about the same time, else from messages between ranks.';
 COMMENT ON COLUMN main.clock_alignment.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN main.clock_alignment.reference_capture_id IS 'Capture whose clock is the common clock: the lowest rank connected by collectives. [-]';
 COMMENT ON COLUMN main.clock_alignment.at_ns IS 'Time on the common clock at which offset_ns holds (Unix time if clock_zero_unix_ns is known). [ns]';
 COMMENT ON COLUMN main.clock_alignment.offset_ns IS 'How far this clock is ahead of the common clock at at_ns; subtract it. [ns]';
 COMMENT ON COLUMN main.clock_alignment.drift_ppm IS 'Rate at which this clock gains on the common clock; NULL if there are too few calls to estimate it. [ppm]';
 COMMENT ON COLUMN main.clock_alignment.uses_drift IS 'Whether the drift is significant; if so, views correct times for it.';
-COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls used for the estimate. [count]';
-COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of these calls. [ns]';
-COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median difference of collective end times after correction. [ns]';
+COMMENT ON COLUMN main.clock_alignment.calls IS 'Number of collective calls, or messages, used for the estimate. [count]';
+COMMENT ON COLUMN main.clock_alignment.span_ns IS 'Time from the first to the last of them. [ns]';
+COMMENT ON COLUMN main.clock_alignment.residual_median_ns IS 'Median difference of their end times on both ranks after correction. [ns]';
 COMMENT ON COLUMN main.clock_alignment.residual_p99_ns IS '99th percentile of that difference. [ns]';
 
 CREATE TABLE main.graph_link (

@@ -1,5 +1,5 @@
 -- Estimates offset and drift between the clocks of pairs of captures, from collectives, which all ranks end together.
--- In:  v1._collective_match.
+-- In:  temp table clock_end (clock_ends.sql, clock_messages.sql).
 -- Out: temp table clock_link(from_capture_id, capture_id, set_id, place, at_ns, offset_ns, drift, applied_drift, calls,
 --      span_ns, residual_median_ns, residual_p99_ns), in both directions: time of capture_id = time of from_capture_id
 --      + offset_ns + drift * (time of from_capture_id - at_ns).
@@ -9,18 +9,6 @@
 -- shifting and stretching a clock changes both by exactly that amount. Noise of 20 µs looks like a drift of 200 ppm
 -- over 0.2 s, so the drift is applied only if it amounts to more than three times the median residual at the ends of
 -- the span.
-CREATE OR REPLACE TEMP TABLE clock_end AS
-SELECT
-    e.collective_id,
-    e.set_id,
-    e.capture_id,
-    min(e.member) AS member,
-    max(e.end_ns + coalesce(e.clock_zero_unix_ns, 0)) AS end_ns
-FROM v1._collective_match AS e
-WHERE e.match_rule IN ('sequence', 'order', 'order alone')
-    AND e.collective IN ('allreduce', 'allgather', 'reduce_scatter', 'alltoall', 'barrier')
-GROUP BY e.collective_id, e.set_id, e.capture_id;
-
 CREATE OR REPLACE TEMP TABLE clock_difference AS
 WITH base AS (
     SELECT

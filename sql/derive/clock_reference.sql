@@ -1,5 +1,5 @@
 -- Makes the lowest rank whose clock is not aligned yet, of each configuration, a reference of its own.
--- In:  clock_link, clock_end (clock_links.sql). In and out: temp table clock_found. Run repeatedly by
+-- In:  clock_link (clock_links.sql), clock_end (clock_ends.sql). In and out: temp table clock_found. Run repeatedly by
 --      clock_alignment.py.
 INSERT INTO clock_found
 WITH waiting AS (

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from support.pipelines import Pipeline
+from tracedb.derive import clock_alignment
 from views.collective_rows import Insert
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -141,6 +142,24 @@ def test_clocks_that_cannot_be_compared(insert: Insert, ask: Ask, db: duckdb.Duc
         (0, None, None),
         (1, None, None),
     ]
+
+
+@pytest.mark.parametrize("is_unknown", [True, False])
+def test_clocks_that_are_apart_are_aligned_by_messages(
+    insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection, is_unknown: bool
+) -> None:
+    """Stages share no collective. Gradients that arrive before they were sent show that a clock is off."""
+    insert_pipeline(insert, Pipeline([100] * 3, [200] * 3, 4, transfer=5))
+    expected = ask(f"SELECT {TIMES} FROM v1.pipeline_bubble ORDER BY stage")
+    clock_alignment.align(db)
+    assert ask("SELECT count(*) FROM main.clock_alignment") == [(0,)]  # the clock of a host is better evidence
+    db.execute("UPDATE main.kernel_event SET start_ns = start_ns + 1000000000 WHERE capture_id = 1")
+    if is_unknown:
+        db.execute("UPDATE main.capture SET clock_zero_unix_ns = NULL WHERE capture_id = 1")
+    clock_alignment.align(db)
+    offsets = ask("SELECT capture_id, offset_ns, residual_median_ns FROM main.clock_alignment ORDER BY ALL")
+    assert offsets == [(0, 0, 0), (1, 1_000_000_000, 0), (2, 0, 0)]
+    assert ask(f"SELECT {TIMES} FROM v1.pipeline_bubble ORDER BY stage") == expected
 
 
 def test_a_ring_is_no_pipeline(insert: Insert, ask: Ask) -> None:

@@ -210,3 +210,28 @@ def test_calls_after_the_last_launch_have_no_kernel(insert: Insert, ask: Ask) ->
     batch(insert, 0, ("c10d::send", "[[[64]],[],[],[]]", '["","","1","0"]'), launch=50)
     batch(insert, 1, ("c10d::recv_", "[[[64]],[],[],[]]", '["","","0","0"]'))
     assert ask(QUERY) == []
+
+
+def test_kernels_launched_by_a_thread_of_the_library(insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection) -> None:
+    """Communicators that do not block: one thread calls, another launches."""
+    batch(insert, 0, ("c10d::send", "[[[64]],[],[],[]]", '["","","1","0"]'))
+    batch(insert, 1, ("c10d::recv_", "[[[64]],[],[],[]]", '["","","0","0"]'))
+    db.execute("UPDATE main.launch SET thread_id = 77")
+    assert [row[:2] for row in ask(QUERY)] == [(0, 1)]
+
+
+def test_a_range_around_calls_and_one_launch_holds_a_batch(insert: Insert, ask: Ask) -> None:
+    """Two batches, each in a range of its own; the second call of the first comes after its launch."""
+    for number, kinds in ((0, ("c10d::send", "c10d::recv_")), (1, ("c10d::recv_", "c10d::send"))):
+        insert("capture", "capture_id rank", (number, number), source="torch")
+        insert("op", "op_id name start_ns", *[(i, kinds[i % 2], 100 * i) for i in range(4)], capture_id=number,
+               thread_id=1, duration_ns=10, input_dims="[[[8]],[],[],[]]",
+               concrete_inputs=f'["","","{1 - number}","0"]')  # fmt: skip
+        insert("annotation", "annotation_id name start_ns", (50, "nccl:coalesced", 0), (51, "nccl:coalesced", 200),
+               capture_id=number, style="user", thread_id=1, duration_ns=150)  # fmt: skip
+        insert("launch", "launch_id start_ns", (60, 50), (61, 250), capture_id=number, thread_id=1,
+               name="cuLaunchKernelEx", duration_ns=5)  # fmt: skip
+        insert("kernel_event", "event_id start_ns launch_id", (70, 400, 60), (71, 500, 61), capture_id=number,
+               duration_ns=40, kind="kernel", name=SEND_RECV)  # fmt: skip
+    rows = ask("SELECT source_rank, ordinal, send_event_id, recv_event_id FROM v1.point_to_point ORDER BY ALL")
+    assert rows == [(0, 1, 70, 70), (0, 2, 71, 71), (1, 1, 70, 70), (1, 2, 71, 71)]

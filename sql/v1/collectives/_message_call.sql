@@ -2,9 +2,10 @@
 -- Grain: send or receive call with its kernel. A call on its own launches a kernel. Batched calls (batch_isend_irecv)
 -- share one: PyTorch records each of them while NCCL collects them, and launches the kernel when the batch ends, so a
 -- kernel without a call carries out all calls since the previous one on its thread; if a range nccl:coalesced holds
--- calls and just one launch, they belong together. Calls come from main.collective_call; if a capture has none, from the
--- operators c10d::send and c10d::recv_, whose arguments are the tensors, the group, the other rank's number in the
--- group, and a tag.
+-- calls and just one launch, they belong together. Threads that only call and threads that only launch are taken
+-- together, because communicators that do not block launch from a thread of their own. Calls come from
+-- main.collective_call; if a capture has none, from the operators c10d::send and c10d::recv_, whose arguments are the
+-- tensors, the group, the other rank's number in the group, and a tag.
 -- peer_rank: the other rank: as recorded, else by its number in the list of ranks of the group. Lists shortened by
 -- PyTorch (more than 30 ranks) go on in equal steps, since it records no other groups as a list; for others it records
 -- an empty one, and the ranks are in the header of the trace (pg_config). If groups were not recorded at all, the group
@@ -106,6 +107,13 @@ moments AS (
     WHERE a.name = 'nccl:coalesced' AND a.style = 'user' AND a.duration_ns IS NOT NULL
         AND a.capture_id IN (SELECT c.capture_id FROM calls AS c)
 ),
+lanes AS (
+    SELECT
+        m.capture_id, m.process_id, m.thread_id,
+        count(m.call_id) > 0 AND count(m.bare_id) > 0 AS is_alone
+    FROM moments AS m
+    GROUP BY m.capture_id, m.process_id, m.thread_id
+),
 placed AS (
     SELECT
         m.capture_id, m.call_id, m.event_id, m.start_ns,
@@ -114,9 +122,13 @@ placed AS (
             thread ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS next_id
     FROM moments AS m
+    INNER JOIN lanes AS l
+        ON l.capture_id = m.capture_id AND l.process_id IS NOT DISTINCT FROM m.process_id
+        AND l.thread_id IS NOT DISTINCT FROM m.thread_id
     WINDOW
         thread AS (
-            PARTITION BY m.capture_id, m.process_id, m.thread_id ORDER BY m.start_ns, m.kind, m.moment_id
+            PARTITION BY m.capture_id, m.process_id, CASE WHEN l.is_alone THEN m.thread_id END
+            ORDER BY m.start_ns, m.kind, m.moment_id
         ),
         before AS (thread ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 ),

@@ -45,6 +45,9 @@ def align(connection: duckdb.DuckDBPyConnection) -> None:
     ).fetchall()
     if not sets:
         return
+    _run(connection, "clock_ends")
+    if _has_messages(connection):
+        _run(connection, "clock_messages")
     _run(connection, "clock_links")
     while _run(connection, "clock_reference"):
         while _run(connection, "clock_spread"):
@@ -58,6 +61,14 @@ def align(connection: duckdb.DuckDBPyConnection) -> None:
     )
     for table in _TABLES:
         connection.execute(f"DROP TABLE temp.{table}")
+
+
+def _has_messages(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether sends are recorded, so that matching them is worth the time."""
+    ((found,),) = connection.execute(
+        "SELECT count(*) FROM (FROM main.collective_call AS c WHERE lower(c.collective) = 'send' LIMIT 1)"
+    ).fetchall()
+    return bool(found)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> int:

@@ -48,7 +48,7 @@ def _said(calls: int, pairs: int, unequal: int, unaligned: int, incomparable: in
         said.append(f"clocks cannot be compared for {incomparable:,} messages: starts and bubbles are not known")
     elif unaligned:
         said.append(
-            f"clocks are not aligned for {unaligned:,} messages, since there are no collectives to align them by: "
-            "times of different ranks are compared as recorded"
+            f"clocks are not aligned for {unaligned:,} messages: no collectives connect their ranks, so that times "
+            "are compared as recorded"
         )
     return said
