@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from support import recordings
+from support.command import run
 from support.loading import ask, ingest
 
 TRACE = recordings.DATA / "torch" / "h100_bigtrain_stack.json.gz"
@@ -127,3 +128,37 @@ def test_memory(db: Path) -> None:
 def test_answers_in_a_plain_shell(db: Path) -> None:
     with duckdb.connect(str(db), read_only=True) as plain:
         assert plain.execute("SELECT count(*) > 0 FROM module_time").fetchone() == (True,)
+
+
+SUMMARIES = {
+    "module-time": [
+        "91.7 % of kernel time is in modules: forward 32.2 %, backward 59.5 %",
+        "by class of the innermost module: Linear 70.9 %, Attn 18.0 %, outside modules 8.3 %, Block 1.4 %, "
+        "LayerNorm 0.7 %",
+    ],
+    "kernel-source": [
+        "100.0 % of GPU time was launched below lines of your own code",
+        "most of it, over all stages: gpt.py(37): forward with 159.592 ms (44.7 %), 105.296 of them backward",
+    ],
+    "roofline": [
+        "348.4 of 356.7 ms of operators have a known roof; at it they would take 253.5 ms",
+        "bound by compute: 272.0 ms at 70 % of the roof; by memory: 76.5 ms at 84 %",
+        "272.0 ms are products in fp32 with a roof of 67 TFLOP/s; TF32 (torch.set_float32_matmul_precision) has 495",
+    ],
+    "memory-timeline": [
+        "device 0: at most 4.46 GiB allocated, 0.019 s after the first event; at least 1.94; 4.57 GiB reserved at most"
+        "; memory-by-op and memory-by-module say who holds the peak",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_what_a_reader_is_told_first(db: Path, name: str) -> None:
+    told = run("report", name, "--db", db, "--top", "1").stderr.splitlines()
+    assert told[: len(SUMMARIES[name])] == [f"tracedb: {line}" for line in SUMMARIES[name]]
+
+
+def test_kernels_of_modules_as_ranges(db: Path) -> None:
+    done = run("report", "range-kernels", "--range", "nn.Module: GPT_0", "--db", db, "--format", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert (sum(row["total_ns"] for row in rows), sum(row["calls"] for row in rows)) == (112_621_257, 1530)
