@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracedb.errors import NotCaptured
+from tracedb.regress.conditions import Conditions, Sample, in_one_state
 from tracedb.regress.features import multiprocessors
 from tracedb.regress.model import Target
 
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
 VIEW = "v1.operator_samples"
 ROWS = f"""
-SELECT s.gpu, s.sm_count, s.operator, s.pass, s.dtype, s.shape, s.target_ns
+SELECT
+    s.gpu, s.operator, s.pass, s.dtype,
+    s.shape, s.target_ns, s.sm_count, s.regime, s.sm_clock_mhz, s.memory_clock_mhz, s.gpu_events,
+    CASE WHEN s.gpu_events > 1 THEN (s.span_median_ns - s.busy_median_ns) / (s.gpu_events - 1) END AS gap_ns
 FROM {VIEW} AS s
-WHERE s.target_ns > 0
-ORDER BY s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)), s.target_ns
+WHERE s.target_ns > 0 AND s.labels['beside'] IS NULL
+ORDER BY s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)), s.target_ns, s.regime
 """
 
 
@@ -37,6 +41,8 @@ class Table:
     times: list[float] = field(default_factory=list)
     left_out: int = 0
     """Number of samples dropped because their parameters differ from most."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """The state of the device that the times are for."""
 
     @property
     def target_ns(self) -> NDArray[np.float64]:
@@ -59,11 +65,18 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
             "no sampled operators with a measured time: no range is named fwd|OPERATOR|key=value|… (or bwd, step, "
             "comm); `tracedb sample` records some"
         )
-    found: dict[Target, list[tuple[Mapping[str, int], float, int | None]]] = {}
-    for gpu, sm_count, operator, pass_, dtype, shape, time in rows:
+    found: dict[Target, list[Sample]] = {}
+    for gpu, operator, pass_, dtype, shape, time, *state in rows:
         target = Target(gpu or "unknown", operator, pass_, dtype)
-        found.setdefault(target, []).append((shape, float(time), sm_count))
-    return [tabulated(target, samples) for target, samples in found.items()]
+        found.setdefault(target, []).append(Sample(shape, float(time), *state))
+    return [_of_samples(target, samples) for target, samples in found.items()]
+
+
+def _of_samples(target: Target, everything: list[Sample]) -> Table:
+    samples, conditions = in_one_state(everything)
+    table = tabulated(target, [(sample.shape, sample.ns, sample.sm_count) for sample in samples])
+    table.conditions = conditions
+    return table
 
 
 def tabulated(target: Target, samples: list[tuple[Mapping[str, int], float, int | None]]) -> Table:

@@ -35,6 +35,7 @@ def judged(table: Table, learner: str, repeats: int, seed: int) -> models.Model:
     known = features(table.target.operator, table.target.pass_, table.shapes, table.sm_count)
     found.facts = {
         "samples": len(table.shapes),
+        "conditions": table.conditions.facts(),
         "data_sha256": table.digest(),
         "ranges": {
             name: [min(shape[name] for shape in table.shapes), max(shape[name] for shape in table.shapes)]

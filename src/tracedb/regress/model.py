@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracedb.regress import learners, trend
+from tracedb.regress.conditions import Conditions
 from tracedb.regress.features import features
 from tracedb.regress.monotonic import Guard
 from tracedb.regress.work_model import problem
@@ -74,6 +75,11 @@ class Model:
             Prediction(*(float(value) for value in row))
             for row in zip(np.exp(middle), np.exp(middle - half), np.exp(middle + half), strict=True)
         ]
+
+    @property
+    def conditions(self) -> Conditions:
+        """The state of the device that the times are for."""
+        return Conditions.of_facts(self.facts.get("conditions", {}))
 
     def outside(self, shape: Shape) -> list[str]:
         """Return the parameters of a shape that are beyond those of the samples."""
