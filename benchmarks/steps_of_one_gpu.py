@@ -15,6 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tracedb.sampling import device as devices
 
 VOCABULARY, HEAD = 50_304, 128
 WARMUPS, STEPS, TRACED = 5, 20, 2
+WARM_SECONDS = 1.0
+"""Steps before the timed ones, at least: the clock settles meanwhile."""
 SIZES = (
     *(("gpt", 10, 3072, 4, 1536), ("gpt", 6, 4608, 4, 1024), ("gpt", 14, 1792, 8, 1024), ("gpt", 5, 5120, 2, 2048)),
     *(("rope", 12, 2304, 4, 2048), ("rope", 8, 3584, 4, 1024), ("rope", 4, 6144, 2, 2048)),
@@ -71,7 +74,8 @@ class Layer(nn.Module):  # type: ignore[misc]
         )
         if self.kind != "gpt":
             query, key = rotated(query, self.cosine, self.sine), rotated(key, self.cosine, self.sine)
-        y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        with nn.attention.sdpa_kernel(nn.attention.SDPBackend.FLASH_ATTENTION) if x.is_cuda else nullcontext():
+            y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.linear2(y.transpose(1, 2).reshape(b, length, -1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,13 +106,17 @@ class Model(nn.Module):  # type: ignore[misc]
 def timed(run: Callable[[], None], device: torch.device) -> list[float]:
     """Return the us of each of ``STEPS`` steps, the device waited for before and after each."""
     found = []
-    for number in range(WARMUPS + STEPS):
+    first = time.perf_counter()
+    warmups = 0
+    while len(found) < STEPS:
         devices.wait_for(device)
         begin = time.perf_counter_ns()
         run()
         devices.wait_for(device)
-        if number >= WARMUPS:
+        if warmups >= WARMUPS and time.perf_counter() - first > WARM_SECONDS:
             found.append((time.perf_counter_ns() - begin) / 1000)
+        else:
+            warmups += 1
     return found
 
 
@@ -142,9 +150,9 @@ def one(size: tuple[str, int, int, int, int], device: torch.device, recent: Rece
         model(tokens, target).backward()
         optimizer.step()
 
-    begin = time.time_ns()
     times = timed(step, device)
-    readings = recent.between(begin, time.time_ns())
+    now = time.time_ns()
+    readings = recent.between(now - int(sum(times) * 1000), now)
     name = f"{kind}_{layers}x{dim}_{batch}x{length}"
     traced(step, device, out / f"config={name}" / "rank0.json.gz")
     found: dict[str, Any] = {
@@ -158,6 +166,7 @@ def one(size: tuple[str, int, int, int, int], device: torch.device, recent: Rece
     for key in ("sm_clock_mhz", "power_w", "temperature_c"):
         values = [value for reading in readings if (value := getattr(reading, key)) is not None]
         found[f"measured_{key}"] = round(statistics.median(values), 1) if values else None
+    found["sm_clocks_mhz"] = [reading.sm_clock_mhz for reading in readings]
     found["throttle"] = max((r.throttle for r in readings if r.throttle), key=len, default=None)
     return found
 

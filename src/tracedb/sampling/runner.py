@@ -90,8 +90,10 @@ def chosen(configuration: Configuration, request: Request) -> list[Shape]:
     if request.random is not None and request.random < len(everything):
         from random import Random
 
-        places = sorted(Random(request.seed).sample(range(len(everything)), request.random))
-        everything = [everything[place] for place in places]
+        # The first of one shuffled order, so that fewer shapes are some of those that more would be.
+        places = list(range(len(everything)))
+        Random(request.seed).shuffle(places)
+        everything = [everything[place] for place in sorted(places[: request.random])]
     return sweep.share(everything, request.parts, request.part)
 
 

@@ -28,7 +28,7 @@ BATCH_SECONDS = 0.05
 """Load that is queued at a time while the GPU warms up."""
 SHARE = 2.0
 """Least time of the load before a pass, as a multiple of the pass: the mix, not the operator, sets the clock."""
-LONGEST_SECONDS = 0.03
+LONGEST_SECONDS = 0.06
 
 
 class SteadyLoad:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 WAITING = "collective_wait"
+ROTATION = ("aten::mul", "aten::neg", "aten::cat", "aten::add", "aten::add_")
 EXPOSED = """
 WITH calls AS (
     SELECT
@@ -136,11 +137,23 @@ def _part(step: Step, item: Recorded) -> str:
         return GRADIENT_COPIES
     if item.name == "aten::fill_" and item.is_backward:
         return "embedding_bwd" if item.dims[:1] == ((step.vocabulary, step.dim),) else "parallel_cross_entropy_128_bwd"
+    if _is_rotation(step, item):
+        return "RoPE_bwd" if item.is_backward else "RoPE_fwd"
     if item.name in ("aten::cat", "aten::copy_") and item.is_backward:
         return f"{GRADIENT_LAYOUT}_bwd"
     if item.name == "aten::fill_":
         return "parallel_cross_entropy_128_bwd"  # the gradient of the loss itself, computed before autograd starts
     return BY_NAME.get(item.name, OTHER)
+
+
+def _is_rotation(step: Step, item: Recorded) -> bool:
+    """Whether an operator is a part of a rotary embedding: it works on heads, or on the halves of their width."""
+    if "RoPE" not in step.layer or item.name not in ROTATION or not item.dims or len(item.dims[0]) != 4:
+        return False
+    head = step.dim // step.heads
+    batch, first, second, width = item.dims[0]
+    heads = step.heads // step.mp
+    return batch == step.batch and {first, second} == {heads, step.length} and width in (head, head // 2)
 
 
 def _widths(step: Step) -> dict[str, tuple[int, int]]:
