@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracedb.regress.work_model import PRODUCTS
+
 STEADY = "steady"
 LEAST_CLOCK_RATIO, FEWEST_PAIRS = 1.05, 5
 """How far apart two clocks must be to tell what the clock does, and how many shapes must have been sampled at both."""
@@ -63,7 +65,7 @@ class Conditions:
         return cls(**{field.name: said[field.name] for field in fields(cls) if field.name in said})
 
 
-def in_one_state(everything: Sequence[Sample]) -> tuple[list[Sample], Conditions]:
+def in_one_state(operator: str, everything: Sequence[Sample]) -> tuple[list[Sample], Conditions]:
     """Return the samples to learn from, at one clock as far as its effect is known, and the state they are for.
 
     These are the steady ones if there are any: a training step runs so.
@@ -74,7 +76,7 @@ def in_one_state(everything: Sequence[Sample]) -> tuple[list[Sample], Conditions
         regime=regimes.pop() if len(regimes) == 1 else None,
         sm_clock_mhz=_median([sample.sm_clock_mhz for sample in samples]),
         memory_clock_mhz=_median([sample.memory_clock_mhz for sample in samples]),
-        clock_share=clock_share(everything),
+        clock_share=clock_share(operator, everything),
         gpu_events=_median([sample.gpu_events for sample in samples]),
         gap_ns=_median([sample.gap_ns for sample in samples]),
     )
@@ -84,11 +86,15 @@ def in_one_state(everything: Sequence[Sample]) -> tuple[list[Sample], Conditions
     ], found
 
 
-def clock_share(samples: Sequence[Sample]) -> float | None:
-    """Return which share of the time scales with the SM clock, by shapes that were sampled at clocks far apart.
+def clock_share(operator: str, samples: Sequence[Sample]) -> float | None:
+    """Return which share of the time scales with the SM clock; None if it is not known.
 
-    It is the median over these shapes; None if there are too few.
+    It is learnt from shapes that were sampled at clocks far apart, as the median over these; None if there are too few.
+    All of a product scales with the clock. It cannot be learnt from a rested GPU, which a product drives to its power
+    limit within the sample, while the clock that is read is still that of the idle GPU.
     """
+    if operator in PRODUCTS:
+        return 1.0 if any(sample.sm_clock_mhz for sample in samples) else None
     by_shape: dict[tuple[tuple[str, int], ...], list[tuple[float, float]]] = {}
     for sample in samples:
         if sample.sm_clock_mhz:

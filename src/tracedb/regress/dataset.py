@@ -73,7 +73,7 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
 
 
 def _of_samples(target: Target, everything: list[Sample]) -> Table:
-    samples, conditions = in_one_state(everything)
+    samples, conditions = in_one_state(target.operator, everything)
     table = tabulated(target, [(sample.shape, sample.ns, sample.sm_count) for sample in samples])
     table.conditions = conditions
     return table

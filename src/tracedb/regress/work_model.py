@@ -24,6 +24,10 @@ HEAD_WIDTH = 128
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 
+PRODUCTS = ("linear1", "linear2", "linear3", "linear4", "linear_final", "bmm", "baddbmm", "moe")
+"""Operators that are matrix products: the multiplications take their time, not the bytes."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """Sizes of many shapes of one operator: every value is an array with one element per shape.

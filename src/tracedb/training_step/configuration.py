@@ -53,9 +53,10 @@ class Step:
     forward_syncs: int = 2
     backward_syncs: int = 2
     operands: str = "finite"
-    """Operands of matrix products: nan if weights and optimizer are in fp16 alone (see ``in_step_factors``)."""
-    product_speedup: float | None = None
-    """Divisor of the sampled times of matrix products, overriding that of ``in_step_factors``."""
+    """Operands of matrix products: nan if weights and optimizer are in fp16 alone (see ``recorded_effects``)."""
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    """Clocks to predict the step at; those of the samples if None."""
     measured_ns: float | None = None
     trace: str | None = None
     """Name of the trace of this step, if there is one."""
@@ -141,7 +142,6 @@ def _from_training_config(path: Path, found: Mapping[str, object]) -> Step:
             zero1=given.flag("zero1", True),
             overlap=given.flag("overlap", False),
             operands=given.text("operands", "finite"),
-            product_speedup=given.number("product_speedup"),
             bucket=given.size("comm_bucket", 1_260_000_000),
             forward_syncs=given.size("fwd_syncs", 2),
             backward_syncs=given.size("bwd_syncs", 2),
@@ -180,7 +180,8 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             overlap=given.flag("overlap", False),
             bucket=given.size("bucket", 1_260_000_000),
             operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
-            product_speedup=given.number("product_speedup"),
+            sm_clock_mhz=given.number("sm_clock_mhz"),
+            memory_clock_mhz=given.number("memory_clock_mhz"),
             measured_ns=None if (measured := given.number("step_us_median")) is None else 1000.0 * measured,
             trace=None if item.get("trace") is None else given.text("trace", ""),
             config=key if isinstance(key := item.get("config", place), str | int) else place,
@@ -194,6 +195,11 @@ class _Keys:
     def __init__(self, path: Path, found: Mapping[str, object]) -> None:
         self._path = path
         self._found = found
+        if "product_speedup" in found:
+            raise TracedbError(
+                f"{path}: product_speedup is no key any more; leave it out, and sample again: `tracedb sample` runs "
+                "products at the clock of a step"
+            )
 
     def size(self, key: str, default: int | None = None) -> int:
         value = self._found.get(key, default)

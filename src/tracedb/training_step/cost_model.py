@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from tracedb.errors import TracedbError, UsageError
-from tracedb.regress.work_model import ELEMENT_BYTES, work
-from tracedb.training_step import composition, in_step_factors
+from tracedb.regress.conditions import STEADY, Conditions
+from tracedb.regress.work_model import ELEMENT_BYTES, PRODUCTS, work
+from tracedb.training_step import composition, recorded_effects
 from tracedb.training_step.composition import GRADIENT_LAYOUT, Part
 from tracedb.training_step.configuration import Step
 
@@ -19,6 +21,8 @@ JOINED, COPIED = 0.324, 0.227
 """Shares of a rotation's time that joining and copying its elements take, by kernels that go through strides element
 by element: 4.10 and 2.87 of 12.64 ps an element, medians over the recorded sweep of an H100 (the kernel of aten::cat
 in RoPE, those of aten::copy_ in flash_atten's backward; their quartiles are within 1.5 %)."""
+OPTIMIZER = Part("middleStage_optimizer", "step")
+MEMORY_OPERATORS = ("gelu", "layernorm", "RMSlayernorm", "res_add")
 GRADIENTS = 3
 """Of query, key and value: concatenated, then copied."""
 FLASH_COPIES = 2
@@ -29,11 +33,15 @@ COLLECTIVES = {"mp_allreduce": "allreduce", "dp_allreduce": "allreduce", "dp_all
 
 
 class Sampled(Protocol):
-    """A model that knows the shape parameters of its samples."""
+    """A model that knows the shape parameters of its samples, and the state of the device that it is for."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the shape parameters."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The state of the device."""
 
 
 class Predictor(Protocol):
@@ -96,27 +104,71 @@ class Prices:
         self._gpu = step.gpu or None
         self._shape = composition.shape(step)
         self._link_gbps = link_gbps
+        self._clocks = (step.sm_clock_mhz, step.memory_clock_mhz)
+        self._priced = {"optimizer": OPTIMIZER}
+        self._is_described = any(self.conditions(Part(name, "fwd")).regime for name in (*PRODUCTS, *MEMORY_OPERATORS))
 
     def part(self, part: Part) -> Price:
         """Return the price of one run of a part."""
         if part.pass_ == "comm":
             return self.collective(part.operator, self._tokens() * self._step.dim)
+        self._priced[part.name] = part
         if part == Part("res_add", "bwd"):
             # Alone it copies its gradient to both terms; in a layer autograd adds the gradients of the two branches.
             part = Part("res_add", "fwd")
         if part.operator == GRADIENT_LAYOUT:
+            if price := self._model(*_of(part), self._shape):
+                return price
             return self._strided(GRADIENTS * (JOINED + COPIED), passes=4 * GRADIENTS)
-        if part == Part("flash_atten", "bwd") and (price := self._model(*_of(part), self._shape)):
+        price = self._model(*_of(part), self._shape)
+        if self._is_described:
+            return price or self._estimate(part)
+        # A sweep without a regime: its operators were not laid out as in a step.
+        if price and part == Part("flash_atten", "bwd"):
             return self._without_copies(price)
-        price = self._model(part.operator, part.pass_, self._shape) or self._estimate(part)
-        return price.times(1 / in_step_factors.speedup(self._step, part.operator))
+        return (price or self._estimate(part)).times(1 / self.speedup(part.operator))
+
+    def speedup(self, operator: str) -> float:
+        """Return how many times as fast an operator is priced as its samples are: 1 if these have a regime."""
+        return 1.0 if self._is_described else recorded_effects.speedup(self._step, operator)
+
+    def step_clock(self, parts: Mapping[str, float]) -> float | None:
+        """Return the SM clock at which a step of these parts runs, in MHz; None if the steady clocks are not known.
+
+        Each operator was sampled within a mix, at the clock that the power limit left; a step runs at the mean of these
+        clocks over its time.
+        """
+        states = {name: self.conditions(part) for name, part in self._priced.items() if name in parts}
+        known = [
+            (parts[name], state.sm_clock_mhz)
+            for name, state in states.items()
+            if state.regime == STEADY and state.sm_clock_mhz
+        ]
+        return sum(ns for ns, _ in known) / sum(ns / clock for ns, clock in known) if known else None
+
+    def gap_ns(self) -> float | None:
+        """Return the idle time between two queued GPU activities, in ns: the median over the step's operators."""
+        known = [gap for part in self._priced.values() if (gap := self.conditions(part).gap_ns) is not None]
+        return statistics.median(known) if known and self._is_described else None
+
+    def launches(self, part: Part) -> float:
+        """Return how many GPU activities a part launches: as sampled, else roughly."""
+        state = self.conditions(part)
+        return composition.launches(part) if state.regime is None else state.gpu_events or composition.launches(part)
+
+    def conditions(self, part: Part) -> Conditions:
+        """Return the state of the device that the price of a part is for; nothing is known of it without a model."""
+        try:
+            return self._models.find(self._gpu, part.operator, part.pass_, self._step.dtype).conditions
+        except UsageError:
+            return Conditions()
 
     def optimizer(self, weights: int, layer_weights: int, layers: int) -> Price:
         """Return the price of an optimizer's step over a stage's weights."""
         low, high = SWEPT_ENCODERS
         encoders = min(max(layers, low), high)
         shape = {"mp": self._step.mp, "dim": self._step.dim, "encoders": encoders}
-        price = self._model("middleStage_optimizer", "step", shape)
+        price = self._model(*_of(OPTIMIZER), shape)
         if price is None:
             return self.moved(7 * weights)
         swept = encoders * (layer_weights / layers if layers else 12 * self._step.dim**2 / self._step.mp)
@@ -156,14 +208,15 @@ class Prices:
         """Return the price by a model; None if there is none."""
         gpu, dtype = self._gpu, self._step.dtype
         try:
-            names = self._models.find(gpu, operator, pass_, dtype).parameters
+            model = self._models.find(gpu, operator, pass_, dtype)
+            names = model.parameters
             missing = [name for name in names if name not in shape]
             if missing:
                 return None
             ns, low, high = self._models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})
         except UsageError:
             return None
-        return Price(ns, low, high, "model")
+        return Price(ns, low, high, "model").times(model.conditions.slowdown(*self._clocks))
 
     def _without_copies(self, price: Price) -> Price:
         """Return the price of an attention backward without the copies that its samples include.
@@ -217,7 +270,7 @@ class Prices:
     def _memory_rate(self) -> float:
         """Return the bytes per ns of the sampled operators that only move memory: their median."""
         rates = []
-        for operator in ("gelu", "layernorm", "RMSlayernorm", "res_add"):
+        for operator in MEMORY_OPERATORS:
             if price := self._model(operator, "fwd", self._shape):
                 rates.append(work(operator, "fwd", self._step.dtype, self._shape)[1] / price.ns)
         if not rates:

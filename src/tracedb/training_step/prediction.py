@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from tracedb.training_step import composition, in_step_factors, schedule
+from tracedb.training_step import composition, recorded_effects, schedule
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Predictor, Price, PriceList, Prices
@@ -22,9 +22,6 @@ OPTIMIZER_LAUNCHES = 9
 """Launches of AdamW for this many weights."""
 ADDING, INTO_BUCKETS = 3, 2
 """Reads and writes per gradient element for accumulation, or for copying into a bucket."""
-BESIDE = 1.68
-"""Slowdown of a matrix product that overlaps a collective: medians over the GEMMs of a training step on four H200, 1.67
-and 1.70 with 16 channels of 256 and 512 threads, 1.71 and 1.73 with 24, less with fewer."""
 
 
 @dataclass
@@ -53,6 +50,10 @@ class Prediction:
     stages: list[StageTimes]
     estimated: dict[str, str] = field(default_factory=dict)
     """Parts without samples, and the basis of their estimate."""
+    speedup: float = 1.0
+    """How many times as fast products are priced as they were sampled."""
+    sm_clock_mhz: float | None = None
+    """SM clock that the step is predicted at; None if that of the samples is not known."""
 
     @property
     def predicted_ns(self) -> float:
@@ -73,34 +74,57 @@ class Prediction:
     def remarks(self) -> list[str]:
         """Caveats of the prediction, in words."""
         said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
-        faster = in_step_factors.speedup(self.step, "linear1")
-        if faster != 1:
+        if self.speedup != 1:
             why = ""
-            if self.step.operands == "nan" and self.step.product_speedup is None:
+            if self.step.operands == "nan":
                 why = (
                     ' and on NaN, which weights in fp16 alone become under AdamW; "operands": "finite" says they do not'
                 )
-            said.append(f"matrix products are priced {faster:.2f} times as fast as in a sweep: in a step{why}")
+            said.append(
+                f"matrix products are priced {self.speedup:.2f} times as fast as in a sweep: in a step{why}; measured "
+                "on an H100, for sweeps without a regime (`tracedb sample` samples as in a step)"
+            )
+        if "overlap_slowdown" in self.parts and (card := recorded_effects.beside_allreduce(self.step.gpu)[1]):
+            said.append(f"overlap_slowdown was measured on an {card}, not on this GPU")
         return said
 
 
 def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Prediction:
     """Return the time of a step. Raises ``TracedbError`` if the models lack what it needs."""
-    return assemble(step, Prices(models, step, link_gbps))
+    prices = Prices(models, step, link_gbps)
+    found = _priced(step, prices)
+    clock = step.sm_clock_mhz or prices.step_clock(found.parts)
+    if clock is not None and step.sm_clock_mhz is None:
+        found = _priced(step, Prices(models, replace(step, sm_clock_mhz=clock), link_gbps))
+    found.sm_clock_mhz = clock
+    found.speedup = prices.speedup("linear1")
+    return found
 
 
-def assemble(step: Step, prices: PriceList, gap_ns: float = GAP_NS) -> Prediction:
-    """Return the time of a step whose parts have the given prices."""
-    return _Builder(step, prices, gap_ns).build()
+def _priced(step: Step, prices: Prices) -> Prediction:
+    first = assemble(step, prices, GAP_NS, prices.launches)
+    gap = prices.gap_ns()
+    return first if gap is None else assemble(step, prices, gap, prices.launches)
+
+
+def assemble(
+    step: Step,
+    prices: PriceList,
+    gap_ns: float = GAP_NS,
+    launches: Callable[[Part], float] = composition.launches,
+) -> Prediction:
+    """Return the time of a step whose parts have the given prices and numbers of launches."""
+    return _Builder(step, prices, gap_ns, launches).build()
 
 
 class _Builder:
     """Computes one step."""
 
-    def __init__(self, step: Step, prices: PriceList, gap_ns: float) -> None:
+    def __init__(self, step: Step, prices: PriceList, gap_ns: float, launches: Callable[[Part], float]) -> None:
         self._step = step
         self._prices = prices
         self._gap_ns = gap_ns
+        self._launches = launches
         self._known: dict[Part, Price] = {}
         self._estimated: dict[str, str] = {}
 
@@ -166,7 +190,7 @@ class _Builder:
             # A weight is not split: the last bucket holds at least the embedding's gradient, which comes last.
             last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
-            slowed = (allreduce - exposed) * (1 - 1 / BESIDE)
+            slowed = (allreduce - exposed) * (1 - 1 / recorded_effects.beside_allreduce(step.gpu)[0])
             allreduce = exposed
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
@@ -215,4 +239,4 @@ class _Builder:
 
     def _gaps(self, counts: Mapping[Part, int]) -> float:
         """Return the idle time of the GPU between the launches of a micro-batch."""
-        return self._gap_ns * sum(count * composition.launches(part) for part, count in counts.items())
+        return self._gap_ns * sum(count * self._launches(part) for part, count in counts.items())

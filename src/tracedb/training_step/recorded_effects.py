@@ -1,0 +1,64 @@
+"""Effects of a step on its operators that were measured once, as data with their source: ``recorded_effects.toml``.
+
+They serve sweeps that were recorded without conditions, and cards on which ``tracedb sample`` did not measure them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from tracedb.regress.model_folder import plain
+from tracedb.regress.work_model import PRODUCTS
+from tracedb.training_step.configuration import Step
+
+PRODUCT, ON_NAN, BESIDE = "product_in_a_step", "product_on_nan", "product_beside_allreduce"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A factor, the GPU that it was measured on, and how."""
+
+    name: str
+    device: str
+    value: float
+    source: str
+
+    def is_of(self, gpu: str) -> bool:
+        """Whether it was measured on this kind of GPU."""
+        return self.device in plain(gpu)
+
+
+@cache
+def effects() -> tuple[Effect, ...]:
+    """Return all of them."""
+    text = resources.files(__package__).joinpath("recorded_effects.toml").read_text(encoding="utf-8")
+    return tuple(Effect(**item) for item in tomllib.loads(text)["effect"])
+
+
+def recorded(name: str, gpu: str) -> Effect | None:
+    """Return an effect as measured on this kind of GPU; None if it was not."""
+    return next((effect for effect in effects() if effect.name == name and effect.is_of(gpu)), None)
+
+
+def speedup(step: Step, operator: str) -> float:
+    """Return how many times as fast an operator is in the step as in a sweep without a regime; 1 if not measured.
+
+    Only of products, on a GPU whose power limit they reach.
+    """
+    factor = 1.0
+    for name in (PRODUCT, *((ON_NAN,) if step.operands == "nan" else ())):
+        found = recorded(name, step.gpu)
+        factor *= found.value if found is not None and operator in PRODUCTS else 1.0
+    return factor
+
+
+def beside_allreduce(gpu: str) -> tuple[float, str | None]:
+    """Return how many times as long a product takes beside an all-reduce, and on which other GPU that was measured."""
+    found = recorded(BESIDE, gpu)
+    if found is not None:
+        return found.value, None
+    other = next(effect for effect in effects() if effect.name == BESIDE)
+    return other.value, other.device.upper()
