@@ -105,7 +105,7 @@ class Model(nn.Module):  # type: ignore[misc]
 
 def timed(run: Callable[[], None], device: torch.device) -> list[float]:
     """Return the us of each of ``STEPS`` steps, the device waited for before and after each."""
-    found = []
+    found: list[float] = []
     first = time.perf_counter()
     warmups = 0
     while len(found) < STEPS:
@@ -184,7 +184,7 @@ def main() -> None:
     if said.small:
         sizes = tuple((kind, 1, 256, 1, 32) for kind, *_ in sizes[::4])
     said.out.mkdir(parents=True, exist_ok=True)
-    found = []
+    found: list[dict[str, Any]] = []
     with Recent(devices.uuid(device)) as recent:
         for size in sizes:
             found.append(one(size, device, recent, said.out))

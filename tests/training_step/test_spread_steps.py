@@ -14,11 +14,12 @@ import pytest
 from support.tiny import ADD, NCCL, Tiny
 from tracedb.errors import TracedbError, UsageError
 from tracedb.pipeline import run as pipeline
-from tracedb.training_step import configuration, cost_model, prediction, trace_parts
+from tracedb.regress.conditions import Conditions
+from tracedb.training_step import configuration, cost_model, prediction, recorded_effects, trace_parts
 from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Price
-from tracedb.training_step.prediction import BESIDE, Prediction
+from tracedb.training_step.prediction import Prediction
 from tracedb.training_step.trace_operators import operators
 
 RECORDED = Path(__file__).parents[1] / "data" / "steps"
@@ -117,7 +118,9 @@ def test_an_all_reduce_beside_the_backward_leaves_its_last_bucket_and_slows_prod
     assert after.parts["dp_allreduce"] == pytest.approx(WEIGHTS / 1000)
     last = 50_304 * 4096  # weights are not divided, so the embedding's gradient is a bucket of its own
     assert beside.parts["dp_allreduce"] == pytest.approx(last / 1000)
-    assert beside.parts["overlap_slowdown"] == pytest.approx((WEIGHTS - last) / 1000 * (1 - 1 / BESIDE))
+    slower, elsewhere = recorded_effects.beside_allreduce("NVIDIA H200")
+    assert (slower, elsewhere) == (1.68, None)
+    assert beside.parts["overlap_slowdown"] == pytest.approx((WEIGHTS - last) / 1000 * (1 - 1 / slower))
     assert beside.parts["gradient_copies"] == pytest.approx(2 * WEIGHTS / 1e6)
     assert sum(beside.parts.values()) == pytest.approx(beside.ns)
     assert "gradient_copies" not in after.parts and "overlap_slowdown" not in after.parts
@@ -136,6 +139,7 @@ class Sampled:
     """Models that know four operators by their times in ns."""
 
     parameters = ("b", "h", "l")
+    conditions = Conditions()
 
     def __init__(self, backward: float) -> None:
         self.times = {("flash_atten", "fwd"): 700, ("flash_atten", "bwd"): backward, ("RoPE", "fwd"): 1000}

@@ -65,7 +65,8 @@ class TestConfiguration:
             ({"layer": []}, "layer is [], expected a list of operators"),
             ({"pp": 8}, "4 layers do not fill 8 pipeline stages"),
             ({"step_us_median": "12"}, "step_us_median is '12', expected a number above 0"),
-            ({"product_speedup": 0}, "product_speedup is 0, expected a number above 0"),
+            ({"sm_clock_mhz": 0}, "sm_clock_mhz is 0, expected a number above 0"),
+            ({"product_speedup": 1.2}, "product_speedup is no key any more; leave it out, and sample again"),
             ({"gpu": 1}, "gpu is 1, expected a text"),
         ],
     )

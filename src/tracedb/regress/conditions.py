@@ -90,6 +90,7 @@ def clock_share(operator: str, samples: Sequence[Sample]) -> float | None:
     """Return which share of the time scales with the SM clock; None if it is not known.
 
     It is learnt from shapes that were sampled at clocks far apart, as the median over these; None if there are too few.
+    The share is that at the slower of the clocks, the steady one.
     All of a product scales with the clock. It cannot be learnt from a rested GPU, which a product drives to its power
     limit within the sample, while the clock that is read is still that of the idle GPU.
     """
@@ -103,7 +104,7 @@ def clock_share(operator: str, samples: Sequence[Sample]) -> float | None:
     for group in by_shape.values():
         (slow, long), (fast, short) = min(group), max(group)
         if fast / slow >= LEAST_CLOCK_RATIO:
-            shares.append((long / short - 1) / (fast / slow - 1))
+            shares.append((1 - short / long) / (1 - slow / fast))
     return float(np.clip(np.median(shares), 0.0, 1.0)) if len(shares) >= FEWEST_PAIRS else None
 
 

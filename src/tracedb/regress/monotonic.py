@@ -51,7 +51,8 @@ class Guard:
             above = np.all(self.sizes[None, :, :] >= part - 1e-9, axis=2)
             low = np.where(below, self.times[None, :], -np.inf).max(axis=1) - self.allowed
             high = np.where(above, self.times[None, :], np.inf).min(axis=1) + self.allowed
-            middle = (low + high) / 2
             drawn = np.clip(found[start : start + BLOCK], np.minimum(low, high), np.maximum(low, high))
-            found[start : start + BLOCK] = np.where(low > high, middle, drawn)
+            crossed = low > high  # both are finite there
+            middle = (np.where(crossed, low, 0.0) + np.where(crossed, high, 0.0)) / 2
+            found[start : start + BLOCK] = np.where(crossed, middle, drawn)
         return found
