@@ -263,6 +263,34 @@ def test_work_done_again_is_no_model_flops(steps: None, call: Callable[..., None
     assert ask("SELECT flops, model_flops FROM v1.mfu WHERE step = 5") == [(first + 2 * more, first + more)]
 
 
+COMPILED = [(30, "CompiledFunction", None), (31, "autograd::engine::evaluate_function: CompiledFunctionBackward", None),
+            (32, "CompiledFunctionBackward", 31)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "needed"),
+    [
+        (1, 3, 2),  # one product more than the two gradients need
+        (1, 2, 2),
+        (2, 3, 3),  # the first layer needs one gradient
+        (0, 3, 3),  # the forward pass is not in the step
+    ],
+)
+def test_a_compiled_backward_pass_needs_at_most_twice_the_forward_pass(
+    steps: None, call: Callable[..., None], insert: Insert, ask: Ask, forward: int, backward: int, needed: int
+) -> None:
+    insert("op", "op_id name parent_op_id", *COMPILED, capture_id=1, start_ns=50_000, duration_ns=30_000)
+    for place in range(forward + backward):
+        op_id = 40 + place
+        call(op_id, "aten::mm", [[512, 512], [512, 512]], [B, B], ns=1000)
+        insert("annotation_kernel", "annotation_id event_id", (1, op_id), capture_id=1, rule="process")
+        ask(f"UPDATE main.op SET parent_op_id = {30 if place < forward else 32} WHERE op_id = {op_id}")
+    first, more = 2 * 4096**3, 2 * 512**3
+    assert ask("SELECT flops, model_flops FROM v1.mfu WHERE step = 5") == [
+        (first + (forward + backward) * more, first + (forward + needed) * more)
+    ]
+
+
 def test_shapes_of_gemm_variance(call: Callable[..., None], ask: Ask) -> None:
     call(1, "aten::bmm", [[3, 4, 8], [3, 8, 16]], [H, H], kernel="sgemm")
     call(2, "my::gemm", [[3, 4]], [H], kernel="sgemm")

@@ -80,6 +80,19 @@ def test_modules(rows: None, ask: Ask) -> None:
     assert ask("SELECT sum(share_percent) FROM v1.module_time WHERE depth = 0") == [(pytest.approx(100),)]
 
 
+def test_names_that_fsdp_recorded(rows: None, insert: Insert, ask: Ask) -> None:
+    """A range in the call of a module names it, unless the call has ended or two names claim one path."""
+    insert("annotation", "annotation_id name start_ns", (2, "FSDP::pre_forward (layers.0)", 12),
+           (3, "FSDP::pre_forward (layers.0.mlp)", 21), (4, "FSDP::post_forward (other)", 30),
+           (5, "FSDP::pre_forward (nothing)", 500), (6, "FSDP::pre_forward (layers.0.lin)", 22),
+           capture_id=1, style="user", process_id=1, thread_id=MAIN, duration_ns=1)  # fmt: skip
+    assert ask("SELECT DISTINCT path, recorded_name FROM v1.module_time ORDER BY path") == [
+        ("Block_0", "layers.0"),
+        ("Block_0.Linear_0", None),
+        ("outside modules", None),
+    ]
+
+
 def test_lines_of_the_user(rows: None, ask: Ask) -> None:
     query = (
         "SELECT source, stage, op_name, class, calls, total_ns, site_calls, site_ns FROM v1.kernel_source ORDER BY ALL"

@@ -1,7 +1,9 @@
 -- What share of its device's peak does a step use for the model's FLOPs?
 -- Grain: capture × device × step. MFU is Σ (model FLOPs / peak rate) / step time; HFU is the same with all FLOPs,
--- including those that are recomputed: by backward attention, and by activation checkpointing (v1._backward_op). FLOPs of
--- each element type count against its own peak. The step time is that of v1.configurations: the range, or the GPU work
+-- including those that are recomputed: by backward attention, and by activation checkpointing (v1._backward_op). A
+-- backward pass that torch.compile made does not tell its products apart, but gradients need at most twice the FLOPs of
+-- the forward pass (v1._compiled_op): what is beyond that is recomputed. FLOPs of each element type count against its own
+-- peak. The step time is that of v1.configurations: the range, or the GPU work
 -- from first start to last end if that is longer. Both are lower bounds if the FLOPs of some products are unknown
 -- (unknown_ns): in graph replays, compiled or custom kernels.
 CREATE VIEW v1.mfu AS
@@ -27,12 +29,27 @@ costs AS (
         s.clock_id, s.gpu_id, s.step_number, s.first_ns, s.last_ns, s.gpu_ns, s.product_ns,
         c.flops,
         CASE WHEN b.is_again THEN 0 ELSE c.model_flops END AS model_flops,
+        f.is_backward AS is_compiled_backward,
         CASE WHEN c.dtype = 'fp32' AND s.has_tf32 THEN 'tf32' ELSE c.dtype END AS math_dtype,
         d.name AS gpu_name
     FROM spans AS s
     LEFT JOIN v1._op_cost AS c ON c.capture_id = s.clock_id AND c.op_id = s.op_id
     LEFT JOIN v1._backward_op AS b ON b.capture_id = s.clock_id AND b.op_id = s.op_id
+    LEFT JOIN v1._compiled_op AS f ON f.capture_id = s.clock_id AND f.op_id = s.op_id
     LEFT JOIN main.device AS d ON d.capture_id = s.clock_id AND d.device_id = s.gpu_id
+),
+needed AS (
+    SELECT
+        c.clock_id, c.gpu_id, c.step_number, c.first_ns, c.last_ns, c.gpu_ns, c.product_ns, c.flops, c.math_dtype, c.gpu_name,
+        CASE
+            WHEN c.is_compiled_backward AND max(c.product_ns) FILTER (NOT c.is_compiled_backward AND c.flops IS NULL) OVER step IS NULL
+                THEN c.model_flops * least(1, coalesce(
+                    2.0 * nullif(sum(c.model_flops) FILTER (NOT c.is_compiled_backward) OVER step, 0)
+                        / nullif(sum(c.model_flops) FILTER (c.is_compiled_backward) OVER step, 0), 1))
+            ELSE c.model_flops
+        END AS model_flops
+    FROM costs AS c
+    WINDOW step AS (PARTITION BY c.clock_id, c.gpu_id, c.step_number)
 ),
 sums AS (
     SELECT
@@ -49,7 +66,7 @@ sums AS (
         -- FLOP / (TFLOP/s) is ps
         sum(c.flops / p.peak_tflops) / 1e3 AS peak_ns,
         sum(c.model_flops / p.peak_tflops) / 1e3 AS model_peak_ns
-    FROM costs AS c
+    FROM needed AS c
     LEFT JOIN (
         SELECT k.name, k.dtype, nullif(coalesce(k.sheet_tflops, k.measured_tflops), 0) AS peak_tflops
         FROM v1._device_peak AS k
@@ -61,7 +78,7 @@ SELECT
     t.step_number AS step,
     greatest(t.span_ns, m.range_ns) AS wall_ns,
     t.flops::BIGINT AS flops,
-    t.model_flops::BIGINT AS model_flops,
+    round(t.model_flops)::BIGINT AS model_flops,
     t.covered_ns::BIGINT AS covered_ns,
     t.uncovered_ns::BIGINT AS uncovered_ns,
     t.unknown_ns::BIGINT AS unknown_ns,

@@ -59,15 +59,17 @@ SELECT
     t.total_ns::BIGINT AS total_ns,
     100.0 * t.total_ns / nullif(sum(t.self_ns) OVER (PARTITION BY /* by t */ /* grain */ t.clock_id, /* end grain */ 1), 0)
         AS share_percent
+    /* grain */, n.name AS recorded_name /* end grain */
 FROM sums AS t
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = t.clock_id
+LEFT JOIN v1._module_name AS n ON n.capture_id = t.clock_id AND n.module_path = t.path
 LEFT JOIN frames AS f ON f.capture_id = t.clock_id AND f.module_path = t.path /* end grain */;
 
 COMMENT ON VIEW v1.module_time IS 'GPU time by nn.Module, forward and backward. Grain: capture × module path × pass.';
 COMMENT ON COLUMN v1.module_time.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.module_time.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.module_time.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.module_time.path IS 'Modules from the outermost to this one, such as GPT_0.Block_3.Linear_12; the number is PyTorch''s count of the modules of a class in a process, names of attributes are not recorded. "outside modules" for the rest.';
+COMMENT ON COLUMN v1.module_time.path IS 'Modules from the outermost to this one, such as GPT_0.Block_3.Linear_12; the number is PyTorch''s count of the modules of a class in a process, names of attributes are not recorded (but see recorded_name). "outside modules" for the rest.';
 COMMENT ON COLUMN v1.module_time.depth IS 'Number of modules around it. [count]';
 COMMENT ON COLUMN v1.module_time.pass IS 'forward, backward, recomputation (forward again during backward), optimizer, outside.';
 COMMENT ON COLUMN v1.module_time.calls IS 'Calls of the module in the capture, also those made again during backward; NULL outside of modules. [count]';
@@ -75,3 +77,4 @@ COMMENT ON COLUMN v1.module_time.kernels IS 'Kernels of the module and of those 
 COMMENT ON COLUMN v1.module_time.self_ns IS 'Sum of durations of kernels whose innermost module it is. [ns]';
 COMMENT ON COLUMN v1.module_time.total_ns IS 'Sum of durations of these and of kernels in modules inside it. [ns]';
 COMMENT ON COLUMN v1.module_time.share_percent IS 'Share of total_ns in all kernel time. [percent]';
+COMMENT ON COLUMN v1.module_time.recorded_name IS 'Name of the module in the model, such as layers.3, where FSDP recorded one in a range; NULL otherwise.';
