@@ -22,6 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'tracedb sql "FROM top_kernels LIMIT 5"',
         "tracedb sql - --format json < query.sql",
     ),
+    "sql-dialect": ("tracedb sql-dialect clickhouse -o views.sql", "tracedb sql-dialect spark --view top-kernels"),
     "export": (
         "tracedb export perfetto --where channels=16 -o run.pftrace",
         "tracedb export rocprof-yaml --top 3 -o count.yaml",

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "brief": ("tracedb.cli.brief:brief", "Print one page of Markdown for a chat or a ticket."),
     "compare": ("tracedb.cli.compare:compare", "Compare runs with a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
+    "sql-dialect": ("tracedb.cli.sql_dialect:sql_dialect", "Print views as SQL of Spark, ClickHouse or Trino."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
     "shell": ("tracedb.cli.shell:shell", "Open a read-only SQL prompt on the database."),
     "mcp": ("tracedb.cli.mcp:mcp", "Serve the database to a language model, read-only."),

@@ -1,0 +1,40 @@
+"""``tracedb sql-dialect``: the views in the SQL of another engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracedb.cli.options import note
+from tracedb.errors import TracedbError
+
+ENGINES = ("spark", "clickhouse", "trino")
+
+
+@click.command("sql-dialect")
+@click.argument("engine", type=click.Choice(ENGINES))
+@click.option("--view", "views", multiple=True, metavar="NAME", help="Only this view, with those it reads; repeatable.")
+@click.option("--list", "is_list", is_flag=True, help="List the views that are declared for the engine.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+def sql_dialect(engine: str, views: tuple[str, ...], is_list: bool, out: Path | None) -> None:
+    """Print the views as SQL of Spark, ClickHouse or Trino.
+
+    DuckDB's views are the definition. A view is offered for an engine only if its whole stack was run there and gave
+    the same rows (for Trino: if it parses; no server was at hand). The views read the tables of a lake.
+
+    \b
+    tracedb sql-dialect clickhouse -o views.sql
+    tracedb sql-dialect spark --view top-kernels --view gpu-timeline
+    """
+    from tracedb.dialect import script
+
+    text = "\n".join(script.declared(engine)) + "\n" if is_list else script.script(engine, views)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TracedbError(f"{out}: cannot be written ({error.strerror}); name another file with -o") from error
+    note(f"{len(script.declared(engine)) if not views else len(views)} views for {engine} in {out}")

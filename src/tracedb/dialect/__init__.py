@@ -1,0 +1,1 @@
+"""The views in the SQL of other engines: Spark, ClickHouse, Trino."""

@@ -1,0 +1,57 @@
+"""Rewrites that every other engine needs; DuckDB gives the same rows for their result."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def portable(tree: exp.Expr) -> exp.Expr:
+    """Return the view with named columns, and recursion by UNION ALL."""
+    return _named(_by_union_all(tree))
+
+
+def _named(tree: exp.Expr) -> exp.Expr:
+    """Give every passed-on column its name: ClickHouse calls ``a.x`` of a join ``a.x``, not ``x``."""
+    for select in tree.find_all(exp.Select):
+        select.set("expressions", [_with_alias(column) for column in select.expressions])
+    return tree
+
+
+def _with_alias(column: exp.Expr) -> exp.Expr:
+    is_passed_on = isinstance(column, exp.Column) and not column.is_star and column.table
+    return exp.alias_(column.copy(), column.name, quoted=True) if is_passed_on else column
+
+
+def _by_union_all(tree: exp.Expr) -> exp.Expr:
+    """Recurse by UNION ALL from distinct rows.
+
+    The recursive views climb from rows to their parents, of which there is one, so distinct starts stay distinct.
+    """
+    for clause in tree.find_all(exp.With):
+        if not clause.args.get("recursive"):
+            continue
+        for step in clause.expressions:
+            union = step.this
+            if isinstance(union, exp.Union) and any(
+                table.name == step.alias for table in union.right.find_all(exp.Table)
+            ):
+                union.set("distinct", False)
+                if isinstance(union.left, exp.Select) and not union.left.args.get("distinct"):
+                    union.left.set("distinct", exp.Distinct())
+    return tree
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """Return a call of a function of the engine."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def function(parameters: str, body: exp.Expr) -> exp.Lambda:
+    """Return a lambda function; ``parameters`` are names with blanks between."""
+    return exp.Lambda(this=body, expressions=[exp.to_identifier(name) for name in parameters.split()])
+
+
+def is_global(node: exp.RegexpReplace) -> bool:
+    """Whether ``regexp_replace`` replaces every match (DuckDB's option ``g``)."""
+    modifiers = node.args.get("modifiers")
+    return modifiers is not None and "g" in modifiers.name

@@ -1,0 +1,115 @@
+"""A view as a syntax tree that no longer needs DuckDB's own features: macros inlined, hooks and variables gone.
+
+The definition of a view is DuckDB's; a tree is what the translation into another engine's SQL starts from.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from graphlib import TopologicalSorter
+
+import sqlglot
+from sqlglot import exp
+
+from tracedb.dialect.constant_folding import without_variables
+from tracedb.storage.views import CURRENT, View, shipped
+
+CLASSES = "_kernel_class"
+"""The private view that matches names with patterns from a table. Engines want constant patterns, so its rows are made
+by DuckDB, and become the table ``main.kernel_class``."""
+CLASS_TABLE = "kernel_class"
+SHORT_NAME = "_short_name"
+SAMPLE_STDDEV = "_sample_stddev"
+_SHAPES = "TRY_CAST(TRY_CAST(input_dims AS JSON) AS BIGINT[][])"
+_PLAIN_PRODUCTS = ", ".join(
+    f"'aten::{name}'" for name in ("mm", "bmm", "matmul", "linear", "mv", "dot", "_int_mm", "_scaled_mm")
+)
+_ADDED_PRODUCTS = ", ".join(
+    f"'aten::{name}'" for name in ("addmm", "addmm_", "_addmm_activation", "baddbmm", "baddbmm_", "addbmm", "addmv")
+)
+_OVERRIDDEN = {
+    # Whole numbers of 128 bits do not mix with floating point in other engines, and products leave 64 bits.
+    SAMPLE_STDDEV: """CASE WHEN n = 1 THEN 0.0 WHEN n > 1 THEN sqrt((
+        CAST(squares - CAST(total AS HUGEINT) // n * (CAST(total AS HUGEINT) + total % n) AS DOUBLE)
+        - CAST((total % n) ** 2 AS DOUBLE) / n) / (n - 1)) END""",
+    # A list of one element names the shapes once in DuckDB; other engines infer no type for it.
+    "_operator_matmul": f"""CASE
+        WHEN op_name IN ({_PLAIN_PRODUCTS}) THEN v1._matmul_size(op_name, {_SHAPES}[1], {_SHAPES}[2])
+        WHEN op_name IN ({_ADDED_PRODUCTS}) THEN v1._matmul_size(op_name, {_SHAPES}[2], {_SHAPES}[3])
+        END""",
+}
+_CLASSES_TEXT = f"""SELECT k.name, k.class, k.rule_source, k.priority, k.shipped_class, k.short_name
+    FROM main.{CLASS_TABLE} AS k"""
+
+
+def tree(name: str) -> exp.Expr:
+    """Return the SELECT of a view, which may be private."""
+    text = _CLASSES_TEXT if name == CLASSES else View(CURRENT, name).select
+    found = sqlglot.parse_one(text, read="duckdb")
+    for node in found.walk():
+        node.comments = None
+    return without_variables(_inlined(found))
+
+
+def in_order(*names: str) -> list[str]:
+    """Return the views and those that they read, in an order in which they can be created; macros are left out."""
+    needs: dict[str, list[str]] = {}
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in needs:
+            needs[name] = [] if name == CLASSES else sorted(View(CURRENT, name).needs)
+            left += needs[name]
+    return [name for name in TopologicalSorter(needs).static_order() if name not in _macros()]
+
+
+@cache
+def _macros() -> frozenset[str]:
+    return frozenset(view.name for view in shipped() if "\nCREATE MACRO " in view.text)
+
+
+@cache
+def _macro(name: str) -> tuple[list[str], exp.Expr]:
+    """Return a macro's parameters and its body."""
+    (create,) = (
+        statement
+        for statement in sqlglot.parse(View(CURRENT, name).text, read="duckdb")
+        if isinstance(statement, exp.Create)
+    )
+    body = create.expression
+    if name in _OVERRIDDEN:
+        body = sqlglot.parse_one(_OVERRIDDEN[name], read="duckdb")
+    return [parameter.name for parameter in create.this.expressions], body
+
+
+def _inlined(found: exp.Expr) -> exp.Expr:
+    """Replace every call of a macro by its body."""
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        call = node.expression if isinstance(node, exp.Dot) else None
+        if not isinstance(call, exp.Anonymous) or call.name not in _macros():
+            return node
+        if call.name == SHORT_NAME:
+            return _looked_up(node, call.expressions[0])
+        parameters, body = _macro(call.name)
+        given = dict(zip(parameters, call.expressions, strict=True))
+
+        def put(inner: exp.Expr) -> exp.Expr:
+            is_parameter = isinstance(inner, exp.Column) and not inner.table and inner.name in given
+            return exp.Paren(this=given[inner.name].copy()) if is_parameter else inner
+
+        return exp.Paren(this=_inlined(body.copy().transform(put)))
+
+    return found.transform(replaced)
+
+
+def _looked_up(node: exp.Expr, name: exp.Expr) -> exp.Expr:
+    """Return the lookup of a short name among the classed names; a name that is no kernel's stays as it is."""
+    name = name.copy()
+    select = node.find_ancestor(exp.Select)
+    if isinstance(name, exp.Column) and not name.table and select is not None:
+        name.set("table", exp.to_identifier(select.args["from_"].this.alias_or_name))
+    words = name.sql("duckdb")
+    row = "short_name_of"
+    found = f"SELECT max({row}.short_name) FROM main.{CLASS_TABLE} AS {row} WHERE {row}.name = {words}"
+    return sqlglot.parse_one(f"coalesce(({found}), {words})", read="duckdb")
