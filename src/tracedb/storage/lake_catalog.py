@@ -35,7 +35,7 @@ def build(lake: Store, target: Path, captures: Collection[int] | None = None, wi
     captures are empty and writable. Raises ``TracedbError`` if the lake is damaged or of a newer tracedb.
     """
     manifest = lake_manifest.read(lake)
-    template_database.fill(target)
+    template_database.fill(target, is_lake=True)
     with in_memory() as connection:
         lake.register(connection)
         connection.execute(f"ATTACH {quoted(str(target))} AS {ALIAS} ({STORAGE})")
@@ -58,7 +58,7 @@ def fill(
     chosen = None if captures is None else frozenset(captures)
     wanted = [item for item in manifest.held() if chosen is None or item.capture_id in chosen]
     sources = _sources(lake, manifest, chosen, with_facts)
-    for table, columns in lake_tables.declared().items():
+    for table in lake_tables.declared():
         found = sources.get(table, [])
         if table in lake_tables.SETTINGS:
             if found:
@@ -69,8 +69,6 @@ def fill(
         elif found:
             connection.execute(f"DROP TABLE main.{table}")
             connection.execute(f"CREATE VIEW main.{table} AS {_select(connection, table, found)}")
-        elif "capture_id" in columns:
-            _empty(connection, table)
 
 
 def _sources(
@@ -124,7 +122,6 @@ def _capture_table(
     connection: duckdb.DuckDBPyConnection, wanted: Iterable[HeldCapture], sources: Sequence[Source]
 ) -> None:
     """Make ``main.capture`` a table: nearly every view reads it, some of them often."""
-    _empty(connection, "capture")
     if not sources:
         return
     columns = ", ".join(
@@ -140,13 +137,3 @@ def _capture_table(
             ORDER BY c.path, c.part, c.capture_id""",
         [[number for number, _ in rows], [at for _, at in rows]],
     )
-
-
-def _empty(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Replace a table by an empty one with the types of a lake."""
-    columns = ", ".join(
-        f"{identifier(name)} {lake_tables.stored_type(name, kind) if kind != 'UBIGINT' else kind}"
-        for name, kind in lake_tables.declared()[table].items()
-    )
-    connection.execute(f"DROP TABLE main.{table}")
-    connection.execute(f"CREATE TABLE main.{table} ({columns})")

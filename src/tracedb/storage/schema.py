@@ -39,9 +39,14 @@ def ddl() -> str:
     return resources.text("schemas", f"v{SCHEMA_VERSION}.sql")
 
 
-def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str) -> None:
+def lake_ddl() -> str:
+    """Return the DDL with the numbers of captures and replays that a lake has: 64 bits wide."""
+    return re.sub(r"^(    (?:\w*capture_id|replay_id)) INTEGER\b", r"\1 BIGINT", ddl(), flags=re.MULTILINE)
+
+
+def apply(connection: duckdb.DuckDBPyConnection, tracedb_version: str, is_lake: bool = False) -> None:
     """Create the tables in the current catalog, which must be empty. Call inside a transaction."""
-    connection.execute(ddl())
+    connection.execute(lake_ddl() if is_lake else ddl())
     connection.execute(
         "INSERT INTO meta.schema_version VALUES (?, ?, current_timestamp::TIMESTAMP)",
         [SCHEMA_VERSION, tracedb_version],

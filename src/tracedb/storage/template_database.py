@@ -66,24 +66,27 @@ def remove_if_empty(connection: duckdb.DuckDBPyConnection, database: Path) -> No
 @contextmanager
 def opened() -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an empty database for reading: the template, or one made in memory if no template can be kept."""
-    kept = _template()
+    kept = _template(is_lake=False)
     with in_memory() as connection:
         if kept is not None:
             attach(connection, kept, ALIAS)
             connection.execute(f"USE {ALIAS}")
         else:
-            _create(connection)
+            _create(connection, is_lake=False)
         yield connection
 
 
-def fill(path: Path) -> None:
-    """Write an empty database to a new file: a copy of the template, or a newly made one if no template can be kept."""
-    kept = _template()
+def fill(path: Path, is_lake: bool = False) -> None:
+    """Write an empty database to a new file: a copy of the template, or a newly made one if no template can be kept.
+
+    ``is_lake``: one whose tables are to be replaced by views over a lake (see ``schema.lake_ddl``).
+    """
+    kept = _template(is_lake)
     if kept is not None:
         with suppress(FileNotFoundError):  # a tracedb of another version has just removed it
             shutil.copyfile(kept, path)
             return
-    _make(path)
+    _make(path, is_lake)
 
 
 def _link(whole: Path, where: Path) -> None:
@@ -123,44 +126,45 @@ def _folder() -> Path | None:
         return None
 
 
-def _template() -> Path | None:
-    """Return the template, creating it if needed; None if there is no cache folder, or no room in it."""
+def _template(is_lake: bool) -> Path | None:
+    """Return a template, creating it if needed; None if there is no cache folder, or no room in it."""
     folder = _folder()
     if folder is not None:
         with suppress(OSError, duckdb.Error):  # no room or no permission in the cache
-            return _kept(folder)
+            return _kept(folder, is_lake)
     return None
 
 
-def _kept(folder: Path) -> Path:
+def _kept(folder: Path, is_lake: bool) -> Path:
     """Return the template for this tracedb and this DuckDB, creating it if needed."""
-    kept = folder / f"empty-{_key()}.duckdb"
+    kind = "lake" if is_lake else "empty"
+    kept = folder / f"{kind}-{_key()}.duckdb"
     if kept.exists():
         return kept
     folder.mkdir(parents=True, exist_ok=True)
     with spill_folder(kept) as made_in:
         fresh = Path(made_in) / "empty.duckdb"
-        _make(fresh)
-        for older in folder.glob("empty-*.duckdb"):
+        _make(fresh, is_lake)
+        for older in folder.glob(f"{kind}-*.duckdb"):
             older.unlink(missing_ok=True)
         fresh.replace(kept)
     return kept
 
 
-def _create(connection: duckdb.DuckDBPyConnection) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, is_lake: bool) -> None:
     """Create the tables and views in the current catalog, which is empty."""
     from tracedb import __version__
 
     with transaction(connection):
-        schema.apply(connection, __version__)
+        schema.apply(connection, __version__, is_lake)
         views.install(connection)
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, is_lake: bool) -> None:
     with in_memory({"threads": 1}) as connection:
         connection.execute(f"ATTACH {quoted(str(path))} AS {ALIAS} ({STORAGE})")
         connection.execute(f"USE {ALIAS}")
-        _create(connection)
+        _create(connection, is_lake)
         connection.execute(f"CHECKPOINT {ALIAS}")
         connection.execute("USE memory")
         connection.execute(f"DETACH {ALIAS}")
