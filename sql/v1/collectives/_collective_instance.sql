@@ -70,7 +70,10 @@ split AS (
 )
 SELECT
     s.* EXCLUDE (match_id, match_rule, is_early, part),
-    dense_rank() OVER (ORDER BY match_id, is_early DESC, part) AS collective_id,
+    CASE
+        WHEN part = 0 AND NOT is_early THEN match_id
+        ELSE max(match_id) OVER () + dense_rank() OVER (PARTITION BY part = 0 AND NOT is_early ORDER BY match_id, is_early DESC, part)
+    END AS collective_id,
     CASE
         WHEN count(*) OVER call = 1 AND count(*) OVER (PARTITION BY match_id) > 1 THEN 'unmatched'
         ELSE match_rule

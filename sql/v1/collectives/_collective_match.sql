@@ -1,6 +1,7 @@
 -- Which kernels of different ranks are one collective call?
 -- Grain: kernel of class collective, with the columns of v1._collective_event, evaluated once in this chain. Kernels
--- of one call share a collective_id. The first rule that applies is used:
+-- of one call share a collective_id: calls are numbered within each group, and the numbers of the groups follow each
+-- other, so that no step sorts the calls of all groups. The first rule that applies is used:
 -- sequence: equal process group (name and ranks) and recorded sequence number.
 -- order: the same position by start among kernels of equal group, collective and size. Positions are counted within
 -- marked steps if all ranks that have a step have equally many in it, so ranks that recorded different steps still
@@ -56,21 +57,33 @@ kept AS (
 ),
 matches AS (
     SELECT
-        capture_id, event_id,
+        capture_id, event_id, set_id, group_key,
         CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
         dense_rank() OVER (
+            PARTITION BY set_id, group_key
             ORDER BY
-                set_id, group_key, collective, size_key, rule, rule_sequence, rule_step, rule_place,
+                collective, size_key, rule, rule_sequence, rule_step, rule_place,
                 CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
-        ) AS collective_id
+        ) AS call
     FROM kept
+),
+groups AS (
+    SELECT
+        set_id, group_key,
+        coalesce(sum(max(call)) OVER (
+            ORDER BY set_id, group_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0)::BIGINT AS calls_before
+    FROM matches
+    GROUP BY set_id, group_key
 )
 SELECT
-    m.collective_id, m.match_rule,
+    g.calls_before + m.call AS collective_id,
+    m.match_rule,
     e.* EXCLUDE (
         members, has_duplicate, is_grouped, group_key, size_key, place_in_group, marked_step, common_start_ns,
         common_end_ns, is_sequenced, sequence_place, step_place, place, from_end_to_end_ns, members_here,
         most_calls, agrees, fullest, is_by_step, shift, has_fit
     )
 FROM matches AS m
+INNER JOIN groups AS g ON g.set_id = m.set_id AND g.group_key = m.group_key
 INNER JOIN events AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id;

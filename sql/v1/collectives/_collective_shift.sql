@@ -1,7 +1,8 @@
 -- By how many positions are the calls of a rank behind those of the rank with the most calls?
 -- Grain: kernel of class collective, with the columns of v1._collective_place; v1._collective_match explains the rules.
 -- has_fit is false for the rank with the most calls and where positions are counted within steps. shift is NULL there,
--- and where no rule decides.
+-- and where no rule decides. Conditions on fullest and is_by_step are repeated in the joins, because only those on a
+-- single relation are applied before the join: all events of a group would be joined with each other otherwise.
 CREATE VIEW v1._collective_shift AS
 WITH events AS (
     SELECT e.*
@@ -24,12 +25,15 @@ fits AS (
     INNER JOIN events AS n
         ON n.set_id = h.set_id AND n.group_key = h.group_key AND n.collective = h.collective
         AND n.size_key = h.size_key AND n.member = h.member AND NOT n.is_sequenced
+        AND n.member <> n.fullest AND NOT n.is_by_step
     INNER JOIN events AS f
         ON f.set_id = h.set_id AND f.group_key = h.group_key AND f.collective = h.collective
         AND f.size_key = h.size_key AND f.member = h.fullest AND f.place = n.place
+        AND f.member = f.fullest AND f.members_here > 1 AND NOT f.is_by_step
     INNER JOIN events AS b
         ON b.set_id = h.set_id AND b.group_key = h.group_key AND b.collective = h.collective
         AND b.size_key = h.size_key AND b.member = h.fullest AND b.place = n.place + h.missing
+        AND b.member = b.fullest AND b.members_here > 1 AND NOT b.is_by_step
     GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.fullest, h.calls, h.missing
 ),
 shifts AS (
@@ -44,9 +48,11 @@ shifts AS (
     INNER JOIN events AS n
         ON n.set_id = h.set_id AND n.group_key = h.group_key AND n.collective = h.collective
         AND n.size_key = h.size_key AND n.member = h.member AND n.place <= 128
+        AND n.member <> n.fullest AND NOT n.is_by_step
     INNER JOIN events AS f
         ON f.set_id = h.set_id AND f.group_key = h.group_key AND f.collective = h.collective
         AND f.size_key = h.size_key AND f.member = h.fullest AND f.place <= 128
+        AND f.member = f.fullest AND f.members_here > 1 AND NOT f.is_by_step
     WHERE h.front < 0.5 AND h.back < 0.5
     GROUP BY h.set_id, h.group_key, h.collective, h.size_key, h.member, h.calls, shift
     HAVING pairs * 2 >= least(h.calls, 128)
