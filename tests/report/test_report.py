@@ -152,13 +152,6 @@ class TestBy:
         assert len(done.stdout.splitlines()) == 3
         assert "2 of 6 rows; --top 0 shows all" in done.stderr
 
-    @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
-    def test_every_report_can(self, name: str, db: Path) -> None:
-        """By rank and source; by labels: ``test_it_is_what_runs``."""
-        by = ("source",) if name in OVER_RANKS else ("rank", "source")
-        rows = report(db, name, *(f"--by={key}" for key in by))
-        assert rows and set(by) <= set(rows[0])
-
     @pytest.mark.parametrize("name", sorted(UNGROUPED))
     def test_the_others_refuse(self, name: str, db: Path) -> None:
         done = run("report", name, "--db", db, "--by", "threads")
@@ -197,8 +190,10 @@ class TestShowSql:
         assert self.answer(name, db, opened) == bare(name)
 
     @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
-    def test_it_is_what_runs_by_labels(self, name: str, db: Path, opened: duckdb.DuckDBPyConnection) -> None:
-        by = ("threads", "channels", "sweep")
+    def test_every_report_can_be_grouped_and_shows_what_runs(
+        self, name: str, db: Path, opened: duckdb.DuckDBPyConnection
+    ) -> None:
+        by = ("threads", "channels", "sweep", "source", *(() if name in OVER_RANKS else ("rank",)))
         options = [f"--by={key}" for key in by] + ([] if name in OVER_RANKS else ["--rank", "1"])
         rows = report(db, name, *options)
         assert rows and set(by) <= set(rows[0])

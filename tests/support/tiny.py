@@ -16,13 +16,16 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
 
 NEEDED = (
+    "all_to_alls",
     "attention",
     "counters",
     "graphs",
     "matches",
     "measures",
     "memory",
+    "messages",
     "modules",
+    "pipelines",
     "predictions",
     "replay",
     "stacks",
