@@ -14,47 +14,30 @@ WITH events AS (
     FROM v1._collective_kernel AS e
 ),
 words AS (
-    SELECT recorded_as AS word FROM events
-    UNION
-    SELECT op_name AS word FROM events
-    UNION
-    SELECT outer_op_name AS word FROM events
-    UNION
-    SELECT plain_name AS word FROM events
+    SELECT DISTINCT unnest([e.recorded_as, e.op_name, e.outer_op_name, e.plain_name]) AS word FROM events AS e
 ),
 spellings AS (
-    SELECT w.word, replace(replace(lower(w.word), '_', ''), ' ', '') AS bare
-    FROM words AS w
-    WHERE w.word IS NOT NULL
+    SELECT w.word, replace(replace(lower(w.word), '_', ''), ' ', '') AS bare FROM words AS w WHERE w.word IS NOT NULL
 ),
 meanings AS (
-    SELECT word, v1._collective_spelt(bare) AS collective
-    FROM spellings
+    SELECT s.word, v1._collective_spelt(s.bare) AS collective FROM spellings AS s
 ),
 participants AS (
-    SELECT DISTINCT set_id, capture_id, device_id, rank
-    FROM events
-),
-sets AS (
-    SELECT
-        set_id,
-        count(*) AS members,
-        bool_and(rank IS NOT NULL) AND count(DISTINCT capture_id) = count(*) AS is_by_rank,
-        count(DISTINCT device_id) = count(*) AS is_by_device,
-        is_by_rank AND count(DISTINCT rank) < count(*) AS has_duplicate
-    FROM participants
-    GROUP BY set_id
+    SELECT DISTINCT e.set_id, e.capture_id, e.device_id, e.rank FROM events AS e
 ),
 members AS (
     SELECT
-        p.set_id, p.capture_id, p.device_id, z.members, z.is_by_rank, z.has_duplicate,
+        p.set_id, p.capture_id, p.device_id,
+        count(*) OVER run AS members,
+        bool_and(p.rank IS NOT NULL) OVER run AND count(DISTINCT p.capture_id) OVER run = members AS is_by_rank,
+        is_by_rank AND count(DISTINCT p.rank) OVER run < members AS has_duplicate,
         CASE
-            WHEN z.is_by_rank THEN p.rank
-            WHEN z.is_by_device THEN p.device_id
+            WHEN is_by_rank THEN p.rank
+            WHEN count(DISTINCT p.device_id) OVER run = members THEN p.device_id
             ELSE row_number() OVER (PARTITION BY p.set_id ORDER BY p.capture_id, p.device_id) - 1
         END::INTEGER AS member
     FROM participants AS p
-    INNER JOIN sets AS z ON z.set_id = p.set_id
+    WINDOW run AS (PARTITION BY p.set_id)
 ),
 group_names AS (
     SELECT
