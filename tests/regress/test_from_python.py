@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -99,6 +100,12 @@ def test_fit_and_predict(tmp_path: Path) -> None:
     assert tracedb.predict(models, "my_op", SHAPES[5], pass_="bwd").predicted_ns == pytest.approx(
         2 * forward.predicted_ns, rel=0.05
     )
+    done = run("-q", "predict", "--models", tmp_path / "models", "--db", path, "--format", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 2 * len(SHAPES)
+    for row in rows:
+        assert row["measured_ns"] == round(law(row["shape"]) * (1 + (row["pass"] == "bwd")))
+        assert row["error_percent"] == pytest.approx(100 * (row["predicted_ns"] / row["measured_ns"] - 1))
     with pytest.raises(UsageError, match="no model of my_op for element type 'fp32'; there are: fp16"):
         tracedb.predict(models, "my_op", SHAPES[5], dtype="fp32")
     with pytest.raises(UsageError, match="no model for operator 'other'"):

@@ -10,6 +10,7 @@ from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.regress import dataset
 from tracedb.regress.model_folder import Models
+from tracedb.storage import resources
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,22 +78,47 @@ def _passes(models: Models, operator: str, gpu: str | None) -> list[str]:
 
 def of_database(models: Models, connection: duckdb.DuckDBPyConnection) -> Beside:
     """Return the predictions of all samples of a database that have a model, next to their measured times."""
-    rows: list[tuple[object, ...]] = []
-    beside = Beside(_answer(rows))
+    places: list[tuple[object, ...]] = []
+    outside: list[list[str]] = []
+    times: list[tuple[float, float, float, float]] = []
+    left_out: list[str] = []
     for table in dataset.tables(connection):
         target = table.target
         try:
             model = models.find(target.gpu, target.operator, target.pass_, target.dtype)
             found = models.predict_many(target.gpu, target.operator, target.pass_, target.dtype, table.shapes)
         except UsageError as error:
-            beside.left_out.append(f"{target}: {len(table.shapes)} samples left out: {error}")
+            left_out.append(f"{target}: {len(table.shapes)} samples left out: {error}")
             continue
         for shape, measured, item in zip(table.shapes, table.times, found, strict=True):
-            off = item.predicted_ns / measured - 1
-            beside.times.append((measured, item.predicted_ns, item.low_ns, item.high_ns))
-            times = (measured, item.predicted_ns, item.low_ns, item.high_ns, off * 100)
-            rows.append((target.operator, target.pass_, shape, target.dtype, target.gpu, *times, model.outside(shape)))
-    return beside
+            times.append((measured, item.predicted_ns, item.low_ns, item.high_ns))
+            places.append((target.operator, target.pass_, shape, target.dtype, target.gpu))
+            outside.append(model.outside(shape))
+    errors = _errors(connection, times)
+    rows = [
+        (*place, *found, error, beyond)
+        for place, found, error, beyond in zip(places, times, errors, outside, strict=True)
+    ]
+    return Beside(_answer(rows), times, left_out)
+
+
+def _errors(
+    connection: duckdb.DuckDBPyConnection, times: Sequence[tuple[float, float, float, float]]
+) -> list[float | None]:
+    """Return the error of each prediction in percent; None if the measured time is 0."""
+    import pyarrow as pa
+
+    columns = {
+        "place": pa.array(range(len(times)), pa.int64()),
+        "measured_ns": pa.array([item[0] for item in times], pa.float64()),
+        "predicted_ns": pa.array([item[1] for item in times], pa.float64()),
+    }
+    connection.register("prediction", pa.table(columns))
+    try:
+        found = connection.execute(resources.text("sql", "predict", "row_errors.sql")).fetchall()
+    finally:
+        connection.unregister("prediction")
+    return [error for (error,) in found]
 
 
 def _answer(rows: Sequence[Sequence[object]]) -> Answer:
