@@ -795,6 +795,18 @@ COMMENT ON COLUMN main.kernel_rule.priority IS 'The matching rule with the lowes
 COMMENT ON COLUMN main.kernel_rule.pattern IS 'Regular expression (RE2) that is searched for in the kernel name.';
 COMMENT ON COLUMN main.kernel_rule.class IS 'Class that matching kernels get.';
 
+CREATE TABLE main.why_rule (
+    priority INTEGER NOT NULL,
+    subject VARCHAR NOT NULL,
+    pattern VARCHAR NOT NULL,
+    reason VARCHAR NOT NULL
+);
+COMMENT ON TABLE main.why_rule IS 'Your own rules by which `tracedb why` finds the reason for a piece of step time, applied before the built-in ones (v1._why_rule); empty at first.';
+COMMENT ON COLUMN main.why_rule.priority IS 'The matching rule with the lowest number wins. [-]';
+COMMENT ON COLUMN main.why_rule.subject IS 'What the pattern is searched in: kernel (class, space, name), collective, copy, call or host (operator or range).';
+COMMENT ON COLUMN main.why_rule.pattern IS 'Regular expression (RE2).';
+COMMENT ON COLUMN main.why_rule.reason IS 'A reason of v1.why, or words of your own; computation for none.';
+
 CREATE TABLE main.frame_rule (
     priority INTEGER NOT NULL,
     pattern VARCHAR NOT NULL,

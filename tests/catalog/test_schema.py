@@ -42,9 +42,9 @@ TABLES = (
     ),
     *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
     *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "synchronization"),
-    *("time_bound", "unrecorded_span"),
+    *("time_bound", "unrecorded_span", "why_rule"),
 )
-BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound")
+BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound", "why_rule")
 """Settings: tables without capture_id."""
 FRACTIONAL = ("expected_time", "replay", "replay_pass", "replay_run")
 """Their times are predicted, or medians and means over calls, which have halves of a ns."""

@@ -13,6 +13,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "plot": ("tracedb plot gantt --rank 0 --step 3 -o gantt.png",),
     "page": ("tracedb page --db run.duckdb -o run.html",),
+    "why": (
+        "tracedb why --db run.duckdb",
+        "tracedb why --where threads=256 --top 3",
+        "tracedb why --step-range train_step",
+    ),
     "brief": ("tracedb brief --db run.duckdb", "tracedb brief --where channels=16 -o brief.md"),
     "compare": (
         "tracedb compare channels=4 channels=16 --db sweep.duckdb",

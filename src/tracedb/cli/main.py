@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
     "plot": ("tracedb.cli.plot:plot", "Draw one view as a picture: PNG, SVG or HTML."),
     "page": ("tracedb.cli.page:page", "Write one HTML page: conclusions, pictures, tables, SQL."),
+    "why": ("tracedb.cli.why:why", "Say why the step is not at the roof, in words."),
     "brief": ("tracedb.cli.brief:brief", "Print one page of Markdown for a chat or a ticket."),
     "compare": ("tracedb.cli.compare:compare", "Compare runs with a baseline; gates for CI."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),

@@ -29,7 +29,7 @@ from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
 MEMORY_LIMIT = "500MB"
-SETTINGS = ("kernel_rule", "frame_rule", "time_bound", "device_peak")
+SETTINGS = ("kernel_rule", "frame_rule", "why_rule", "time_bound", "device_peak")
 """Tables that a user edits: a new file takes those of its first input."""
 DERIVED = ("clock_alignment", "graph_link")
 """Tables about several captures, derived again."""

@@ -1,0 +1,179 @@
+-- Why is a step not at the roof of the hardware?
+-- Grain: configuration × recording × reason; reasons by their share, and last the time that is no loss (place NULL). The
+-- time of each device is divided by v1._why_part, so shares add up to 100 and nothing counts twice. Shares are of the
+-- steps of all devices of the ranks; removing a cause saves at most its share, since what it hides may come to light.
+-- Rules and words: v1._why_rule, v1._why_reason; main.why_rule has your own.
+CREATE VIEW v1.why AS
+WITH parts AS (
+    SELECT p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns
+    FROM v1._why_part AS p /* inline */
+),
+sets AS (
+    SELECT y.set_id, y.capture_id, y.source, y.labels, y.cycle, y.rank
+    FROM v1._capture_set AS y
+),
+placed AS (
+    SELECT s.set_id, s.rank, p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns
+    FROM parts AS p
+    INNER JOIN sets AS s ON s.capture_id = p.clock_id
+),
+devices AS (
+    SELECT
+        p.set_id, p.rank, p.clock_id, p.gpu_id,
+        max(p.steps) AS steps,
+        sum(p.part_ns) AS wall_ns
+    FROM placed AS p
+    GROUP BY p.set_id, p.rank, p.clock_id, p.gpu_id
+),
+walls AS (
+    SELECT d.set_id, sum(d.wall_ns) AS wall_ns, max(d.steps) AS steps, sum(greatest(d.steps, 1)) AS device_steps, count(*) AS gpus
+    FROM devices AS d
+    GROUP BY d.set_id
+),
+by_device AS (
+    SELECT
+        d.set_id, d.rank, d.clock_id, d.gpu_id, r.reason, d.wall_ns,
+        coalesce(sum(p.part_ns), 0) AS part_ns,
+        100.0 * coalesce(sum(p.part_ns), 0) / d.wall_ns AS percent
+    FROM devices AS d
+    INNER JOIN (SELECT DISTINCT p.set_id, p.reason FROM placed AS p) AS r ON r.set_id = d.set_id
+    LEFT JOIN placed AS p
+        ON p.clock_id = d.clock_id AND p.gpu_id IS NOT DISTINCT FROM d.gpu_id AND p.reason = r.reason
+    GROUP BY d.set_id, d.rank, d.clock_id, d.gpu_id, r.reason, d.wall_ns
+),
+worst AS (
+    SELECT
+        b.set_id, b.reason,
+        arg_max(b.rank, (b.percent, -b.clock_id)) FILTER (b.rank IS NOT NULL) AS rank,
+        max(b.percent) AS rank_percent,
+        sum(b.part_ns) AS part_ns
+    FROM by_device AS b
+    GROUP BY b.set_id, b.reason
+),
+by_event AS (
+    SELECT p.set_id, p.reason, p.clock_id, p.event_id, sum(p.part_ns) AS part_ns
+    FROM placed AS p
+    WHERE p.event_id IS NOT NULL
+    GROUP BY p.set_id, p.reason, p.clock_id, p.event_id
+),
+counted AS (
+    SELECT b.set_id, b.reason, count(*) AS events, arg_max(b.clock_id, (b.part_ns, -b.clock_id, -b.event_id)) AS clock_id
+    FROM by_event AS b
+    GROUP BY b.set_id, b.reason
+),
+longest AS (
+    SELECT
+        b.set_id, b.reason,
+        any_value(c.clock_id) AS clock_id,
+        any_value(c.events) AS events,
+        list(b.event_id ORDER BY b.part_ns DESC, b.event_id)[:3] AS event_ids
+    FROM by_event AS b
+    INNER JOIN counted AS c ON c.set_id = b.set_id AND c.reason = b.reason AND c.clock_id = b.clock_id
+    GROUP BY b.set_id, b.reason
+),
+-- The kernel or operation that takes most of a reason's time.
+by_name AS (
+    SELECT b.set_id, b.reason, e.name, sum(b.part_ns) AS part_ns
+    FROM by_event AS b
+    INNER JOIN main.kernel_event AS e ON e.capture_id = b.clock_id AND e.event_id = b.event_id
+    GROUP BY b.set_id, b.reason, e.name
+),
+names AS (
+    SELECT n.set_id, n.reason, arg_max(n.name, (n.part_ns, n.name)) AS name
+    FROM by_name AS n
+    GROUP BY n.set_id, n.reason
+),
+stragglers AS (
+    SELECT g.set_id, max(g.straggler_member) AS member, min(g.p_value) FILTER (g.is_straggler) AS p_value
+    FROM v1._straggler AS g
+    GROUP BY g.set_id
+),
+-- What a straggler does more than the others: the reason whose time differs most from the mean of the other ranks.
+differences AS (
+    SELECT
+        b.set_id, b.reason,
+        sum(b.part_ns) FILTER (b.rank = g.member) / 1e6 AS own_ms,
+        avg(b.part_ns) FILTER (b.rank <> g.member) / 1e6 AS other_ms
+    FROM by_device AS b
+    INNER JOIN stragglers AS g ON g.set_id = b.set_id
+    WHERE b.reason NOT IN ('straggler', 'uneven_ranks', 'exposed_collective', 'small_messages')
+    GROUP BY b.set_id, b.reason
+),
+causes AS (
+    SELECT d.set_id, arg_max(d.reason, d.own_ms - d.other_ms) AS reason, arg_max(d.own_ms, d.own_ms - d.other_ms) AS own_ms,
+        arg_max(d.other_ms, d.own_ms - d.other_ms) AS other_ms
+    FROM differences AS d
+    WHERE d.own_ms > d.other_ms
+    GROUP BY d.set_id
+)
+SELECT
+    y.source,
+    y.labels,
+    y.cycle,
+    CASE WHEN coalesce(r.is_reason, true) THEN
+        row_number() OVER (
+            PARTITION BY b.set_id ORDER BY coalesce(r.is_reason, true) DESC, b.part_ns DESC, b.reason
+        )
+    END AS place,
+    b.reason,
+    coalesce(r.title, b.reason) AS title,
+    100.0 * b.part_ns / nullif(w.wall_ns, 0) AS share_percent,
+    (b.part_ns / w.device_steps)::BIGINT AS step_ns,
+    b.part_ns::BIGINT AS time_ns,
+    w.wall_ns::BIGINT AS wall_ns,
+    w.steps,
+    CASE b.reason WHEN 'straggler' THEN g.member WHEN 'uneven_ranks' THEN NULL ELSE b.rank END AS worst_rank,
+    b.rank_percent AS worst_percent,
+    CASE
+        WHEN b.reason = 'straggler' THEN
+            format('rank {:d} is late; by chance that happens with probability {:.1g}', g.member, g.p_value)
+            || CASE WHEN u.reason IS NULL THEN ''
+                ELSE format('. It differs most in {:s}: {:.1f} ms, the other ranks {:.1f} ms', u.reason, u.own_ms, u.other_ms)
+            END
+        WHEN b.reason IN ('host_between', 'launch_bound', 'data_loading', 'host_sync', 'allocation', 'dependency', 'unknown_idle')
+            THEN format('{:d} gaps; the longest end with {:s}', l.events, left(n.name, 80))
+            || CASE WHEN b.reason = 'launch_bound' AND h.events > 0
+                THEN format('. The host also waits for the GPU {:d} times, so it cannot run ahead (host_sync)', h.events) ELSE '' END
+        WHEN n.name IS NOT NULL THEN format('{:d} events; most time in {:s}', l.events, left(n.name, 80))
+    END AS detail,
+    l.events,
+    l.clock_id AS capture_id,
+    l.event_ids,
+    coalesce(r.evidence, 'kernels') AS evidence,
+    replace(replace(r.details, '{capture}', l.clock_id::VARCHAR), '{events}', array_to_string(l.event_ids, ', ')) AS sql,
+    r.advice
+FROM worst AS b
+INNER JOIN walls AS w ON w.set_id = b.set_id
+INNER JOIN (
+    SELECT s.set_id, any_value(s.source) AS source, any_value(s.labels) AS labels, any_value(s.cycle) AS cycle
+    FROM sets AS s
+    GROUP BY s.set_id
+) AS y ON y.set_id = b.set_id
+LEFT JOIN v1._why_reason AS r ON r.reason = b.reason
+LEFT JOIN longest AS h ON h.set_id = b.set_id AND h.reason = 'host_sync'
+LEFT JOIN longest AS l ON l.set_id = b.set_id AND l.reason = b.reason
+LEFT JOIN names AS n ON n.set_id = b.set_id AND n.reason = b.reason
+LEFT JOIN stragglers AS g ON g.set_id = b.set_id
+LEFT JOIN causes AS u ON u.set_id = b.set_id;
+
+COMMENT ON VIEW v1.why IS 'Why a step is not at the roof: its time by reason, with evidence and what to try. Grain: configuration × recording × reason.';
+COMMENT ON COLUMN v1.why.source IS 'Profiler or format of the captures.';
+COMMENT ON COLUMN v1.why.labels IS 'Configuration: labels of the captures, without the rank.';
+COMMENT ON COLUMN v1.why.cycle IS 'Recording number, from 1 in time order, if the ranks recorded more than once; else NULL. [-]';
+COMMENT ON COLUMN v1.why.place IS 'Place among the reasons by share; NULL for time that is no loss or cannot be judged. [-]';
+COMMENT ON COLUMN v1.why.reason IS 'Reason by the rules of v1._why_rule and main.why_rule; computation is no loss, or cannot be judged.';
+COMMENT ON COLUMN v1.why.title IS 'The reason in words.';
+COMMENT ON COLUMN v1.why.share_percent IS 'Share of the step time of all devices; the shares of a recording add up to 100. [percent]';
+COMMENT ON COLUMN v1.why.step_ns IS 'Time per step and device; of the whole recording if no steps are marked. [ns]';
+COMMENT ON COLUMN v1.why.time_ns IS 'Time over all steps and devices. [ns]';
+COMMENT ON COLUMN v1.why.wall_ns IS 'Step time over all steps and devices. [ns]';
+COMMENT ON COLUMN v1.why.steps IS 'Number of marked steps; 0 if none are marked. [count]';
+COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, or the rank with the largest share; NULL if ranks are unknown. [-]';
+COMMENT ON COLUMN v1.why.worst_percent IS 'The largest share that any device has of its own step time. [percent]';
+COMMENT ON COLUMN v1.why.detail IS 'Evidence in words; NULL if there is none.';
+COMMENT ON COLUMN v1.why.events IS 'Number of GPU events concerned; of idle time, those that end the gaps. [count]';
+COMMENT ON COLUMN v1.why.capture_id IS 'Capture of event_ids. [-]';
+COMMENT ON COLUMN v1.why.event_ids IS 'The events with the longest parts (kernel_event.event_id); of idle time, those that end the gaps. [-]';
+COMMENT ON COLUMN v1.why.evidence IS 'View that shows more.';
+COMMENT ON COLUMN v1.why.sql IS 'Query that shows the evidence.';
+COMMENT ON COLUMN v1.why.advice IS 'What to try.';

@@ -1,0 +1,63 @@
+"""``tracedb why``: the reasons in words, and what the recording cannot tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import run
+from support.loading import ingest
+from support.traces import annotation, call, kernel, write
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two kernels of a step of 1 ms; between them, the host loads data for 500 µs."""
+    folder = tmp_path_factory.mktemp("why")
+    events = [
+        annotation(0, 1_000, "ProfilerStep#3"),
+        call(10, 5, correlation=1),
+        kernel(20, 100, "slow_kernel", correlation=1),
+        annotation(130, 500, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+        call(640, 5, correlation=2),
+        kernel(650, 50, "slow_kernel", correlation=2),
+    ]
+    trace = write(folder / "t.json", events)
+    assert ingest(trace, db=folder / "t.duckdb").exit_code == 0
+    return folder / "t.duckdb"
+
+
+def test_one_page_of_words(db: Path) -> None:
+    done = run("why", "--db", db)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Why the step is not at the roof (1 step):"
+    assert lines[2] == "1. The GPU idles while the host loads data: 50.0 % (0.500 ms per step)"
+    query = next(line for line in lines if line.startswith("   Query: ")).removeprefix("   Query: ")
+    assert query.startswith("SELECT * FROM v1.gpu_gaps WHERE capture_id = 1 AND after_event_id IN (")
+    assert [row["idle_ns"] for row in json.loads(run("sql", query, "--db", db, "--format", "json").stdout)["rows"]] == [
+        530_000
+    ]
+    assert "What this recording cannot tell:" in lines
+    assert any(line.startswith("- operators were not recorded") for line in lines)
+
+
+def test_fewer_reasons(db: Path) -> None:
+    done = run("why", "--db", db, "--top", "1")
+    assert [line[:3] for line in done.stdout.splitlines() if line[:1].isdigit()] == ["1. "]
+
+
+def test_rows_for_scripts(db: Path) -> None:
+    found = json.loads(run("why", "--db", db, "--format", "json").stdout)
+    assert found["report"] == "why"
+    assert found["rows"][0]["reason"] == "data_loading"
+    assert any("not known: " in note for note in found["notes"])
+
+
+def test_no_gpu_activity(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t.json", [call(10, 5, correlation=1)])
+    ingest(trace, db=tmp_path / "t.duckdb")
+    done = run("why", "--db", tmp_path / "t.duckdb")
+    assert (done.exit_code, done.stdout) == (3, "")

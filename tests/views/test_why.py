@@ -1,0 +1,123 @@
+"""``v1.why``: the time of a step by reason, without counting any of it twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Insert = Callable[..., None]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
+
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
+REASONS = "SELECT reason, time_ns FROM v1.why ORDER BY time_ns DESC, reason"
+
+
+@pytest.fixture
+def step(insert: Insert) -> None:
+    """One step of 1 ms: its kernels, what the host does, and the calls, on one thread."""
+    insert("capture", "capture_id source", (1, "torch"))
+    insert("annotation", "annotation_id name start_ns duration_ns", (1, "ProfilerStep#3", 0, 1_000_000),
+           capture_id=1, style="user", thread_id=1)  # fmt: skip
+    insert("launch", "launch_id name start_ns duration_ns",
+           (1, "cudaLaunchKernel", 10_000, 5_000),
+           (2, "cudaLaunchKernel", 640_000, 5_000),
+           (3, "cudaStreamSynchronize", 660_000, 45_000),
+           (4, "cudaLaunchKernel", 740_000, 5_000),
+           (5, "cudaMemcpyAsync", 760_000, 5_000), capture_id=1, thread_id=1)  # fmt: skip
+    insert("op", "op_id name start_ns duration_ns",
+           (1, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 130_000, 500_000),
+           capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id kind name start_ns duration_ns copy_kind bytes",
+           (1, 1, "kernel", ADD, 20_000, 100_000, None, None),
+           (2, 2, "kernel", "slow_kernel", 650_000, 50_000, None, None),
+           (3, 4, "kernel", "cutlass_gemm", 750_000, 100_000, None, None),
+           (4, 5, "memcpy", "Memcpy HtoD", 850_000, 50_000, "HtoD", 1_000_000), capture_id=1, device_id=0)  # fmt: skip
+    insert("annotation_kernel", "event_id", *[(n,) for n in (1, 2, 3, 4)], capture_id=1, annotation_id=1,
+           rule="process")  # fmt: skip
+
+
+def test_empty(ask: Ask) -> None:
+    assert ask("SELECT * FROM v1.why") == []
+
+
+@pytest.mark.usefixtures("step")
+def test_the_parts_of_a_step(ask: Ask, shuffled: Callable[[], None]) -> None:
+    right = [
+        ("data_loading", 500_000),
+        ("host_between", 10_000 + 20_000 + 100_000),  # before the first call, around the loading, after the last call
+        ("computation", 100_000),
+        ("unfused", 100_000),
+        ("copy", 50_000),
+        ("custom_kernel", 50_000),
+        ("host_sync", 40_000),  # from the end of the awaited kernel to the next launch
+        ("launch_bound", 3 * 10_000),  # from the launch to the start, after each gap
+    ]
+    assert ask(REASONS) == right
+    assert sum(time for _, time in right) == 1_000_000
+    shuffled()
+    assert ask(REASONS) == right
+    assert ask("SELECT round(sum(share_percent), 9), any_value(steps), max(wall_ns) FROM v1.why") == [
+        (100.0, 1, 1_000_000)
+    ]
+
+
+@pytest.mark.usefixtures("step")
+def test_evidence(ask: Ask) -> None:
+    found = ask("SELECT place, capture_id, event_ids, sql FROM v1.why WHERE reason = 'data_loading'")
+    query = "SELECT * FROM v1.gpu_gaps WHERE capture_id = 1 AND after_event_id IN (2)"
+    assert found == [(1, 1, [2], query)]
+    assert [row[0] for row in ask(f"SELECT idle_ns FROM ({query})")] == [530_000]
+    assert ask("SELECT place FROM v1.why WHERE reason = 'computation'") == [(None,)]
+    for (text,) in ask("SELECT sql FROM v1.why WHERE sql IS NOT NULL"):
+        assert ask(text)
+
+
+@pytest.mark.usefixtures("step")
+def test_rules_of_the_user_come_first(insert: Insert, ask: Ask) -> None:
+    insert("why_rule", "priority subject pattern reason",
+           (1, "kernel", "slow_kernel", "our kernel"), (2, "kernel", "vectorized", "computation"),
+           (3, "host", "DataLoader", "our loader"))  # fmt: skip
+    found: dict[str, int] = dict(ask(REASONS))
+    assert (found["our kernel"], found["our loader"], found["computation"]) == (50_000, 500_000, 200_000)
+    assert ask("SELECT title, advice FROM v1.why WHERE reason = 'our kernel'") == [("our kernel", None)]
+
+
+@pytest.mark.usefixtures("step")
+def test_filters(report: Report) -> None:
+    found: dict[str, int] = dict(report("why", "reason, time_ns", where={"e": "e.event_id <> 2"}))
+    assert "custom_kernel" not in found
+    assert sum(found.values()) == 1_000_000
+
+
+def test_without_launches_idle_time_has_no_cause(insert: Insert, ask: Ask) -> None:
+    insert("capture", "capture_id source", (1, "rocprofv3"))
+    insert("kernel_event", "event_id start_ns duration_ns", (1, 0, 10), (2, 30, 10),
+           capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
+    assert ask(REASONS) == [("unfused", 20), ("unknown_idle", 20)]
+
+
+def test_a_straggler_is_named(insert: Insert, ask: Ask) -> None:
+    """Rank 1 of two is late by 90 ns to eight calls of 10 ns, which do not overlap anything."""
+    insert("capture", "capture_id rank", (0, 0), (1, 1), source="torch")
+    for rank in (0, 1):
+        insert("kernel_event", "event_id start_ns duration_ns",
+               *[(n, 1_000 * n + 90 * rank, 100 - 90 * rank) for n in range(8)],
+               capture_id=rank, device_id=0, kind="kernel", name="nccl", collective="allreduce", group_name="0",
+               group_size=2)  # fmt: skip
+    found = ask("SELECT reason, time_ns, worst_rank FROM v1.why WHERE reason <> 'unknown_idle' ORDER BY ALL")
+    assert found == [("exposed_collective", 2 * 8 * 10, 1), ("straggler", 8 * 90, 1)]
+    (detail,) = ask("SELECT detail FROM v1.why WHERE reason = 'straggler'")[0]
+    assert detail.startswith("rank 1 is late")
+
+
+def test_unrecorded_replays(insert: Insert, ask: Ask) -> None:
+    insert("capture", "capture_id source", (1, "torch"))
+    insert("launch", "launch_id start_ns", (1, 0), (2, 9_000),
+           name="cudaLaunchKernel", duration_ns=1, capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id start_ns duration_ns", (1, 1, 10, 10), (2, 2, 10_020, 10),
+           capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
+    insert("unrecorded_span", "capture_id device_id start_ns end_ns replays", (1, 0, 1_020, 10_020, 3))
+    assert ask(REASONS) == [("unrecorded", 9_000), ("launch_bound", 1_000), ("unfused", 20)]
