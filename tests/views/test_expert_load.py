@@ -97,3 +97,20 @@ def test_tokens_from_the_shapes_of_the_operator(insert: Insert, ask: Ask, is_par
            duration_ns=1, name="ncclDevKernel_SendRecv", collective="all_to_allv", dtype="Float",
            group_size=64)  # fmt: skip
     assert ask("SELECT in_tokens, out_tokens, in_bytes, wait_caused_ns FROM v1.expert_load") == [(15, 40, 480, None)]
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float", 4), ("long int", 8), ("c10::BFloat16", 2)])
+def test_sizes_from_the_shapes_of_the_operator(insert: Insert, ask: Ask, dtype: str, width: int) -> None:
+    """Traces of 2022 say nothing of the message."""
+    captures(insert, [0, 1])
+    for rank, (out, given) in enumerate(((30, 20), (10, 20))):
+        insert("op", "op_id input_dims input_types", (1, f"[[{out}, 2], [{given}, 2], []]", f'["{dtype}","{dtype}",""]'),
+               capture_id=rank, name="c10d::alltoall_base_", start_ns=0, duration_ns=1)  # fmt: skip
+        insert("kernel_event", "event_id op_id", (1, 1), capture_id=rank, kind="kernel", start_ns=rank,
+               duration_ns=10, name="ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t")  # fmt: skip
+    assert ask(
+        "SELECT rank, in_bytes, out_bytes, in_tokens, imbalance, hot_rank FROM v1.expert_load ORDER BY rank"
+    ) == [
+        (0, 60 * width, 40 * width, 30, 1.5, 0),
+        (1, 20 * width, 40 * width, 10, 1.5, 0),
+    ]

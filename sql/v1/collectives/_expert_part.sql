@@ -1,35 +1,42 @@
 -- How much does each rank send and receive in each all-to-all call?
 -- Grain: rank's kernel in an all-to-all call. in_bytes and in_tokens count what arrives at the rank, out_bytes and
 -- out_tokens what leaves it, its own share included, because the rank's experts have to work on that too. Tokens are
--- rows of the tensor: the sums of split sizes, else the first dimension of the tensors of c10d::alltoall_base_ (output,
--- input).
+-- rows of the tensor: the sums of split sizes. What was not recorded with the call is taken from the shapes of
+-- c10d::alltoall_base_, whose first arguments are the output and the input. (The type in the name of a send/receive
+-- kernel is not that of the tensors.)
 CREATE VIEW v1._expert_part AS
 WITH parts AS (
     SELECT p.*
     FROM v1._collective_member AS p
     WHERE p.collective = 'alltoall'
 ),
-sized AS (
+recorded AS (
     SELECT
         p.*,
-        v1._element_bytes(lower(regexp_replace(p.dtype, '^(c10::|nccl)', ''))) AS element_bytes,
-        x.message_out_elements * element_bytes AS in_bytes,
-        x.message_in_elements * element_bytes AS out_bytes,
+        x.message_in_elements, x.message_out_elements, x.message_in_splits, c.message_out_splits,
+        x.dtype AS recorded_dtype,
         CASE WHEN o.name LIKE '%alltoall_base%' THEN o.input_dims ELSE q.input_dims END AS dims,
-        coalesce(
-            list_sum(TRY_CAST(c.message_out_splits AS BIGINT[])),
-            TRY_CAST(regexp_extract(dims, '^\[\[([0-9]+)', 1) AS BIGINT)
-        )::BIGINT AS in_tokens,
-        coalesce(
-            list_sum(TRY_CAST(x.message_in_splits AS BIGINT[])),
-            TRY_CAST(regexp_extract(dims, '^\[\[[0-9, ]*\],\s*\[([0-9]+)', 1) AS BIGINT)
-        )::BIGINT AS out_tokens
+        CASE WHEN o.name LIKE '%alltoall_base%' THEN o.input_types ELSE q.input_types END AS types
     FROM parts AS p
     INNER JOIN main.kernel_event AS x ON x.capture_id = p.capture_id AND x.event_id = p.event_id
     LEFT JOIN main.collective_call AS c ON c.capture_id = x.capture_id AND c.call_id = x.call_id
     LEFT JOIN main.op AS o ON o.capture_id = x.capture_id AND o.op_id = x.op_id
     LEFT JOIN main.op AS q
         ON q.capture_id = o.capture_id AND q.op_id = o.parent_op_id AND q.name LIKE '%alltoall_base%'
+),
+sized AS (
+    SELECT
+        r.* EXCLUDE (dims, types, recorded_dtype),
+        TRY_CAST(regexp_extract(dims, '^\[(\[[0-9, ]*\])', 1) AS BIGINT[]) AS out_dims,
+        TRY_CAST(regexp_extract(dims, '^\[\[[0-9, ]*\],\s*(\[[0-9, ]*\])', 1) AS BIGINT[]) AS in_dims,
+        v1._element_bytes(lower(regexp_replace(
+            coalesce(r.recorded_dtype, regexp_extract(types, '^\["([^"]*)"', 1)), '^(c10::|nccl)| int$', ''
+        ))) AS element_bytes,
+        coalesce(r.message_out_elements, list_product(out_dims)::BIGINT) * element_bytes AS in_bytes,
+        coalesce(r.message_in_elements, list_product(in_dims)::BIGINT) * element_bytes AS out_bytes,
+        coalesce(list_sum(TRY_CAST(r.message_out_splits AS BIGINT[]))::BIGINT, out_dims[1]) AS in_tokens,
+        coalesce(list_sum(TRY_CAST(r.message_in_splits AS BIGINT[]))::BIGINT, in_dims[1]) AS out_tokens
+    FROM recorded AS r
 ),
 compared AS (
     SELECT
