@@ -104,8 +104,9 @@ def test_sizes_from_the_shapes_of_the_operator(insert: Insert, ask: Ask, dtype: 
     """Traces of 2022 say nothing of the message."""
     captures(insert, [0, 1])
     for rank, (out, given) in enumerate(((30, 20), (10, 20))):
-        insert("op", "op_id input_dims input_types", (1, f"[[{out}, 2], [{given}, 2], []]", f'["{dtype}","{dtype}",""]'),
-               capture_id=rank, name="c10d::alltoall_base_", start_ns=0, duration_ns=1)  # fmt: skip
+        types = f'["{dtype}","{dtype}",""]'
+        insert("op", "op_id input_dims input_types", (1, f"[[{out}, 2], [{given}, 2], []]", types), capture_id=rank,
+               name="c10d::alltoall_base_", start_ns=0, duration_ns=1)  # fmt: skip
         insert("kernel_event", "event_id op_id", (1, 1), capture_id=rank, kind="kernel", start_ns=rank,
                duration_ns=10, name="ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t")  # fmt: skip
     assert ask(

@@ -235,3 +235,15 @@ def test_a_range_around_calls_and_one_launch_holds_a_batch(insert: Insert, ask: 
                duration_ns=40, kind="kernel", name=SEND_RECV)  # fmt: skip
     rows = ask("SELECT source_rank, ordinal, send_event_id, recv_event_id FROM v1.point_to_point ORDER BY ALL")
     assert rows == [(0, 1, 70, 70), (0, 2, 71, 71), (1, 1, 70, 70), (1, 2, 71, 71)]
+
+
+def test_a_batch_launched_inside_its_last_call(insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection) -> None:
+    """The kernel is known to belong to one of the calls, and carries out the others of the batch, too."""
+    rank(insert, 0, ("send", 1), ("recv", 1), ("send", 1))
+    rank(insert, 1, ("recv", 0), ("send", 0), ("recv", 0))
+    db.execute("DELETE FROM main.kernel_event WHERE call_id = 1")
+    insert("launch", "launch_id start_ns capture_id", *[(i, 100 * i + 5, c) for i in (2, 3) for c in (0, 1)],
+           name="cuLaunchKernelEx", duration_ns=1)  # fmt: skip
+    db.execute("UPDATE main.kernel_event SET launch_id = call_id")
+    rows = ask("SELECT source_rank, ordinal, send_event_id, recv_event_id FROM v1.point_to_point ORDER BY ALL")
+    assert rows == [(0, 1, 102, 102), (0, 2, 103, 103), (1, 1, 102, 102)]

@@ -1,9 +1,9 @@
 -- Which send and receive calls did each rank make, and which kernel carried each out?
 -- Grain: send or receive call with its kernel. A call on its own launches a kernel. Batched calls (batch_isend_irecv)
--- share one: PyTorch records each of them while NCCL collects them, and launches the kernel when the batch ends, so a
--- kernel without a call carries out all calls since the previous one on its thread; if a range nccl:coalesced holds
--- calls and just one launch, they belong together. Threads that only call and threads that only launch are taken
--- together, because communicators that do not block launch from a thread of their own. Calls come from
+-- share one: PyTorch records each of them while NCCL collects them, and launches the kernel when the batch ends, so
+-- calls without a kernel of their own are carried out by the next one launched on their thread; if a range
+-- nccl:coalesced holds calls and just one launch, they belong together. Threads that only call and threads that only
+-- launch are taken together, because communicators that do not block launch from a thread of their own. Calls come from
 -- main.collective_call; if a capture has none, from the operators c10d::send and c10d::recv_, whose arguments are the
 -- tensors, the group, the other rank's number in the group, and a tag.
 -- peer_rank: the other rank: as recorded, else by its number in the list of ranks of the group. Lists shortened by
@@ -69,13 +69,17 @@ kernel_names AS (
 kernels AS (
     SELECT
         e.capture_id, e.event_id, e.call_id, e.launch_id,
-        e.call_id IS NULL OR m.word IS NOT NULL AND v1._collective_spelt(replace(m.bare, '_', '')) IS NULL AS is_bare
+        m.is_send IS NULL AS is_bare
     FROM main.kernel_event AS e
     INNER JOIN kernel_names AS n ON n.name = e.name
     LEFT JOIN meanings AS m ON m.word = e.collective
     WHERE e.kind = 'kernel' AND e.time_fault IS NULL
-        AND (m.is_send IS NOT NULL OR coalesce(n.collective, 'sendrecv') = 'sendrecv')
         AND e.capture_id IN (SELECT c.capture_id FROM calls AS c)
+        AND (
+            m.is_send IS NOT NULL
+            OR coalesce(n.collective, 'sendrecv') = 'sendrecv'
+            AND v1._collective_spelt(replace(m.bare, '_', '')) IS NULL
+        )
 ),
 own AS (
     SELECT k.capture_id, k.call_id, min(k.event_id) AS event_id
@@ -87,21 +91,20 @@ own AS (
 moments AS (
     SELECT
         c.capture_id, o.process_id, o.thread_id, o.start_ns,
-        1 AS kind, c.call_id AS moment_id, c.call_id, NULL AS event_id, NULL AS bare_id, NULL AS batch
+        1 AS kind, c.call_id AS moment_id, c.call_id, NULL AS event_id, NULL AS batch
     FROM calls AS c
     INNER JOIN main.op AS o ON o.capture_id = c.capture_id AND o.op_id = c.call_id
     ANTI JOIN own AS w ON w.capture_id = c.capture_id AND w.call_id = c.call_id
     UNION ALL
     SELECT
         k.capture_id, l.process_id, l.thread_id, l.start_ns,
-        2 AS kind, k.event_id AS moment_id, NULL AS call_id, k.event_id,
-        CASE WHEN k.is_bare THEN k.event_id END AS bare_id, NULL AS batch
+        2 AS kind, k.event_id AS moment_id, NULL AS call_id, k.event_id, NULL AS batch
     FROM kernels AS k
     INNER JOIN main.launch AS l ON l.capture_id = k.capture_id AND l.launch_id = k.launch_id
     UNION ALL
     SELECT
         a.capture_id, a.process_id, a.thread_id, a.start_ns,
-        0 AS kind, a.annotation_id AS moment_id, NULL AS call_id, NULL AS event_id, NULL AS bare_id,
+        0 AS kind, a.annotation_id AS moment_id, NULL AS call_id, NULL AS event_id,
         {'id': a.annotation_id, 'end_ns': a.start_ns + a.duration_ns} AS batch
     FROM main.annotation AS a
     WHERE a.name = 'nccl:coalesced' AND a.style = 'user' AND a.duration_ns IS NOT NULL
@@ -110,7 +113,7 @@ moments AS (
 lanes AS (
     SELECT
         m.capture_id, m.process_id, m.thread_id,
-        count(m.call_id) > 0 AND count(m.bare_id) > 0 AS is_alone
+        count(m.call_id) > 0 AND count(m.event_id) > 0 AS is_alone
     FROM moments AS m
     GROUP BY m.capture_id, m.process_id, m.thread_id
 ),
@@ -118,7 +121,7 @@ placed AS (
     SELECT
         m.capture_id, m.call_id, m.event_id, m.start_ns,
         last_value(m.batch IGNORE NULLS) OVER before AS batch,
-        first_value(m.bare_id IGNORE NULLS) OVER (
+        first_value(m.event_id IGNORE NULLS) OVER (
             thread ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS next_id
     FROM moments AS m
