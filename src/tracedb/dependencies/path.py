@@ -8,13 +8,15 @@ import numpy as np
 
 from tracedb.dependencies import causes as starts
 from tracedb.dependencies import host as hosts
-from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, Causes
+from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, LONG_AGO, Causes
 from tracedb.dependencies.host import Host
 from tracedb.dependencies.recorded import NONE, Gpu, Numbers, Recorded
 
 GPU, HOST, SYNC, LAUNCH, GAP, WAIT, UNKNOWN = range(7)
 """Kinds of segments: GPU work, work of the host, the host's return from a synchronization, a launch on an empty stream,
 the change from one event of a stream to the next, the same after an awaited event, and time without a known cause."""
+LONG_GAP_NS = 10_000
+"""Without its launch, an event that starts later than this after the one before it waited for something unknown."""
 KINDS = ("gpu", "host", "sync", "launch", "gap", "wait", "unknown")
 
 
@@ -144,8 +146,16 @@ class _Walk:
         if cause == BY_LAUNCH:
             self._add(LAUNCH, head, since, slack)
             return NONE
-        self._add(GAP if cause == BY_STREAM else WAIT, head, since, slack)
+        self._add(self._change(head, cause), head, since, slack)
         return int(causes.before[head] if cause == BY_STREAM else causes.awaited[head])
+
+    def _change(self, event: int, cause: int) -> int:
+        """Return what the time before an event is, after the event that let it start."""
+        causes = self._graph.causes
+        is_long = self._graph.recorded.gpu.start[event] - causes.since[event] > LONG_GAP_NS
+        if is_long and causes.call_start[event] == LONG_AGO:
+            return UNKNOWN
+        return GAP if cause == BY_STREAM else WAIT
 
     def _run(self, events: Numbers) -> None:
         """Add the events of a run, the last of them until now, and the gaps between them."""
@@ -155,6 +165,8 @@ class _Walk:
         since = np.append(self._span.begin, end[:-1])
         slack = causes.slack[events]
         kind = np.tile([GAP, GPU], len(events))
+        is_long = (start - since > LONG_GAP_NS) & (causes.call_start[events] == LONG_AGO)
+        kind[0::2][is_long] = UNKNOWN
         columns = [np.empty(2 * len(events), np.int64) for _ in range(4)]
         for column, (gaps, work) in zip(
             columns, ((events, events), (since, start), (start, end), (slack, np.full(len(events), NONE))), strict=True

@@ -95,9 +95,9 @@ def read(connection: duckdb.DuckDBPyConnection, capture_id: int) -> Recorded:
     return Recorded(
         gpu,
         calls,
-        Waits(waits[0].astype(np.bool_), *waits[1:]),
+        Waits(waits[1].astype(np.bool_), *waits[2:]),
         Activity(*_columns(connection, OPS, capture_id)),
-        Activity(*_columns(connection, RANGES.format(step=MARKED_STEP), capture_id)),
+        Activity(*_columns(connection, RANGES, capture_id)),
         stream[first] if len(lanes) else np.empty(0, np.int64),
     )
 
@@ -109,7 +109,6 @@ SELECT
     coalesce(e.stream_id, -1) AS stream_id
 FROM main.kernel_event AS e
 WHERE e.capture_id = ? AND e.time_fault IS NULL
-ORDER BY e.start_ns, e.event_id
 """
 CALLS = """
 SELECT
@@ -117,16 +116,14 @@ SELECT
     l.start_ns, l.start_ns + l.duration_ns AS end_ns, {kind} AS kind
 FROM main.launch AS l
 WHERE l.capture_id = ? AND l.time_fault IS NULL
-ORDER BY l.start_ns, l.launch_id
 """
 WAITS = """
 SELECT
-    (s.kind = 'stream_wait')::BIGINT AS is_stream_wait, coalesce(s.correlation_id, -1) AS correlation_id,
+    s.sync_id, (s.kind = 'stream_wait')::BIGINT AS is_stream_wait, coalesce(s.correlation_id, -1) AS correlation_id,
     coalesce(s.record_correlation_id, -1) AS record, coalesce(s.stream_id, -1) AS stream_id,
     coalesce(s.waited_stream_id, -1) AS waited_stream_id, s.start_ns
 FROM main.synchronization AS s
 WHERE s.capture_id = ?
-ORDER BY s.start_ns, s.sync_id
 """
 OPS = """
 SELECT
@@ -134,25 +131,26 @@ SELECT
     -1::BIGINT AS parent_id, 0::BIGINT AS depth, -1::BIGINT AS step
 FROM main.op AS o
 WHERE o.capture_id = ? AND o.parent_op_id IS NULL
-ORDER BY o.start_ns, o.op_id
 """
-MARKED_STEP = r"""CASE WHEN a.name LIKE 'ProfilerStep#%'
-    THEN coalesce(TRY_CAST(regexp_extract(a.name, '^ProfilerStep#([0-9]+)$', 1) AS BIGINT), -1) ELSE -1 END"""
-"""As in ``v1._step``."""
 RANGES = """
 SELECT
     a.annotation_id, coalesce(a.thread_id, -1) AS thread_id, a.start_ns, a.start_ns + a.duration_ns AS end_ns,
     coalesce(a.parent_id, -1) AS parent_id, coalesce(a.depth, 0)::BIGINT AS depth,
-    {step} AS step
+    CASE WHEN a.name LIKE 'ProfilerStep#%' THEN coalesce(TRY_CAST(substr(a.name, 14) AS BIGINT), -1) ELSE -1 END AS step
 FROM main.annotation AS a
 WHERE a.capture_id = ? AND a.style IN ('push_pop', 'user') AND a.duration_ns IS NOT NULL AND a.time_fault IS NULL
-ORDER BY a.start_ns, a.annotation_id
 """
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, query: str, capture_id: int) -> list[Any]:
+    """Return the columns of a query, by start; of equal starts, by number, which is the first column."""
     found = connection.execute(query, [capture_id]).fetchnumpy()
-    return [np.ma.getdata(column).astype(np.int64, copy=False) for column in found.values()]
+    columns = [np.ma.getdata(column).astype(np.int64, copy=False) for column in found.values()]
+    start, number = columns[list(found).index("start_ns")], columns[0]
+    if not bool((start[1:] > start[:-1]).all()):
+        order = np.lexsort((number, start))
+        columns = [column[order] for column in columns]
+    return columns
 
 
 def _kinds(connection: duckdb.DuckDBPyConnection, capture_id: int) -> str:

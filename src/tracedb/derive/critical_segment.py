@@ -5,8 +5,6 @@ A view could not follow dependencies from event to event in reasonable time; ``t
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,7 @@ from tracedb.dependencies import host_work, recorded, spans
 from tracedb.dependencies.path import HOST, KINDS, SYNC, UNKNOWN, Graph, Segments, Span
 from tracedb.dependencies.recorded import NONE, Numbers
 
-COLUMNS = ("event_id", "launch_id", "op_id", "annotation_id", "thread_id", "slack_ns")
+COLUMNS = ("step", "event_id", "launch_id", "op_id", "annotation_id", "thread_id", "slack_ns")
 """Columns that may be NULL."""
 
 
@@ -39,13 +37,29 @@ def renew(connection: duckdb.DuckDBPyConnection) -> None:
 def of_spans(graph: Graph, given: list[Span]) -> pa.Table | None:
     """Return the rows of the paths of some spans; None if there is no segment."""
     works: dict[int, host_work.Work] = {}
-    tables = [_rows(graph, span, graph.path(span), works) for span in given]
-    tables = [table for table in tables if table.num_rows]
-    return pa.concat_tables(tables) if tables else None
+    parts: list[dict[str, Numbers]] = []
+    for span in given:
+        parts += _parts(graph, span, graph.path(span), works)
+    if not parts:
+        return None
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    kind = columns.pop("kind").astype(np.int8)
+    return pa.table(
+        {
+            "kind": pa.DictionaryArray.from_arrays(kind, pa.array(KINDS)),
+            **{name: _column(column) if name in COLUMNS else column for name, column in columns.items()},
+        }
+    )
 
 
-def _rows(graph: Graph, span: Span, path: Segments, works: dict[int, host_work.Work]) -> pa.Table:
-    """Return the rows of one path; host work is split where the operator or the range changes."""
+def _column(values: Numbers) -> pa.Array:
+    """Return a column with NULL for ``NONE``."""
+    there = np.packbits(values >= 0, bitorder="little")
+    return pa.Array.from_buffers(pa.int64(), len(values), [pa.py_buffer(there), pa.py_buffer(values)])
+
+
+def _parts(graph: Graph, span: Span, path: Segments, works: dict[int, host_work.Work]) -> list[dict[str, Numbers]]:
+    """Return the columns of one path, in parts; host work is split where the operator or the range changes."""
     parts: list[dict[str, Numbers]] = []
     last = 0
     for place in np.flatnonzero(path.kind == HOST).tolist():
@@ -56,15 +70,13 @@ def _rows(graph: Graph, span: Span, path: Segments, works: dict[int, host_work.W
         parts.append(_host(works[thread], thread, int(path.start[place]), int(path.end[place])))
         last = place + 1
     parts.append(_whole(graph, path, slice(last, None)))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    count = len(columns["start_ns"])
-    made: dict[str, Any] = {
-        "step": pa.array([span.step] * count, pa.int64()),
-        "ordinal": np.arange(count, dtype=np.int32),
-        "kind": pa.DictionaryArray.from_arrays(columns.pop("kind").astype(np.int8), pa.array(KINDS)),
-        **{name: pa.array(column, mask=column < 0) if name in COLUMNS else column for name, column in columns.items()},
-    }
-    return pa.table(made)
+    first = 0
+    for part in parts:
+        count = len(part["start_ns"])
+        part["step"] = np.full(count, NONE if span.step is None else span.step)
+        part["ordinal"] = np.arange(first, first + count)
+        first += count
+    return parts
 
 
 def _whole(graph: Graph, path: Segments, which: slice) -> dict[str, Numbers]:
