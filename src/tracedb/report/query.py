@@ -93,11 +93,16 @@ def plan(
 
     ``is_wide``: maps of the report become a column for each key that occurs (``Report.wide``).
     """
+    if report.is_by_span and filters.range:
+        filters = replace(filters, range=(), step_range=filters.step_range or filters.range[0])
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
     scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
     own = [column.name for column in schema.columns(connection, version, view.name)]
     inner, where = _around(report, scope, own)
+    if report.is_by_span and filters.on_captures:
+        rows = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id")
+        where = f"capture_id IN ({', '.join(str(number) for (number,) in rows.fetchall())})"
     source = f"{version}.{view.name}"
     by: list[str] = []
     if not inner.filters.is_bare or scope.in_frames or view_template.has_rule(view.select):
@@ -106,6 +111,12 @@ def plan(
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
         by = [item.name for item in edits.by]
         source = f"(\n{view_template.resolve(text, edits)}\n) AS answer"
+    if report.is_by_span and filters.step_range is not None:
+        from tracedb.derive import critical_segment  # imports numpy
+
+        critical_segment.of_chosen_steps(connection)
+        text = view.select.replace("main.critical_segment", "temp.chosen_segment").replace("{version}", version)
+        source = f"(\n{text}\n) AS answer"
     described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
     columns = [str(row[0]) for row in shared_work.ask(connection, described)]
     groups = by + [name for name in filters.by if name not in inner.filters.by]
@@ -129,7 +140,9 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     filters = scope.filters
     has_already = set(own) & set(BY_BUILT_IN)
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
-    if report.is_by_row or report.has_rule:
+    if report.is_by_span:
+        filters = replace(filters, ranks=(), sources=(), captures=(), paths=(), where={}, step_range=None)
+    if report.is_by_row or report.has_rule or report.is_by_span:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
     if report.range_column is not None and filters.range and not scope.in_frames:
         where.append(_named(report, scope, filters.range))
