@@ -1,7 +1,9 @@
 -- What does a step wait for, from its end back to its beginning?
 -- Grain: segment. main.critical_segment has the path through one rank, found at load; this view says what each segment is
 -- bound by. A collective on the path is cut where the last rank starts it: before that, the step waits for that rank, and
--- the collective itself takes the rest. The last rank is known only on a common clock (v1._collective_instance).
+-- the collective itself takes the rest. The last rank is known only on a common clock (v1._collective_instance). A kernel
+-- that sends or receives is cut at the end of its waiting for the other rank (v1.point_to_point), of several for the
+-- longest.
 CREATE VIEW v1.critical_path AS
 WITH members AS (
     SELECT
@@ -9,6 +11,24 @@ WITH members AS (
         greatest(max(p.start_ns) OVER (PARTITION BY p.collective_id) - p.start_ns, 0) AS wait_ns,
         arg_max(p.rank, p.start_ns) OVER (PARTITION BY p.collective_id) AS last_rank
     FROM v1._collective_instance AS p
+),
+delays AS (
+    SELECT m.capture_id, m.event_id, m.wait_ns, m.last_rank
+    FROM members AS m
+    UNION ALL
+    SELECT p.send_capture_id AS capture_id, p.send_event_id AS event_id, p.send_wait_ns AS wait_ns,
+        p.destination_rank AS last_rank
+    FROM v1.point_to_point AS p
+    UNION ALL
+    SELECT p.recv_capture_id AS capture_id, p.recv_event_id AS event_id, p.recv_wait_ns AS wait_ns,
+        p.source_rank AS last_rank
+    FROM v1.point_to_point AS p
+),
+longest AS (
+    SELECT d.capture_id, d.event_id, max(d.wait_ns) AS wait_ns, arg_max(d.last_rank, (d.wait_ns, -d.last_rank)) AS last_rank
+    FROM delays AS d
+    WHERE d.wait_ns > 0 AND d.last_rank IS NOT NULL
+    GROUP BY d.capture_id, d.event_id
 ),
 segments AS (
     SELECT
@@ -20,7 +40,7 @@ segments AS (
         m.last_rank
     FROM main.critical_segment AS s
     LEFT JOIN v1._gpu_event AS e ON e.capture_id = s.capture_id AND e.event_id = s.event_id
-    LEFT JOIN members AS m ON m.capture_id = s.capture_id AND m.event_id = s.event_id AND s.kind = 'gpu'
+    LEFT JOIN longest AS m ON m.capture_id = s.capture_id AND m.event_id = s.event_id AND s.kind = 'gpu'
 ),
 halves AS (
     SELECT unnest([true, false]) AS is_wait
@@ -79,7 +99,7 @@ COMMENT ON COLUMN v1.critical_path.labels IS 'Labels of the capture: sweep, thre
 COMMENT ON COLUMN v1.critical_path.device_id IS 'Device number within the capture; NULL for work of the host. [-]';
 COMMENT ON COLUMN v1.critical_path.step IS 'Step number; NULL if no step is marked and the path is that of the whole capture. [-]';
 COMMENT ON COLUMN v1.critical_path.ordinal IS 'Place in the path, from 0. [-]';
-COMMENT ON COLUMN v1.critical_path.bound_by IS 'What the step was bound by: host, launch (from a launch or the event before to the start of GPU work), kernel, copy, collective, sync (return from a synchronization, or a wait of one stream for another), wait (for the last rank of a collective).';
+COMMENT ON COLUMN v1.critical_path.bound_by IS 'What the step was bound by: host, launch (from a launch or the event before to the start of GPU work), kernel, copy, collective, sync (return from a synchronization, or a wait of one stream for another), wait (for the last rank of a collective, or the other rank of a message).';
 COMMENT ON COLUMN v1.critical_path.name IS 'Kernel or copy (of a launch: the one that follows), operator or range of work of the host, call that synchronized.';
 COMMENT ON COLUMN v1.critical_path.event_id IS 'GPU event (kernel_event.event_id); of a launch, the one that follows. [-]';
 COMMENT ON COLUMN v1.critical_path.start_ns IS 'Start, on the capture''s clock. [ns]';

@@ -119,28 +119,51 @@ def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel])
     if len(models) < 2:
         return nothing
     captures = [model.capture_id for model in models]
-    columns = connection.execute(
-        """SELECT p.collective_id, p.capture_id, p.event_id, p.start_ns - e.start_ns AS shift_ns
-           FROM v1._collective_instance AS p
-           INNER JOIN main.kernel_event AS e ON e.capture_id = p.capture_id AND e.event_id = p.event_id
-           WHERE list_contains(?::INTEGER[], p.capture_id) AND p.start_ns IS NOT NULL
-           ORDER BY p.collective_id, p.capture_id, p.event_id""",
-        [captures],
-    ).fetchall()
+    columns = connection.execute(MET, [captures]).fetchall()
     shifts = {capture: [shift for _, mine, _, shift in columns if mine == capture] for capture in captures}
     if not all(shifts.values()):
         return nothing
     shift = [int(np.median(shifts[capture])) for capture in captures]
     place = {capture: number for number, capture in enumerate(captures)}
     events = [dict(zip(model.graph.recorded.gpu.event_id.tolist(), range(1 << 60), strict=False)) for model in models]
-    calls: dict[int, list[tuple[int, int]]] = {}
-    for collective, capture, event, _ in columns:
+    calls: dict[str, set[tuple[int, int]]] = {}
+    of: dict[tuple[int, int], str] = {}
+    for call, capture, event, _ in columns:
         rank = place[capture]
         where = events[rank].get(event)
         span = models[rank].span
-        if where is not None and span.begin <= models[rank].graph.recorded.gpu.start[where] < span.end:
-            calls.setdefault(collective, []).append((rank, where))
-    return Meetings([Meeting(members) for members in calls.values() if len(members) > 1], shift)
+        if where is None or not span.begin <= models[rank].graph.recorded.gpu.start[where] < span.end:
+            continue
+        known = of.setdefault((rank, where), call)
+        if known != call:  # a kernel with several messages: all of them are one meeting
+            for member in calls.pop(known, set()):
+                of[member] = call
+                calls.setdefault(call, set()).add(member)
+        of[rank, where] = call
+        calls.setdefault(call, set()).add((rank, where))
+    return Meetings([Meeting(sorted(members)) for _, members in sorted(calls.items()) if len(members) > 1], shift)
+
+
+MET = """
+WITH parts AS (
+    SELECT 'c' || p.collective_id AS call, p.capture_id, p.event_id, p.start_ns
+    FROM v1._collective_instance AS p
+    UNION ALL
+    SELECT concat_ws(' ', 'm', p.send_capture_id, p.send_call_id, p.recv_capture_id, p.recv_call_id) AS call,
+        p.send_capture_id AS capture_id, p.send_event_id AS event_id, p.send_start_ns AS start_ns
+    FROM v1.point_to_point AS p
+    UNION ALL
+    SELECT concat_ws(' ', 'm', p.send_capture_id, p.send_call_id, p.recv_capture_id, p.recv_call_id) AS call,
+        p.recv_capture_id AS capture_id, p.recv_event_id AS event_id, p.recv_start_ns AS start_ns
+    FROM v1.point_to_point AS p
+)
+SELECT p.call, p.capture_id, p.event_id, p.start_ns - e.start_ns AS shift_ns
+FROM parts AS p
+INNER JOIN main.kernel_event AS e ON e.capture_id = p.capture_id AND e.event_id = p.event_id
+WHERE list_contains(?::INTEGER[], p.capture_id) AND p.start_ns IS NOT NULL
+ORDER BY p.call, p.capture_id, p.event_id
+"""
+"""Kernels in which ranks meet: collectives and messages, with what to add to their start for the common clock."""
 
 
 def _usual(group: _Group) -> list[Scenario]:
