@@ -118,6 +118,17 @@ def test_wait_of_a_stream_for_an_unknown_event_is_inferred(insert: Insert, path:
     assert [row[0] for row in path()] == ["host", "launch", "gpu", "wait", "gpu"]
 
 
+@pytest.mark.parametrize(("gap", "kinds"), [(5_000, ["host", "launch", "gpu", "wait", "gpu"]),
+                                            (15_000, ["host", "launch", "gpu"])])  # fmt: skip
+def test_wait_of_a_stream_without_a_call(
+    insert: Insert, path: Callable[..., Found], gap: int, kinds: list[str]
+) -> None:
+    """A kernel that starts right after one of another stream, and long after its launch, has waited for it."""
+    insert("launch", CALL, (1, 1, "cudaLaunchKernel", 5, 0, 10), (5, 5, "cudaLaunchKernel", 5, 60, 10))
+    insert("kernel_event", EVENT, (1, "kernel", "a", 15, 50_000, 7, 1), (3, "kernel", "c", 50_015 + gap, 900, 9, 5))
+    assert [row[0] for row in path()] == kinds
+
+
 def test_a_copy_that_returns_after_its_work_is_waited_for(insert: Insert, path: Callable[..., Found]) -> None:
     insert("launch", CALL, (1, 1, "cudaMemcpyAsync", 5, 0, 4_000), (2, 2, "cudaLaunchKernel", 5, 4_100, 10))
     insert("kernel_event", EVENT, (1, "memcpy", "Memcpy DtoH", 1_000, 2_500, 7, 1), (2, "kernel", "b", 4_120, 5, 7, 2))
@@ -154,6 +165,11 @@ def test_gpu_work_alone_is_a_path(insert: Insert, path: Callable[..., Found]) ->
     """Without calls, idle time before and between kernels belongs to nobody or to the stream."""
     insert("kernel_event", EVENT, (1, "kernel", "a", 10, 5, 7, None), (2, "kernel", "b", 20, 5, 7, None))
     assert path() == [("gpu", 1, 10, 5), ("gap", 2, 15, 5), ("gpu", 2, 20, 5)]
+
+
+def test_long_idle_time_without_a_launch_is_unknown(insert: Insert, path: Callable[..., Found]) -> None:
+    insert("kernel_event", EVENT, (1, "kernel", "a", 10, 5, 7, None), (2, "kernel", "b", 20_015, 5, 7, None))
+    assert path("kind, start_ns, duration_ns") == [("gpu", 10, 5), ("unknown", 15, 20_000), ("gpu", 20_015, 5)]
 
 
 def test_no_gpu_work_no_path(insert: Insert, path: Callable[..., Found]) -> None:

@@ -13,6 +13,9 @@ BY_NOTHING, BY_LAUNCH, BY_STREAM, BY_WAIT = range(4)
 LONG_AGO = np.iinfo(np.int64).min // 4
 EXPLAINED_NS = 1_000
 """An inferred wait must explain at least this much of the time before a start."""
+SOON_NS = 10_000
+"""What starts this soon after work of another stream, and later than everything else explains, has waited for it, even
+if no call says that its stream waits."""
 
 
 class Causes(NamedTuple):
@@ -165,15 +168,17 @@ def _by_launch(gpu: Gpu, call_start: Numbers) -> dict[int, tuple[Numbers, Number
 def _inferred(gpu: Gpu, awaited: Numbers, unexplained: Mask, ready: Numbers) -> Numbers:
     """Return awaited events with those inferred: what ended last, where no other dependency explains a start.
 
-    Profilers record that a stream waited, but most not for what.
+    Profilers record that a stream waited, but most not for what; and some recordings lack such calls.
     """
-    doubtful = np.flatnonzero(unexplained & (awaited < 0) & (gpu.start - ready > EXPLAINED_NS))
+    late = gpu.start - ready
+    doubtful = np.flatnonzero((awaited < 0) & (late > np.where(unexplained, EXPLAINED_NS, SOON_NS)))
     if not len(doubtful):
         return awaited
     order = np.argsort(gpu.end, kind="stable")
     place = np.searchsorted(gpu.end, gpu.start[doubtful], side="right", sorter=order) - 1
     source = order[np.maximum(place, 0)]
     fits = (place >= 0) & (gpu.end[source] > ready[doubtful]) & (source < doubtful)
+    fits &= unexplained[doubtful] | (gpu.start[doubtful] - gpu.end[source] <= SOON_NS)
     awaited = awaited.copy()
     awaited[doubtful[fits]] = source[fits]
     return awaited

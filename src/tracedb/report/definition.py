@@ -44,7 +44,7 @@ class Report:
     is_by_row: bool = False
     """Whether its rows are single events: too many for a temporary table, unless they have a summary."""
     is_by_span: bool = False
-    """Whether its rows are worked out for each step at load, and for other ranges (--range, --step-range) on request."""
+    """Whether its rows are worked out for each step at load, and on request for other ranges (--range)."""
     spans_ranks: bool = False
     """Whether it matches ranks with each other: obstacles to that are warnings, or an error."""
     text: str | None = None

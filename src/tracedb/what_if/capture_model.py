@@ -55,8 +55,7 @@ class CaptureModel:
         self.steps = len(found) if found[0].step is not None else 0
         self.span = _joined(found)
         self._known: dict[tuple[str, str], Mask] = {}
-        self.is_collective = self._mask(f"e.class = '{COLLECTIVE}'", [])
-        self.is_copy = self._mask("e.kind IN ('memcpy', 'memset')", [])
+        self.is_collective, self.is_copy = self._kinds()
 
     def effect(self, scenario: Scenario) -> Effect:
         """Return what the scenario changes."""
@@ -120,6 +119,20 @@ class CaptureModel:
                 condition, values = "e.name GLOB ?", [scale.pattern]
             known = self._known[scale.key, scale.pattern] = self._mask(condition, values)
         return known
+
+    def _kinds(self) -> tuple[Mask, Mask]:
+        """Return which events are collectives, and which are copies."""
+        found = self._connection.execute(
+            """SELECT e.event_id, e.class = ? AS is_collective, e.kind IN ('memcpy', 'memset') AS is_copy
+               FROM v1._gpu_event AS e WHERE e.capture_id = ?""",
+            [COLLECTIVE, self.capture_id],
+        ).fetchnumpy()
+        ids = np.ma.getdata(found["event_id"])
+        collective, copy = (
+            np.isin(self.graph.recorded.gpu.event_id, ids[np.ma.getdata(found[name]).astype(np.bool_)])
+            for name in ("is_collective", "is_copy")
+        )
+        return collective, copy
 
     def _mask(self, condition: str, values: list[str]) -> Mask:
         rows = self._connection.execute(
