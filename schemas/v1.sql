@@ -581,7 +581,7 @@ COMMENT ON COLUMN main.sample_status.shape IS 'Map from shape parameter to value
 COMMENT ON COLUMN main.sample_status.status IS 'sampled; invalid (the operator does not allow this shape); out_of_memory; error.';
 COMMENT ON COLUMN main.sample_status.detail IS 'Why it was not sampled; NULL if it was.';
 COMMENT ON COLUMN main.sample_status.sampled_at IS 'When the shape ran, UTC.';
-COMMENT ON COLUMN main.sample_status.regime IS 'steady (at the power and clock of sustained work) or rested (the device rests between iterations); NULL if unknown.';
+COMMENT ON COLUMN main.sample_status.regime IS 'steady (at the power and clock of sustained work), rested (the device rests between iterations) or beside_allreduce (steady, while an all-reduce runs); NULL if unknown.';
 
 CREATE TABLE main.operator_sample (
     capture_id INTEGER NOT NULL,

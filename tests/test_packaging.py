@@ -29,7 +29,7 @@ ROOMS = re.compile(
 )
 MODULES = re.compile(
     rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
-    r"|tracedb/page/page\.(css|js|html\.jinja)"
+    r"|tracedb/page/page\.(css|js|html\.jinja)|tracedb/training_step/recorded_effects\.toml"
     r"|(tracedb_(torch/scan|nsys/export|rocprof/csv)|tracedb/intervals)/native/([a-z]+\.[ch]|libtracedb_[a-z]+\.so)"
 )
 LIBRARIES = (

@@ -35,6 +35,11 @@ SECONDS_BETWEEN_NOTES = 5.0
     show_default=True,
     help="Between iterations, keep the device at the power and clock of a training step, or let it rest.",
 )
+@click.option(
+    "--beside",
+    type=click.Choice(["allreduce"]),
+    help="Sample while this collective runs on all GPUs of this host: how much slower products are beside it.",
+)
 @click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Split the sweep into N parts …")
 @click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
 @click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N randomly chosen shapes of the sweep.")
@@ -63,6 +68,7 @@ def sample(
     precision: str,
     device: str | None,
     regime: str,
+    beside: str | None,
     parts: int,
     part: int,
     random: int | None,
@@ -86,6 +92,7 @@ def sample(
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write
     from tracedb.sampling import configuration
+    from tracedb.sampling.beside import run as run_beside
     from tracedb.sampling.runner import Request, profile_one, run, run_once
 
     form = choose_format(format_name, out)
@@ -111,6 +118,8 @@ def sample(
             trace, outcome = profile_one(item, request, keep_traces or Path())
             _must_have_run(item, outcome)
             note(f"wrote {trace}")
+        elif beside is not None:
+            accounts.append(run_beside(item, request, beside))
         else:
             accounts.append(run(item, request, notes))
     if accounts:

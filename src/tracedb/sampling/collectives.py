@@ -140,7 +140,7 @@ def _record(
         )
         told = Path(temporary) / "order.json"
         told.write_text(json.dumps(asdict(order)), encoding="utf-8")
-        _launch(where.ranks, told)
+        launch(where.ranks, told, WORKER)
         traces = sorted(folder.glob("rank*.json*"), key=lambda path: int(path.name.split(".")[0].removeprefix("rank")))
         label = {"sampled": collective, "dtype": where.precision, "device": where.device, "run": run_id}
         outcomes = pipeline.ingest(*traces, db=database, label=label)
@@ -154,11 +154,11 @@ def _record(
     return [outcome.loaded[0].capture_id for outcome in outcomes]
 
 
-def _launch(ranks: int, told: Path) -> None:
-    """Run the worker on every rank under torchrun. Raises ``TracedbError`` with its last output if one fails."""
+def launch(ranks: int, told: Path, worker: str) -> None:
+    """Run a worker on every rank under torchrun. Raises ``TracedbError`` with its last output if one fails."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
-        [*command, "-m", WORKER, str(told)],
+        [*command, "-m", worker, str(told)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
