@@ -118,8 +118,11 @@ def test_an_all_reduce_beside_the_backward_leaves_its_last_bucket_and_slows_prod
     assert after.parts["dp_allreduce"] == pytest.approx(WEIGHTS / 1000)
     last = 50_304 * 4096  # weights are not divided, so the embedding's gradient is a bucket of its own
     assert beside.parts["dp_allreduce"] == pytest.approx(last / 1000)
-    slower, elsewhere = recorded_effects.beside_allreduce("NVIDIA H200")
+    slower, elsewhere = recorded_effects.beside_allreduce("NVIDIA H200", {})
     assert (slower, elsewhere) == (1.68, None)
+    assert recorded_effects.beside_allreduce("NVIDIA B200", {}) == (1.68, "H200")
+    own = {"beside": [{"gpu": "NVIDIA B200", "collective": "allreduce", "slowdown": 1.4, "samples": 8}]}
+    assert recorded_effects.beside_allreduce("NVIDIA B200", own) == (1.4, None)
     assert beside.parts["overlap_slowdown"] == pytest.approx((WEIGHTS - last) / 1000 * (1 - 1 / slower))
     assert beside.parts["gradient_copies"] == pytest.approx(2 * WEIGHTS / 1e6)
     assert sum(beside.parts.values()) == pytest.approx(beside.ns)

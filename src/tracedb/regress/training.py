@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer
-from tracedb.regress import dataset, fitting, recorded_calls, store
+from tracedb.regress import beside, dataset, fitting, recorded_calls, store
 from tracedb.regress.dataset import Table
 from tracedb.regress.model import Model
 from tracedb.regress.recorded_calls import Seen
@@ -57,13 +58,16 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
         if not path.exists():
             raise UsageError(f"{path}: no such database")
     seen: list[Seen] = []
+    slowed: list[dict[str, Any]] = []
     if plan.source == "traces":
         seen = recorded_calls.seen(databases)
         tables = recorded_calls.tables(seen)
         seen = [row for row in seen if not plan.operators or row.name in plan.operators]
     else:
         with ExitStack() as stack:
-            tables = dataset.tables(*(stack.enter_context(open_read_only(path)) for path in databases))
+            connections = [stack.enter_context(open_read_only(path)) for path in databases]
+            tables = dataset.tables(*connections)
+            slowed = beside.measured(connections)
     chosen = _chosen(tables, plan, warn)
     fitted = []
     for model in fitting.judge_all(chosen, plan.learner, plan.repeats, plan.seed, plan.jobs or os.cpu_count() or 1):
@@ -72,6 +76,8 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
     facts = fitting.facts(plan.learner, plan.repeats, plan.seed)
     if plan.source == "traces":
         facts |= {"view": recorded_calls.VIEW, "calls": [row.described() for row in seen]}
+    if slowed:
+        facts["beside"] = slowed
     store.save(folder, fitted, facts)
     answer = fitting.answer(fitted, [table for table in _wanted(tables, plan) if table not in chosen] if seen else ())
     answer.database = ", ".join(map(str, databases))

@@ -86,7 +86,7 @@ def _record(
     title: str,
     shapes: Sequence[Shape],
 ) -> tuple[list[Outcome], list[int]]:
-    """Start the ranks, wait for their traces and load them. Returns the outcomes of the first rank, and the captures."""
+    """Start the ranks and load their traces. Returns the outcomes of the first rank, and the captures."""
     with temporary_folder() as temporary:
         folder = Path(temporary)
         order = Order(

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tracedb.training_step import composition, recorded_effects, schedule
 from tracedb.training_step.composition import Part, Stage
@@ -54,6 +55,8 @@ class Prediction:
     """How many times as fast products are priced as they were sampled."""
     sm_clock_mhz: float | None = None
     """SM clock that the step is predicted at; None if that of the samples is not known."""
+    beside: tuple[float, str | None] = (1.0, None)
+    """Slowdown of a product beside an all-reduce, and the other GPU that it was measured on."""
 
     @property
     def predicted_ns(self) -> float:
@@ -84,27 +87,30 @@ class Prediction:
                 f"matrix products are priced {self.speedup:.2f} times as fast as in a sweep: in a step{why}; measured "
                 "on an H100, for sweeps without a regime (`tracedb sample` samples as in a step)"
             )
-        if "overlap_slowdown" in self.parts and (card := recorded_effects.beside_allreduce(self.step.gpu)[1]):
-            said.append(f"overlap_slowdown was measured on an {card}, not on this GPU")
+        if "overlap_slowdown" in self.parts and self.beside[1]:
+            said.append(
+                f"overlap_slowdown is that of an {self.beside[1]}; `tracedb sample --beside allreduce` measures it here"
+            )
         return said
 
 
 def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Prediction:
     """Return the time of a step. Raises ``TracedbError`` if the models lack what it needs."""
     prices = Prices(models, step, link_gbps)
-    found = _priced(step, prices)
+    facts = getattr(models, "facts", {})
+    found = _priced(step, prices, facts)
     clock = step.sm_clock_mhz or prices.step_clock(found.parts)
     if clock is not None and step.sm_clock_mhz is None:
-        found = _priced(step, Prices(models, replace(step, sm_clock_mhz=clock), link_gbps))
+        found = _priced(step, Prices(models, replace(step, sm_clock_mhz=clock), link_gbps), facts)
     found.sm_clock_mhz = clock
     found.speedup = prices.speedup("linear1")
     return found
 
 
-def _priced(step: Step, prices: Prices) -> Prediction:
-    first = assemble(step, prices, GAP_NS, prices.launches)
+def _priced(step: Step, prices: Prices, facts: Mapping[str, Any]) -> Prediction:
+    first = assemble(step, prices, GAP_NS, prices.launches, facts)
     gap = prices.gap_ns()
-    return first if gap is None else assemble(step, prices, gap, prices.launches)
+    return first if gap is None else assemble(step, prices, gap, prices.launches, facts)
 
 
 def assemble(
@@ -112,19 +118,31 @@ def assemble(
     prices: PriceList,
     gap_ns: float = GAP_NS,
     launches: Callable[[Part], float] = composition.launches,
+    facts: Mapping[str, Any] | None = None,
 ) -> Prediction:
-    """Return the time of a step whose parts have the given prices and numbers of launches."""
-    return _Builder(step, prices, gap_ns, launches).build()
+    """Return the time of a step whose parts have the given prices and numbers of launches.
+
+    ``facts``: of the models, for effects that were measured on the user's own card.
+    """
+    return _Builder(step, prices, gap_ns, launches, recorded_effects.beside_allreduce(step.gpu, facts or {})).build()
 
 
 class _Builder:
     """Computes one step."""
 
-    def __init__(self, step: Step, prices: PriceList, gap_ns: float, launches: Callable[[Part], float]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        prices: PriceList,
+        gap_ns: float,
+        launches: Callable[[Part], float],
+        beside: tuple[float, str | None],
+    ) -> None:
         self._step = step
         self._prices = prices
         self._gap_ns = gap_ns
         self._launches = launches
+        self._beside = beside
         self._known: dict[Part, Price] = {}
         self._estimated: dict[str, str] = {}
 
@@ -152,7 +170,9 @@ class _Builder:
         last = self._update(stages, parts, spread)
         total = pipeline + last
         half = math.sqrt(sum(value * value for value in spread.values()))
-        return Prediction(step, total, total - half, total + half, dict(parts), stages, self._estimated)
+        return Prediction(
+            step, total, total - half, total + half, dict(parts), stages, self._estimated, beside=self._beside
+        )
 
     def _stage(self, stage: Stage) -> StageTimes:
         step = self._step
@@ -190,7 +210,7 @@ class _Builder:
             # A weight is not split: the last bucket holds at least the embedding's gradient, which comes last.
             last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
-            slowed = (allreduce - exposed) * (1 - 1 / recorded_effects.beside_allreduce(step.gpu)[0])
+            slowed = (allreduce - exposed) * (1 - 1 / self._beside[0])
             allreduce = exposed
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)

@@ -6,10 +6,13 @@ They serve sweeps that were recorded without conditions, and cards on which ``tr
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
+from tracedb.regress import beside
 from tracedb.regress.model_folder import plain
 from tracedb.regress.work_model import PRODUCTS
 from tracedb.training_step.configuration import Step
@@ -55,8 +58,14 @@ def speedup(step: Step, operator: str) -> float:
     return factor
 
 
-def beside_allreduce(gpu: str) -> tuple[float, str | None]:
-    """Return how many times as long a product takes beside an all-reduce, and on which other GPU that was measured."""
+def beside_allreduce(gpu: str, facts: Mapping[str, Any]) -> tuple[float, str | None]:
+    """Return how many times as long a product takes beside an all-reduce, and on which other GPU that was measured.
+
+    ``facts``: of the models, which have the user's own measurement if there is one.
+    """
+    own = beside.slowdown(facts, gpu, "allreduce")
+    if own is not None:
+        return own, None
     found = recorded(BESIDE, gpu)
     if found is not None:
         return found.value, None

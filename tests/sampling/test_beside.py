@@ -1,0 +1,60 @@
+"""``tracedb sample --beside``: operators while a collective runs, and what ``tracedb fit`` learns from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import run
+from support.loading import ask
+from support.tiny import Tiny
+from tracedb.regress import beside, dataset
+from tracedb.storage.connection import open_read_only
+
+
+def test_two_ranks_sample_beside_an_all_reduce(tmp_path: Path) -> None:
+    config = tmp_path / "res_add.yml"
+    config.write_text(json.dumps({
+        "kernel_name": "res_add", "columns_name": ["b", "l", "dim"], "shapes": [1, 2, 8], "run": "get_one",
+        "wait": 0, "warmup": 0, "active": 1,
+    }))  # fmt: skip
+    db = tmp_path / "s.duckdb"
+    for counts in ((1, 2), (0, 0)):
+        done = run("-q", "sample", config, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside",
+                   "allreduce", "--format", "json")  # fmt: skip
+        assert done.exit_code == 0, done.output
+        (row,) = json.loads(done.stdout)["rows"]
+        assert (row["sampled"], row["captures"]) == counts
+    assert ask(db, "SELECT regime, status FROM sample_status") == [("beside_allreduce", "sampled")]
+    assert ask(db, "SELECT DISTINCT rank, labels['beside'], labels['sampled'] FROM capture ORDER BY ALL") == [
+        (0, "allreduce", "res_add"),
+        (1, "allreduce", "res_add"),
+    ]
+
+
+def test_products_are_compared_with_the_steady_ones_and_not_fitted(tmp_path: Path) -> None:
+    """Five products take 1.5 times as long beside it, one 3 times; GELU and rested samples do not count."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    for labels, factor in (({"regime": "steady"}, 1.0), ({"beside": "allreduce"}, 1.5), ({"regime": "rested"}, 0.5)):
+        capture = tiny.capture(labels=labels)
+        tiny.add("device", capture_id=capture, device_id=1, name="GPU X")
+        number = 0
+        for operator in ("linear1", "gelu"):
+            for width in range(1, 7):
+                number += 1
+                slower = 2.0 if width == 6 and "beside" in labels else 1.0
+                start = 1_000_000 * number
+                tiny.add("annotation", capture_id=capture, annotation_id=number, name=f"fwd|{operator}|dim={width}",
+                         style="user", start_ns=start, duration_ns=500_000, thread_id=1, process_id=1)  # fmt: skip
+                event = tiny.kernel("k", start, int(1000 * factor * slower), device_id=1)
+                tiny.add("annotation_kernel", capture_id=capture, annotation_id=number, event_id=event, rule="process")
+    with open_read_only(tiny.save()) as connection:
+        (row,) = beside.measured([connection])
+        assert row == {"gpu": "GPU X", "collective": "allreduce", "slowdown": pytest.approx(1.5), "samples": 6}
+        tables = {table.target.operator: table for table in dataset.tables(connection)}
+    assert tables["linear1"].times == [1000.0] * 6
+    assert tables["linear1"].conditions.regime == "steady"
+    assert beside.slowdown({"beside": [row]}, "gpu-x", "allreduce") == pytest.approx(1.5)
+    assert beside.slowdown({}, "GPU X", "allreduce") is None
