@@ -91,7 +91,7 @@ def test_the_database_is_not_replaced(command: tuple[str, ...], way: Callable[[P
     arguments = [text.replace("{trace}", str(folder / "rank0.json")) for text in command]
     done = run(*arguments, "--db", db, "--format", "csv", "-o", way(db))
     assert (done.exit_code, done.stdout, db.read_bytes() == before) == (1, "", True)
-    assert "which an answer would replace; give -o another name" in done.stderr
+    assert "an answer would replace; give -o another name" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
