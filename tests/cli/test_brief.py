@@ -9,7 +9,6 @@ from support.command import run
 from support.tiny import Tiny
 from support.traces import kernel, write
 
-RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
 SECTIONS = ("configurations", "gpu-timeline-average", "top-kernels")
 
 
@@ -19,9 +18,8 @@ def brief(db: Path, *options: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_page_about_a_run(tmp_path: Path) -> None:
-    tracedb.ingest(RUN, db=tmp_path / "run.duckdb")
-    lines = brief(tmp_path / "run.duckdb")
+def test_a_page_about_a_run(sample: Path) -> None:
+    lines = brief(sample)
     assert len(lines) < 60
     assert lines[0] == "# run.duckdb"
     assert {"- captures: 8", "- profilers: torch", "- status: 8 complete"} <= set(lines)
@@ -29,13 +27,12 @@ def test_a_page_about_a_run(tmp_path: Path) -> None:
     assert "- label channels: 4, 16" in lines
     assert [line.split()[1].rstrip(":") for line in lines if line.startswith("### ")] == list(SECTIONS)
     assert any(line.startswith("- **warning**: 2 configurations pooled") for line in lines)
-    said = run("report", "top-kernels", "--db", tmp_path / "run.duckdb", "--top", "4", "--format", "markdown").stdout
+    said = run("report", "top-kernels", "--db", sample, "--top", "4", "--format", "markdown").stdout
     assert {line for line in said.splitlines() if line.startswith("|")} <= set(lines)
 
 
-def test_filters_and_a_file(tmp_path: Path) -> None:
-    tracedb.ingest(RUN, db=tmp_path / "run.duckdb")
-    assert brief(tmp_path / "run.duckdb", "--where", "channels=4", "-o", str(tmp_path / "page.md")) == []
+def test_filters_and_a_file(sample: Path, tmp_path: Path) -> None:
+    assert brief(sample, "--where", "channels=4", "-o", str(tmp_path / "page.md")) == []
     lines = (tmp_path / "page.md").read_text(encoding="utf-8").splitlines()
     assert {"- captures: 4", "- status: 4 complete"} <= set(lines)
     assert "- label channels: 4" in lines

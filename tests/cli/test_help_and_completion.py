@@ -9,21 +9,16 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-import tracedb
 from support.command import run
 from support.tiny import GEMM, Tiny
 from tracedb.cli import completion
 from tracedb.cli.examples import EXAMPLES
 from tracedb.cli.main import COMMANDS, cli
 
-RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
 
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("completion") / "run.duckdb"
-    tracedb.ingest(RUN, db=path)
-    return path
+@pytest.fixture
+def file(sample: Path) -> Path:
+    return sample
 
 
 @pytest.mark.parametrize("name", COMMANDS)

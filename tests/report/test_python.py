@@ -12,14 +12,10 @@ import pytest
 import tracedb
 from tracedb.errors import NotCaptured, UsageError
 
-RUN = Path(__file__).resolve().parents[2] / "examples" / "run"
 
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("python") / "run.duckdb"
-    tracedb.ingest(RUN, db=path)
-    return path
+@pytest.fixture
+def file(sample: Path) -> Path:
+    return sample
 
 
 @pytest.fixture

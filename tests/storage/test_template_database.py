@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from support.loading import broken, ingest, trace
+from support.loading import broken, ingest, own_cache, trace
 from tracedb import errors
 from tracedb.catalog import describe
 from tracedb.pipeline import writable_database
@@ -20,6 +20,13 @@ from tracedb.storage import template_database
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder that is in use."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tracedb"
+
+
+@pytest.fixture
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder with the template, in use."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache(tmp_path / "cache")))
     return tmp_path / "cache" / "tracedb"
 
 
@@ -65,9 +72,9 @@ def test_older_copies_go(cache: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_shipped_is_read_from_the_template_or_made_in_memory(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder, place in ((cache.parent, cache), (Path("/dev/null/cache"), None)):
+    for folder, place in ((filled.parent, filled), (Path("/dev/null/cache"), None)):
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
         with template_database.opened() as connection:
             assert {row[2] for row in describe.verify(connection).rows} == {"ok"}
@@ -83,7 +90,7 @@ def test_without_a_cache_databases_are_made_the_long_way(tmp_path: Path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.duckdb", "t.json"]
 
 
-def test_ingest_says_when_the_database_was_made(cache: Path, tmp_path: Path) -> None:
+def test_ingest_says_when_the_database_was_made(filled: Path, tmp_path: Path) -> None:
     template_database.place(tmp_path / "first.duckdb")
     begun = datetime.now(UTC).replace(tzinfo=None)
     db = tmp_path / "run.duckdb"
@@ -93,8 +100,8 @@ def test_ingest_says_when_the_database_was_made(cache: Path, tmp_path: Path) -> 
     assert begun - timedelta(seconds=1) <= made <= begun + timedelta(minutes=5)
 
 
-def test_a_failed_ingest_leaves_no_copy(cache: Path, tmp_path: Path) -> None:
+def test_a_failed_ingest_leaves_no_copy(filled: Path, tmp_path: Path) -> None:
     db = tmp_path / "run.duckdb"
     assert ingest(broken(tmp_path / "bad.json"), db=db, new=True).exit_code == 1
     assert not db.exists()
-    assert sorted(path.name for path in tmp_path.iterdir() if path != cache.parent) == ["bad.json"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path != filled.parent) == ["bad.json"]
