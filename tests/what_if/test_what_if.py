@@ -193,7 +193,6 @@ class TestRanks:
         assert predict(scenarios.equal_ranks())["--ranks-equal"][1] == 130
 
 
-@pytest.mark.shared
 def test_command(sample: Path) -> None:
     """On the sample run: no change is exact, and the span of a step is that of its critical path."""
     done = run("whatif", "--db", sample, "--scale", "class=matmul:1", "--format", "json")
