@@ -31,8 +31,13 @@ SELECT
     c.alone_calls AS calls, c.alone_median_ns AS time_ns, c.alone_spread_percent AS spread_percent,
     c.flops, c.bytes, c.batch, c.product_m AS m, c.product_n AS n, c.product_k AS k
 FROM ({by_capture}) AS c
-WHERE c.pass <> 'comm'
+WHERE c.pass <> 'comm' AND (
+    regexp_matches(c.input_dims, '[0-9]')
+    OR (c.input_types IS NOT NULL AND NOT regexp_matches(c.input_types, 'TensorList|GenericList'))
+)
 """
+"""Without collectives, and without operators over lists of tensors whose sizes were not recorded: the same text, such as
+``[[], []]``, may then stand for any amount of work."""
 FOR_NONE = "SELECT NULL::INTEGER AS for_capture, c.* FROM capture_call AS c WHERE c.time_ns > 0"
 FOR_EACH = """
 SELECT a.capture AS for_capture, c.*
