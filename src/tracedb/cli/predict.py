@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracedb.output import Answer
-    from tracedb.regress import Models
+    from tracedb.regress.model_folder import Library
     from tracedb.training_step.configuration import Step
 
 
@@ -52,6 +52,12 @@ if TYPE_CHECKING:
 @click.option(
     "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict a trace's operators (or a database's)."
 )
+@click.option(
+    "--gpu-spec",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Predict a GPU that was not sampled, described by this JSON file, from the models of other GPUs.",
+)
 @click.option("--pass", "pass_", type=click.Choice(["fwd", "bwd", "step", "comm"]), help="Only this pass.")
 @click.option(
     "--features",
@@ -72,6 +78,7 @@ def predict(
     by: str,
     link_gbps: float | None,
     trace: Path | None,
+    gpu_spec: Path | None,
     pass_: str | None,
     features: Path | None,
     db: Path,
@@ -91,12 +98,12 @@ def predict(
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write
     from tracedb.pipeline.discovery import discover
-    from tracedb.regress import load, own_features, store
+    from tracedb.regress import own_features, store
     from tracedb.regress.predict import of_shape, parse_shape
 
     form = choose_format(format_name, out)
     refuse(out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])])
-    loaded = load(models)
+    loaded = _loaded(models, gpu_spec)
     if (operator is None) != (shape is None):
         raise UsageError(
             "--operator and --shape must be given together; without them, every sample of --db is predicted"
@@ -118,13 +125,27 @@ def predict(
     write(answer, form, out)
 
 
+def _loaded(folder: Path, gpu_spec: Path | None) -> Library:
+    """Return the models of a folder, scaled to a GPU that was not sampled if one is given."""
+    from tracedb.regress import card_spec, load
+    from tracedb.regress.other_card import OtherCard
+
+    models = load(folder)
+    if gpu_spec is None:
+        return models
+    other = OtherCard(models, card_spec.read(gpu_spec))
+    for name in other.unknown:
+        warn(f"models of {name} are left out: its data sheet is not known")
+    return other
+
+
 def _say_outside(answer: Answer) -> None:
     outside = sorted({name for row in answer.rows for name in row[-1]})  # type: ignore[attr-defined]
     if outside:
         warn(f"beyond the range of the samples in {', '.join(outside)}: extrapolated by the trend")
 
 
-def _beside(models: Models, db: Path) -> Answer:
+def _beside(models: Library, db: Path) -> Answer:
     """Return the samples of a database with their predictions; print the errors of these."""
     from tracedb.errors import NotCaptured
     from tracedb.regress.predict import of_database
@@ -143,7 +164,7 @@ def _beside(models: Models, db: Path) -> Answer:
     return found.answer
 
 
-def _steps(models: Models, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
+def _steps(models: Library, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
     """Return predicted steps; print which parts lack samples, and the error on measured steps."""
     from tracedb.training_step import configuration, prediction, tables
     from tracedb.training_step.prediction_errors import errors
@@ -182,7 +203,7 @@ def _measured_parts(steps: Sequence[Step], db: Path) -> dict[str, dict[str, floa
     return found
 
 
-def _trace(models: Models, path: Path, gpu: str | None, dtype: str | None, most: int) -> Answer:
+def _trace(models: Library, path: Path, gpu: str | None, dtype: str | None, most: int) -> Answer:
     """Return the operators of a trace beside their predictions; print their sums beside the GPU's busy time."""
     from tracedb.training_step.trace_comparison import compare
 

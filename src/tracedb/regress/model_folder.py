@@ -5,13 +5,57 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tracedb.errors import UsageError
 from tracedb.regress import own_features, store
 from tracedb.regress.model import Model, Prediction, Target
 
 Shape = Mapping[str, int]
+
+
+class OneModel(Protocol):
+    """What a prediction needs of the model of a target: one that was fitted, or one of a card that was not sampled."""
+
+    @property
+    def target(self) -> Target:
+        """What it predicts."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its shape parameters."""
+
+    def outside(self, shape: Shape) -> list[str]:
+        """Return the parameters of a shape that are beyond the samples."""
+
+
+class Library(Protocol):
+    """Models of several targets: fitted ones, or those of a card that was not sampled."""
+
+    @property
+    def targets(self) -> list[Target]:
+        """The targets that there are models for, in order."""
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs that there are models for."""
+
+    @property
+    def dtypes(self) -> list[str]:
+        """The element types that there are models for."""
+
+    def find(self, gpu: str | None, operator: str, pass_: str, dtype: str | None) -> OneModel:
+        """Return the model of a target. Raises ``UsageError`` that lists the available ones."""
+
+    def predict(
+        self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shape: Shape
+    ) -> tuple[float, float, float]:
+        """Return predicted, low and high time in ns of one shape."""
+
+    def predict_many(
+        self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shapes: Sequence[Shape]
+    ) -> list[Prediction]:
+        """Return the prediction at each shape. Raises ``UsageError`` for an unknown target or parameter."""
 
 
 class Models:
@@ -62,7 +106,7 @@ class Models:
             ("element type (--dtype)", {str(target.dtype) for target in found}),
         ):
             if len(values) > 1:
-                raise UsageError(f"{self._name}: {operator} was fitted for several; name the {what}: {_list(values)}")
+                raise UsageError(f"{self._name}: {operator} was fitted for several; name the {what}: {listed(values)}")
         return self._models[self._key(found[0])]
 
     def _narrowed(self, targets: Sequence[Target], what: str, wanted: str, of: Any, fits: Any = None) -> list[Target]:
@@ -70,7 +114,7 @@ class Models:
         if not found:
             operator = "" if what == "operator" else f" of {targets[0].operator}"
             raise UsageError(f"{self._name}: no model{operator} for {what} {wanted!r}; there are: "
-                             f"{_list({str(of(target)) for target in targets})}")  # fmt: skip
+                             f"{listed({str(of(target)) for target in targets})}")  # fmt: skip
         return found
 
     def predict(
@@ -122,5 +166,6 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _list(values: Iterable[str]) -> str:
+def listed(values: Iterable[str]) -> str:
+    """Return values in order, for a message."""
     return ", ".join(sorted(values)) or "none"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.regress import dataset
-from tracedb.regress.model_folder import Models
+from tracedb.regress.model_folder import Library
 from tracedb.storage import resources
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def parse_shape(text: str) -> dict[str, int]:
 
 
 def of_shape(
-    models: Models, operator: str, shape: Mapping[str, int], gpu: str | None, dtype: str | None, pass_: str | None
+    models: Library, operator: str, shape: Mapping[str, int], gpu: str | None, dtype: str | None, pass_: str | None
 ) -> Answer:
     """Return the prediction for one shape, for one pass or for every pass with a model."""
     passes = [pass_] if pass_ else _passes(models, operator, gpu)
@@ -69,14 +69,14 @@ def of_shape(
     return _answer(rows)
 
 
-def _passes(models: Models, operator: str, gpu: str | None) -> list[str]:
+def _passes(models: Library, operator: str, gpu: str | None) -> list[str]:
     there = {target.pass_ for target in models.targets if target.operator == operator}
     if not there:
         models.find(gpu, operator, PASSES[0], None)  # raises with the list of what there is
     return sorted(there, key=PASSES.index)
 
 
-def of_database(models: Models, connection: duckdb.DuckDBPyConnection) -> Beside:
+def of_database(models: Library, connection: duckdb.DuckDBPyConnection) -> Beside:
     """Return the predictions of all samples of a database that have a model, next to their measured times."""
     places: list[tuple[object, ...]] = []
     outside: list[list[str]] = []

@@ -36,8 +36,8 @@ WHERE c.pass <> 'comm' AND (
     OR (c.input_types IS NOT NULL AND NOT regexp_matches(c.input_types, 'TensorList|GenericList'))
 )
 """
-"""Without collectives, and without operators over lists of tensors whose sizes were not recorded: the same text, such as
-``[[], []]``, may then stand for any amount of work."""
+"""Without collectives, and without operators over lists of tensors whose sizes were not recorded: the same text, such
+as ``[[], []]``, may then stand for any amount of work."""
 FOR_NONE = "SELECT NULL::INTEGER AS for_capture, c.* FROM capture_call AS c WHERE c.time_ns > 0"
 FOR_EACH = """
 SELECT a.capture AS for_capture, c.*

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.pipeline import run as pipeline
-from tracedb.regress.model_folder import Models, plain
+from tracedb.regress.model_folder import Library, plain
 from tracedb.storage import resources
 from tracedb.storage.spill_folder import temporary_folder
 from tracedb.training_step import trace_operators
@@ -57,7 +57,7 @@ class Compared:
     """None if nothing was measured."""
 
 
-def compare(path: Path, models: Models, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
+def compare(path: Path, models: Library, gpu: str | None, dtype: str | None, most: int = 0) -> Compared:
     """Return a trace's operators next to the models. The trace is loaded into a temporary database, or is a database.
 
     An operator is only compared with models of its own element type; ``dtype`` is that of operators whose type was not
@@ -80,7 +80,7 @@ def compare(path: Path, models: Models, gpu: str | None, dtype: str | None, most
 
 
 def _compare(
-    connection: duckdb.DuckDBPyConnection, models: Models, gpu: str | None, dtype: str | None, most: int
+    connection: duckdb.DuckDBPyConnection, models: Library, gpu: str | None, dtype: str | None, most: int
 ) -> Compared:
     captures = connection.execute(
         "SELECT c.capture_id FROM main.capture AS c WHERE c.status <> 'no_gpu_activity' ORDER BY 1"
@@ -116,7 +116,7 @@ def _compare(
     return compared
 
 
-def _left_out(connection: duckdb.DuckDBPyConnection, models: Models, dtype: str | None) -> list[str]:
+def _left_out(connection: duckdb.DuckDBPyConnection, models: Library, dtype: str | None) -> list[str]:
     """Say which operators were not compared because the models are of another element type."""
     known = dtype or ", ".join(models.dtypes) or "none"
     found = []
@@ -131,7 +131,7 @@ def _left_out(connection: duckdb.DuckDBPyConnection, models: Models, dtype: str 
     return found
 
 
-def _other_cards(connection: duckdb.DuckDBPyConnection, models: Models, gpu: str | None) -> list[str]:
+def _other_cards(connection: duckdb.DuckDBPyConnection, models: Library, gpu: str | None) -> list[str]:
     """Say that the trace is of another GPU than the models, unless ``gpu`` chose them."""
     rows = connection.execute(
         "SELECT DISTINCT d.name FROM main.device AS d WHERE d.is_used AND d.name IS NOT NULL ORDER BY d.name"
@@ -143,7 +143,7 @@ def _other_cards(connection: duckdb.DuckDBPyConnection, models: Models, gpu: str
 
 
 def _predictions(
-    capture_id: int, recorded: Sequence[Recorded], models: Models, gpu: str | None, dtype: str | None
+    capture_id: int, recorded: Sequence[Recorded], models: Library, gpu: str | None, dtype: str | None
 ) -> Iterator[tuple[object, ...]]:
     """Yield the rows of ``operator_prediction`` for the operators of a capture."""
     for item in recorded:
@@ -179,7 +179,7 @@ def _table(rows: Sequence[tuple[object, ...]]) -> pa.Table:
     return pa.table({name: pa.array(values, types[name]) for name, values in zip(types, columns, strict=True)})
 
 
-def _ask(models: Models, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
+def _ask(models: Library, gpu: str | None, dtype: str | None, asked: Asked) -> float | None:
     """Return the predicted time of a call; None if the element type is unknown or no model covers it."""
     operator, pass_, shape = asked
     if dtype is None:
@@ -195,12 +195,12 @@ def _ask(models: Models, gpu: str | None, dtype: str | None, asked: Asked) -> fl
     return models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})[0]
 
 
-def _is_known(models: Models, gpu: str | None, asked: Asked) -> bool:
+def _is_known(models: Library, gpu: str | None, asked: Asked) -> bool:
     """Whether there is a model of the operator, of whatever element type, that takes the shape."""
     return any(_takes(models, gpu, dtype, asked) for dtype in models.dtypes)
 
 
-def _takes(models: Models, gpu: str | None, dtype: str, asked: Asked) -> bool:
+def _takes(models: Library, gpu: str | None, dtype: str, asked: Asked) -> bool:
     operator, pass_, shape = asked
     try:
         return set(models.find(gpu, operator, pass_, dtype).parameters) <= set(shape)
