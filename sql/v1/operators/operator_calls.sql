@@ -11,8 +11,11 @@ WITH calls AS (
         d.name AS gpu, d.sm_count,
         o.name, o.input_dims, o.input_types, o.element_type AS dtype, o.math_dtype, o.pass,
         o.batch, o.m, o.n, o.k, o.flops, o.bytes,
-        o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone
+        o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone,
+        h.sm_clock_mhz
     FROM v1._operator_call AS o /* inline */
+    ASOF LEFT JOIN v1._condition AS h
+        ON h.capture_id = o.clock_id AND h.device_id = o.gpu_id AND h.time_ns <= o.start_ns
     LEFT JOIN (
         SELECT v.capture_id, v.device_id, min(v.name) AS name, min(v.sm_count) AS sm_count
         FROM main.device AS v
@@ -46,6 +49,7 @@ SELECT
     any_value(c.batch) AS batch,
     any_value(c.m) AS product_m, any_value(c.n) AS product_n, any_value(c.k) AS product_k,
     median(c.gpu_events) AS gpu_events,
+    median(c.sm_clock_mhz) AS sm_clock_mhz,
     count(DISTINCT (c.clock_id, c.gpu_id)) AS devices,
     min(c.sm_count) AS sm_count
 FROM calls AS c
@@ -76,5 +80,6 @@ COMMENT ON COLUMN v1.operator_calls.product_m IS 'Rows of the result of a produc
 COMMENT ON COLUMN v1.operator_calls.product_n IS 'Columns of the result, as n in op_flops. [-]';
 COMMENT ON COLUMN v1.operator_calls.product_k IS 'Inner dimension, as k in op_flops. [-]';
 COMMENT ON COLUMN v1.operator_calls.gpu_events IS 'Median number of kernels, copies and memsets of a call. [count]';
+COMMENT ON COLUMN v1.operator_calls.sm_clock_mhz IS 'Median SM clock, from the last reading before each call; NULL if it was not read (device_condition). [MHz]';
 COMMENT ON COLUMN v1.operator_calls.devices IS 'Devices that the calls ran on, over all captures. [count]';
 COMMENT ON COLUMN v1.operator_calls.sm_count IS 'Streaming multiprocessors or compute units of the GPU; NULL if not recorded. [count]';
