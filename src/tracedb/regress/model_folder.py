@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tracedb.errors import UsageError
 from tracedb.regress import own_features, store
+from tracedb.regress.conditions import Conditions
 from tracedb.regress.model import Model, Prediction, Target
 
 Shape = Mapping[str, int]
@@ -24,6 +25,10 @@ class OneModel(Protocol):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of its shape parameters."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The state of the device that its times are for."""
 
     def outside(self, shape: Shape) -> list[str]:
         """Return the parameters of a shape that are beyond the samples."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from tracedb.errors import UsageError
 from tracedb.regress.card_spec import Spec, known
+from tracedb.regress.conditions import Conditions
 from tracedb.regress.model import Array, Model, Prediction, Target
 from tracedb.regress.model_folder import Models, check_shape, listed
 from tracedb.regress.work_model import ELEMENT_BYTES, HEAD_WIDTH, problem
@@ -51,6 +52,12 @@ class OtherModel:
     def parameters(self) -> tuple[str, ...]:
         """The shape parameters: the fewest that a sampled card's model needs."""
         return min((model.parameters for model, _ in self.sources), key=len)
+
+    @property
+    def conditions(self) -> Conditions:
+        """The state of the device: only its regime, where all sampled cards were in the same one."""
+        regimes = {model.conditions.regime for model, _ in self.sources}
+        return Conditions(regime=regimes.pop() if len(regimes) == 1 else None)
 
     def predict(self, shapes: Sequence[Mapping[str, int]]) -> list[Prediction]:
         """Return the prediction at each shape, from the cards whose samples have its parameters.
