@@ -23,6 +23,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 KEYS = {
     "kernel_event": "event_id",
+    "collective_call": "call_id",
     "launch": "launch_id",
     "op": "op_id",
     "annotation": "annotation_id",
@@ -35,12 +36,15 @@ KEYS = {
 """The column that numbers the rows of a table, within a capture."""
 
 REFERENCES = {
-    "kernel_event": {"launch_id": "launch", "op_id": "op"},
+    "kernel_event": {"launch_id": "launch", "op_id": "op", "call_id": "collective_call"},
     "op": {"parent_op_id": "op"},
     "frame": {"parent_id": "frame"},
     "counter": {"event_id": "kernel_event"},
 }
 """Columns that hold such a number of another row."""
+
+TOLD = ("name", "start_ns", "duration_ns", "collective", "message_in_elements")
+"""Columns by which a row is told from others without its number."""
 
 CAPTURE_COLUMNS = {
     "source": pa.string(),
@@ -165,10 +169,8 @@ def check_shuffled(ingester: Ingester, original: Path, shuffled: Path) -> None:
 def unnumbered(tables: Tables, table: str) -> list[str]:
     """Return the rows as text, numbers of other rows replaced by what these rows are, sorted."""
     named = {
-        target: {
-            row[KEYS[target]]: (row["name"], row["start_ns"], row["duration_ns"]) for row in tables.get(target, [])
-        }
-        for target in ("launch", "op", "frame", "kernel_event")
+        target: {row[KEYS[target]]: tuple(row.get(column) for column in TOLD) for row in tables.get(target, [])}
+        for target in ("launch", "op", "frame", "kernel_event", "collective_call")
     }
     found = []
     for row in tables[table]:
