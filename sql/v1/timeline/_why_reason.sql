@@ -48,10 +48,10 @@ FROM (
         'stragglers', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
     ('pipeline_bubble', true, 'Pipeline stages wait for their neighbours (bubble) or for the transfer between them',
         'more micro-batches; an interleaved schedule; move layers from the slowest stage to others',
-        'point_to_point', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
+        'pipeline_bubble', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
     ('expert_imbalance', true, 'Ranks wait in all-to-all because tokens are spread unevenly over experts',
         'a load-balancing loss, capacity limits, or other placement of experts',
-        'collectives', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
+        'expert_load', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
     ('below_peak', true, 'Matrix products run below the roof of the device',
         'bf16 or fp8 instead of fp32; TF32; sizes that are multiples of 64; larger or batched products',
         'roofline', 'SELECT * FROM v1.op_flops WHERE capture_id = {capture} AND op_id IN (SELECT op_id FROM main.kernel_event '

@@ -46,6 +46,10 @@ worst AS (
         b.set_id, b.reason,
         arg_max(b.rank, (b.percent, -b.clock_id)) FILTER (b.rank IS NOT NULL) AS rank,
         max(b.percent) AS rank_percent,
+        -- whom the others wait for
+        arg_min(b.rank, (b.percent, b.clock_id)) FILTER (b.rank IS NOT NULL) AS least_rank,
+        min(b.percent) AS least_percent,
+        count(DISTINCT b.rank) AS ranks,
         sum(b.part_ns) AS part_ns
     FROM by_device AS b
     GROUP BY b.set_id, b.reason
@@ -122,7 +126,7 @@ SELECT
     b.part_ns::BIGINT AS time_ns,
     w.wall_ns::BIGINT AS wall_ns,
     w.steps,
-    CASE b.reason WHEN 'straggler' THEN g.member WHEN 'uneven_ranks' THEN NULL ELSE b.rank END AS worst_rank,
+    CASE WHEN b.reason = 'straggler' THEN g.member ELSE b.rank END AS worst_rank,
     b.rank_percent AS worst_percent,
     CASE
         WHEN b.reason = 'straggler' THEN
@@ -130,6 +134,9 @@ SELECT
             || CASE WHEN u.reason IS NULL THEN ''
                 ELSE format('. It differs most in {:s}: {:.1f} ms, the other ranks {:.1f} ms', u.reason, u.own_ms, u.other_ms)
             END
+        WHEN b.reason IN ('pipeline_bubble', 'expert_imbalance', 'uneven_ranks') AND b.ranks > 1 THEN
+            format('rank {:d} waits least ({:.1f} % of its step), so the others wait for it most; rank {:d} waits most ({:.1f} %)',
+                b.least_rank, b.least_percent, b.rank, b.rank_percent)
         WHEN b.reason IN ('host_between', 'launch_bound', 'data_loading', 'host_sync', 'allocation', 'dependency', 'unknown_idle')
             THEN format('{:d} gaps; the longest end with {:s}', l.events, left(n.name, 80))
             || CASE WHEN b.reason = 'launch_bound' AND h.events > 0
@@ -168,7 +175,7 @@ COMMENT ON COLUMN v1.why.step_ns IS 'Time per step and device; of the whole reco
 COMMENT ON COLUMN v1.why.time_ns IS 'Time over all steps and devices. [ns]';
 COMMENT ON COLUMN v1.why.wall_ns IS 'Step time over all steps and devices. [ns]';
 COMMENT ON COLUMN v1.why.steps IS 'Number of marked steps; 0 if none are marked. [count]';
-COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, or the rank with the largest share; NULL if ranks are unknown. [-]';
+COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, or the rank with the largest share (of waiting, detail names the rank that is waited for); NULL if ranks are unknown. [-]';
 COMMENT ON COLUMN v1.why.worst_percent IS 'The largest share that any device has of its own step time. [percent]';
 COMMENT ON COLUMN v1.why.detail IS 'Evidence in words; NULL if there is none.';
 COMMENT ON COLUMN v1.why.events IS 'Number of GPU events concerned; of idle time, those that end the gaps. [count]';
