@@ -2,7 +2,8 @@
 -- a device add up to its window (v1._why_slice), so nothing counts twice. The time of kernels below the roof (v1.roofline:
 -- the longer of FLOPs at the peak rate and bytes at the bandwidth) is split into the time at the roof and the rest; a
 -- kernel whose operator has no such figures is computation. Of an exposed collective, the time up to the latency of the
--- call (the shortest duration over ranks) is transfer, and the rest is waiting.
+-- call (the shortest duration over ranks) is transfer, and the rest is waiting. late_member: the straggler, if the call
+-- waits for it, with the p_value of v1.stragglers.
 CREATE VIEW v1._why_part AS
 WITH worked AS (
     SELECT s.clock_id, s.gpu_id, s.steps, s.state, s.event_id, sum(s.end_ns - s.start_ns)::BIGINT AS own_ns
@@ -13,10 +14,10 @@ WITH worked AS (
 waits AS (
     SELECT
         m.capture_id, m.event_id, m.collective, m.message_bytes, m.is_uneven, m.latency_ns, m.ranks,
-        coalesce(m.last_member = g.straggler_member, false) AS is_for_straggler,
-        g.straggler_member
+        CASE WHEN g.is_straggler AND g.member = g.straggler_member THEN g.member END AS late_member,
+        g.p_value
     FROM v1._collective_member AS m
-    LEFT JOIN v1._straggler AS g ON g.set_id = m.set_id AND g.member = m.member
+    LEFT JOIN v1._straggler AS g ON g.set_id = m.set_id AND g.member = m.last_member
 ),
 costs AS (
     SELECT
@@ -52,7 +53,8 @@ described AS (
             WHEN 'copy' THEN coalesce(e.copy_kind, e.kind) || CASE WHEN e.bytes <= 1024 THEN ' small' ELSE ' large' END
         END AS subject_text,
         CASE WHEN w.state = 'collective' AND m.ranks > 1 THEN greatest(w.own_ns - m.latency_ns, 0) ELSE 0 END AS wait_ns,
-        m.is_for_straggler,
+        m.late_member,
+        m.p_value,
         least(c.roof_share, 1) AS roof_share
     FROM worked AS w
     LEFT JOIN v1._gpu_event AS e ON e.capture_id = w.clock_id AND e.event_id = w.event_id
@@ -61,15 +63,15 @@ described AS (
 ),
 pieces AS (
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, d.subject,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, NULL AS late_member, NULL AS p_value, d.subject,
         d.subject_text || CASE WHEN d.subject = 'collective' THEN ' transfer' ELSE '' END AS subject_text,
         d.own_ns - d.wait_ns AS part_ns
     FROM described AS d
     WHERE d.state <> 'unrecorded'
     UNION ALL
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, d.subject,
-        d.subject_text || CASE WHEN d.is_for_straggler THEN ' straggler' ELSE ' wait' END,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, d.late_member, d.p_value, d.subject,
+        d.subject_text || CASE WHEN d.late_member IS NOT NULL THEN ' straggler' ELSE ' wait' END,
         d.wait_ns
     FROM described AS d
     WHERE d.wait_ns > 0
@@ -90,22 +92,24 @@ judged AS (
         p.clock_id, p.gpu_id, p.steps, p.event_id,
         coalesce(r.reason, 'computation') AS reason,
         p.part_ns,
+        p.late_member,
+        p.p_value,
         CASE WHEN r.reason = 'below_peak' THEN p.part_ns - round(p.part_ns * (1 - coalesce(p.roof_share, 1)))::BIGINT ELSE 0 END
             AS roof_ns
     FROM pieces AS p
     LEFT JOIN ruled AS r ON r.subject = p.subject AND r.subject_text = p.subject_text
 )
-SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, j.reason, j.part_ns - j.roof_ns AS part_ns
+SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, j.reason, j.part_ns - j.roof_ns AS part_ns, j.late_member, j.p_value
 FROM judged AS j
 WHERE j.part_ns > j.roof_ns
 UNION ALL
-SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, 'computation', j.roof_ns
+SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, 'computation', j.roof_ns, NULL, NULL
 FROM judged AS j
 WHERE j.roof_ns > 0
 UNION ALL
-SELECT d.clock_id, d.gpu_id, d.steps, NULL, 'unrecorded', d.own_ns
+SELECT d.clock_id, d.gpu_id, d.steps, NULL, 'unrecorded', d.own_ns, NULL, NULL
 FROM described AS d
 WHERE d.state = 'unrecorded'
 UNION ALL
-SELECT i.clock_id, i.gpu_id, i.steps, i.event_id, i.reason, i.part_ns
+SELECT i.clock_id, i.gpu_id, i.steps, i.event_id, i.reason, i.part_ns, NULL, NULL
 FROM v1._why_idle AS i /* inline */;

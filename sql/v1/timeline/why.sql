@@ -5,7 +5,7 @@
 -- Rules and words: v1._why_rule, v1._why_reason; main.why_rule has your own.
 CREATE VIEW v1.why AS
 WITH parts AS (
-    SELECT p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns
+    SELECT p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.late_member, p.p_value
     FROM v1._why_part AS p /* inline */
 ),
 sets AS (
@@ -13,7 +13,7 @@ sets AS (
     FROM v1._capture_set AS y
 ),
 placed AS (
-    SELECT s.set_id, s.rank, p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns
+    SELECT s.set_id, s.rank, p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.late_member, p.p_value
     FROM parts AS p
     INNER JOIN sets AS s ON s.capture_id = p.clock_id
 ),
@@ -88,9 +88,9 @@ names AS (
     GROUP BY n.set_id, n.reason
 ),
 stragglers AS (
-    SELECT g.set_id, max(g.straggler_member) AS member, min(g.p_value) FILTER (g.is_straggler) AS p_value
-    FROM v1._straggler AS g
-    GROUP BY g.set_id
+    SELECT p.set_id, max(p.late_member) AS member, min(p.p_value) FILTER (p.late_member IS NOT NULL) AS p_value
+    FROM placed AS p
+    GROUP BY p.set_id
 ),
 -- What a straggler does more than the others: the reason whose time differs most from the mean of the other ranks.
 differences AS (
