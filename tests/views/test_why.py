@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from support.pipelines import Pipeline
+from views.test_pipeline_bubble import insert_pipeline
+
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
@@ -121,3 +124,15 @@ def test_unrecorded_replays(insert: Insert, ask: Ask) -> None:
            capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
     insert("unrecorded_span", "capture_id device_id start_ns end_ns replays", (1, 0, 1_020, 10_020, 3))
     assert ask(REASONS) == [("unrecorded", 9_000), ("launch_bound", 1_000), ("unfused", 20)]
+
+
+@pytest.mark.parametrize("is_batched", [True, False])
+def test_the_slow_stage_of_a_pipeline_is_named(insert: Insert, ask: Ask, is_batched: bool) -> None:
+    """Four stages of eight micro-batches; stage 2 takes twice as long, and the others wait inside SendRecv."""
+    forward, backward = ([100_000 * (1 + (stage == 2)) for stage in range(4)] for _ in range(2))
+    insert_pipeline(insert, Pipeline(forward, backward, 8, transfer=5, is_batched=is_batched))
+    (reason, detail) = ask("SELECT reason, detail FROM v1.why WHERE reason LIKE '%bubble' OR place = 1 ORDER BY place")[
+        0
+    ]
+    assert reason == "pipeline_bubble"
+    assert detail.startswith("rank 2 waits least")

@@ -12,7 +12,15 @@ from tracedb.report.needs import Needs
 if TYPE_CHECKING:
     import duckdb
 
-BETWEEN_CLOCKS = ("launch_latency", "queue_depth", "gpu_gaps", "idle_breakdown", "cuda_kern_exec_sum", "critical_path")
+BETWEEN_CLOCKS = (
+    "launch_latency",
+    "queue_depth",
+    "gpu_gaps",
+    "idle_breakdown",
+    "cuda_kern_exec_sum",
+    "critical_path",
+    "why",
+)
 """Views that compare times of calls with times of kernels."""
 _NO_EVENTS = (Needs.CALLS, Needs.SAMPLES)
 """Requirements of reports without GPU events."""
