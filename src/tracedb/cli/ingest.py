@@ -56,6 +56,7 @@ SHOWN_UNRECOGNISED = 10
     default=True,
     help="Store the events of the framework's memory allocator, or leave them out. [default: store]",
 )
+@click.option("--no-align", is_flag=True, help="With --lake: leave facts about several captures to `lake align`.")
 @click.option("--dry-run", is_flag=True, help="List what would be loaded, without loading it.")
 @output_options
 def ingest(
@@ -70,6 +71,7 @@ def ingest(
     nsys: Path | None,
     no_stacks: bool,
     memory_events: bool,
+    no_align: bool,
     dry_run: bool,
     format_name: str | None,
     out: Path | None,
@@ -98,6 +100,7 @@ def ingest(
         stacks=not no_stacks,
         memory_events=memory_events,
         lake=chosen_lake(),
+        aligns=not no_align,
     )
     if nsys is not None:
         os.environ["TRACEDB_NSYS"] = str(nsys.absolute())  # inherited by the worker processes

@@ -67,7 +67,7 @@ def load_found(
     try:
         look_up(root, request, outcomes)
         loaded = [item for outcome in outcomes for item in outcome.loaded]
-        if len(loaded) > 1:
+        if len(loaded) > 1 and request.aligns:
             align.align(root, {lake_manifest.run_name(item.labels) for item in loaded})
     except TracedbError as error:
         return outcomes, error

@@ -35,6 +35,8 @@ class Request:
     first_capture_id: int = 1
     lake: Path | None = None
     """The lake to load into, instead of the database."""
+    aligns: bool = True
+    """Whether facts about several captures of a lake are derived at the end."""
 
     @property
     def beside(self) -> Path:
