@@ -19,7 +19,7 @@ help:
 	@echo "make test    install what the tests need and run them"
 	@echo "make check   format, lint, types, layers, SQL, tests with branch coverage"
 	@echo "make format  format the code    make docs   write what is generated in the docs"
-	@echo "make bench   measure ingest     make clean  remove what the above left"
+	@echo "make bench   all benchmarks     make clean  remove what the above left"
 
 demo: $(VENV)/installed
 	rm -f $(DEMO_DB)
@@ -52,7 +52,7 @@ docs: $(VENV)/ready
 	$(BIN)/python docs/console.py
 
 bench: $(VENV)/ready
-	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/all.py --out build/BENCHMARKS.md
 
 clean:
 	rm -rf $(VENV) build dist .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
