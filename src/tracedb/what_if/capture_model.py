@@ -45,7 +45,7 @@ class CaptureModel:
         self.graph = Graph(recorded.read(connection, capture_id))
         found = spans.chosen(connection, self.graph, capture_id)
         if not found:
-            raise NotCaptured(f"capture {capture_id} has no GPU activity; record it with ProfilerActivity.CUDA")
+            raise NotCaptured(f"capture {capture_id} has no GPU activity; record again with the GPU traced")
         if step is not None:
             found = [span for span in found if span.step == step]
             if not found:
