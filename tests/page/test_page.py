@@ -238,6 +238,9 @@ def test_page_fits_the_screen_and_follows_its_colours(browser: Any, whole: Path,
     page = Opened(browser, whole, viewport={"width": width, "height": 900}, color_scheme=scheme).page
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.querySelector('.about').clientHeight") < 60  # two lines at most
+    sizes = page.evaluate("[...document.querySelectorAll('.picture img')].map(it => [it.clientWidth, it.naturalWidth])")
+    assert sizes and all(shown <= own for shown, own in sizes)
     paper = "getComputedStyle(document.body).backgroundColor"
     before = page.evaluate(paper)
     assert (before == "rgb(255, 255, 255)") == (scheme == "light")

@@ -33,6 +33,8 @@ class Figure:
     command: str
     sql: str
     left_out: list[str] = field(default_factory=list)
+    is_narrow: bool = False
+    """Whether it is narrower than the width below which wide pictures scroll; it is shown in its own size then."""
 
 
 @dataclass

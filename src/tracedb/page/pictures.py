@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _LONG_NUMBER = re.compile(rb"(?<=[\d\s,(\"-])(\d+\.\d\d)\d+(?=[\s,)\"a-zA-Z-])")
 """A coordinate with digits beyond the hundredth of a pixel."""
+_WIDTH = re.compile(rb'<svg[^>]*?\swidth="([\d.]+)"')
+_NARROW = 672
+"""Pixels of the minimum width of ``.picture img`` in page.css, 42rem."""
 
 
 @dataclass
@@ -64,19 +67,19 @@ def figure(
         return str(error)
     said = {key: value for key, value in (ran.answer.filters or {}).items() if key != "top"}
     drawn = draw.draw(picture, table, replace(ran.answer, warnings=[], filters=said), path)
+    content = _svg(drawn)
+    width = _WIDTH.search(content)
     return Figure(
         drawn.title,
-        _image(drawn),
+        f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}",
         f"tracedb plot {picture.name}{options} -o {picture.name}.svg",
         rows.statement(query, select).rstrip() + ";",
         drawn.left_out,
+        width is not None and float(width[1]) < _NARROW,
     )
 
 
-def _image(drawn: draw.Drawn) -> str:
-    """Return a picture as a data URI. Descriptions of single marks are omitted: screen readers do not look into an
-    image."""
+def _svg(drawn: draw.Drawn) -> bytes:
+    """Return a picture. Descriptions of single marks are omitted: screen readers do not look into an image."""
     plain = {**drawn.specification, "config": {**drawn.specification.get("config", {}), "aria": False}}
-    kind, content = "svg+xml", render.as_bytes(plain, "svg", drawn.title, "")
-    content = _LONG_NUMBER.sub(rb"\1", content)
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    return _LONG_NUMBER.sub(rb"\1", render.as_bytes(plain, "svg", drawn.title, ""))
