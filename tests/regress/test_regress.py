@@ -6,6 +6,7 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -156,6 +157,15 @@ def test_too_few_samples(tmp_path: Path) -> None:
     assert few.exit_code == 3
     assert "mm fwd of unknown element type on X: left out, fewer than 12 distinct shapes" in few.stderr
     assert "add fwd of unknown element type on X: left out, fewer than 6 distinct shapes" in few.stderr
+
+
+def test_views_of_another_tracedb_are_named(tmp_path: Path) -> None:
+    path = Tiny(tmp_path / "old.duckdb").save()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE OR REPLACE VIEW v1.operator_samples AS SELECT 'X' AS gpu, 1.0 AS target_ns")
+    done = run("fit", "--db", path, "--models", tmp_path / "models")
+    assert done.exit_code == 1
+    assert "its views are of another tracedb" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_shapes_of_a_model_must_be_sizes(models: Path) -> None:

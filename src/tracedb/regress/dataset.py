@@ -6,12 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracedb.errors import NotCaptured
+from tracedb.errors import NotCaptured, TracedbError
 from tracedb.regress.conditions import Conditions, Sample, in_one_state
 from tracedb.regress.features import multiprocessors
 from tracedb.regress.model import Target
@@ -59,7 +59,7 @@ class Table:
 
 def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
     """Return the samples of one or several databases by target. Raises ``NotCaptured`` if there are none."""
-    rows = [row for connection in connections for row in connection.execute(ROWS).fetchall()]
+    rows = [row for connection in connections for row in _rows(connection)]
     if not rows:
         raise NotCaptured(
             "no sampled operators with a measured time: no range is named fwd|OPERATOR|key=value|… (or bwd, step, "
@@ -70,6 +70,19 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
         target = Target(gpu or "unknown", operator, pass_, dtype)
         found.setdefault(target, []).append(Sample(shape, float(time), *state))
     return [_of_samples(target, samples) for target, samples in found.items()]
+
+
+def _rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    """Return the rows of the view; raises ``TracedbError`` if the file's views are of a tracedb without its columns."""
+    import duckdb
+
+    try:
+        return connection.execute(ROWS).fetchall()
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        raise TracedbError(
+            f"{VIEW} of the database lacks columns: its views are of another tracedb; any command that writes, such as "
+            "`tracedb ingest`, brings them up to date"
+        ) from error
 
 
 def _of_samples(target: Target, everything: list[Sample]) -> Table:
