@@ -140,7 +140,7 @@ SELECT
         WHEN b.reason IN ('host_between', 'launch_bound', 'data_loading', 'host_sync', 'allocation', 'dependency', 'unknown_idle')
             THEN format('{:d} gaps; the longest end with {:s}', l.events, left(n.name, 80))
             || CASE WHEN b.reason = 'launch_bound' AND h.events > 0
-                THEN format('. The host also waits for the GPU {:d} times, so it cannot run ahead (host_sync)', h.events) ELSE '' END
+                THEN format('. The host also waits for the GPU ({:d} in host_sync), so it cannot run ahead', h.events) ELSE '' END
         WHEN n.name IS NOT NULL THEN format('{:d} events; most time in {:s}', l.events, left(n.name, 80))
     END AS detail,
     l.events,
