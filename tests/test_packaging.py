@@ -24,7 +24,7 @@ from support.shipped import INGESTERS, PACKAGES, folder
 ROOT = Path(__file__).resolve().parents[1]
 SITE_PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 ROOMS = re.compile(
-    r"tracedb/sql/(README\.md|RELEASED|ENGINES\.toml|(derive|compare|export|nsys|page|plot|predict|replay)/\w+\.sql|v\d+/\w+/\w+\.(sql|toml))"
+    r"tracedb/sql/(README\.md|RELEASED|ENGINES\.toml|(derive|compare|distribute|export|nsys|page|plot|predict|replay)/\w+\.sql|v\d+/\w+/\w+\.(sql|toml))"
     r"|tracedb/schemas/(README\.md|RELEASED|v\d+(_to_v\d+)?\.sql)"
 )
 MODULES = re.compile(
