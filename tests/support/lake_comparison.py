@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import duckdb
@@ -38,6 +39,8 @@ def _replaced(value: Any, of: dict[int, int]) -> Any:
         return {name: _replaced(item, of) for name, item in value.items()}
     if isinstance(value, list):
         return [_replaced(item, of) for item in value]
+    if isinstance(value, str):  # a query about a capture
+        return re.sub(r"\bcapture_id = (\d+)", lambda said: f"capture_id = {of.get(int(said[1]), said[1])}", value)
     return of.get(value, value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
