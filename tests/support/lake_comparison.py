@@ -14,6 +14,9 @@ Row = tuple[Any, ...]
 NUMBERED = ("collective_id", "set_id", "first_capture_id", "first_event_id")
 """Columns numbered by captures: a set, or an example, is named after its lowest number."""
 
+EXAMPLES = {"v1.why": ("capture_id", "event_ids", "sql")}
+"""Columns that name one of several equally good examples: the one with the lowest number."""
+
 
 def numbers(database: duckdb.DuckDBPyConnection, lake: duckdb.DuckDBPyConnection) -> dict[int, int]:
     """Return the number in the database of each capture of the lake."""
@@ -29,7 +32,11 @@ def public_views() -> list[str]:
 def rows(connection: duckdb.DuckDBPyConnection, relation: str, of: dict[int, int]) -> list[Row]:
     """Return the rows in a canonical order, with capture numbers replaced."""
     asked = connection.execute(f"FROM {relation}")
-    kept = [place for place, (name, *_) in enumerate(asked.description) if name not in NUMBERED]
+    kept = [
+        place
+        for place, (name, *_) in enumerate(asked.description)
+        if name not in (*NUMBERED, *EXAMPLES.get(relation, ()))
+    ]
     found = [tuple(_replaced(row[place], of) for place in kept) for row in asked.fetchall()]
     return sorted(found, key=lambda row: [_key(value) for value in row])
 
