@@ -64,7 +64,7 @@ def test_sums_over_calls(rows: Callable[..., None], ask: Ask) -> None:
         "high_ns, lost_ns, verdict, ratio, alone_ratio, beside_calls, beside_ratio, basis, samples FROM v1.expected"
     )
     assert row[:10] == (1, 0, 0, "aten::mul", "[[8, 4]]", "bf16", "fwd", 3, 4 * TIME, 3 * TIME)
-    assert row[10:13] == pytest.approx((3 * TIME / 1.04, 3 * TIME * 1.04, 2 * 0.46 * TIME))
+    assert row[10:13] == pytest.approx((3 * TIME / 1.04, 3 * TIME * 1.04, 2 * 0.46 * TIME), abs=1)
     assert row[13] == "slower"
     assert row[14:16] == pytest.approx((4 / 3, 1.5))
     assert row[16:] == (0, None, "recorded", 7)
