@@ -1,6 +1,8 @@
 -- Which rank is the straggler, that is, late to collectives?
--- Grain: set of captures × rank. Only calls matched over at least two ranks count. The waiting in a call is charged to
--- the rank that starts last. p_value is the evidence: the probability that any rank is last this often if every rank
+-- Grain: set of captures × rank × step × device, with the sums that v1.stragglers reports, so that collectives are matched
+-- once; step is NULL outside marked steps. The judgement is of the rank over all its calls and repeated in each of its
+-- rows. Only calls matched over at least two ranks count. The waiting in a call is charged to the rank that starts last.
+-- p_value is the evidence: the probability that any rank is last this often if every rank
 -- of a call were equally likely to be last (binomial, times the number of ranks, because it could be any of them).
 -- long_wait_p_value is the same over the calls with at least a tenth of the mean waiting: a rank whose host sleeps once
 -- a step is late to one call, and the others are noise. A rank is a straggler if
@@ -17,10 +19,20 @@ WITH parts AS (
     SELECT
         part.set_id,
         part.member,
-        part.step AS step_number,
+        part.step,
+        part.capture_id,
+        part.device_id,
+        part.rank,
+        part.source,
+        part.labels,
         part.ranks,
+        part.first_start_ns,
+        part.start_ns,
+        part.duration_ns,
+        part.wait_ns,
         part.match_wait_ns,
         part.match_collective_ns,
+        part.margin_ns,
         part.last_member IS NOT NULL AS is_known,
         coalesce(part.last_member = part.member, false) AS is_last,
         coalesce(part.first_start_ns = min(part.first_start_ns) OVER (PARTITION BY part.set_id, part.member), false) AS is_first
@@ -34,9 +46,12 @@ judged_calls AS (
             AS is_long
     FROM parts AS p
 ),
-step_sums AS (
+sums AS (
     SELECT
-        set_id, member, step_number,
+        set_id, member, step, capture_id, device_id,
+        any_value(rank) AS rank,
+        any_value(source) AS source,
+        any_value(labels) AS labels,
         max(ranks) AS ranks,
         count(*) AS calls,
         count(*) FILTER (is_known) AS known_calls,
@@ -45,24 +60,47 @@ step_sums AS (
         count(*) FILTER (is_long) AS long_calls,
         count(*) FILTER (is_long AND is_last) AS long_times_last,
         sum(1.0 / ranks) FILTER (is_long) AS long_chances,
-        coalesce(sum(match_wait_ns) FILTER (is_last AND NOT is_first), 0) AS wait_caused_ns,
-        sum(match_wait_ns) FILTER (NOT is_first) AS all_wait_ns,
-        sum(match_collective_ns) FILTER (NOT is_first) AS all_collective_ns
+        sum(start_ns - first_start_ns) AS late_ns,
+        sum(duration_ns) AS collective_ns,
+        sum(wait_ns) AS wait_ns,
+        coalesce(sum(margin_ns) FILTER (is_last), 0) AS margin_ns,
+        coalesce(sum(match_wait_ns) FILTER (is_last), 0) AS wait_caused_ns,
+        sum(match_wait_ns) AS all_wait_ns,
+        coalesce(sum(match_wait_ns) FILTER (is_last AND NOT is_first), 0) AS later_wait_caused_ns,
+        sum(match_wait_ns) FILTER (NOT is_first) AS later_wait_ns,
+        sum(match_collective_ns) FILTER (NOT is_first) AS later_collective_ns
     FROM judged_calls
-    GROUP BY set_id, member, step_number
+    GROUP BY set_id, member, step, capture_id, device_id
+),
+step_sums AS (
+    SELECT
+        set_id, member, step,
+        max(ranks) AS ranks,
+        sum(calls) AS calls,
+        sum(known_calls) AS known_calls,
+        sum(times_last) AS times_last,
+        sum(chances) AS chances,
+        sum(long_calls) AS long_calls,
+        sum(long_times_last) AS long_times_last,
+        sum(long_chances) AS long_chances,
+        sum(later_wait_caused_ns) AS wait_caused_ns,
+        sum(later_wait_ns) AS all_wait_ns,
+        sum(later_collective_ns) AS all_collective_ns
+    FROM sums
+    GROUP BY set_id, member, step
 ),
 worst AS (
     SELECT
         s.*,
-        step_number IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst
+        step IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst
     FROM step_sums AS s
 ),
-sums AS (
+rank_sums AS (
     SELECT
         set_id,
         member,
         max(ranks) AS ranks,
-        count(step_number) AS steps,
+        count(step) AS steps,
         count(*) FILTER (is_worst) AS worst_steps,
         sum(calls) AS calls,
         sum(known_calls)::BIGINT AS known_calls,
@@ -86,11 +124,11 @@ tests AS (
         CASE WHEN long_calls > 0
             THEN least(1.0, ranks * v1._binomial_tail(long_times_last, long_calls, long_chance))
         END AS long_wait_p_value
-    FROM sums AS s
+    FROM rank_sums AS s
 ),
 judged AS (
     SELECT
-        set_id, member, p_value, long_wait_p_value, long_calls, long_times_last, steps, worst_steps, wait_caused_ns,
+        set_id, member, p_value, long_wait_p_value, wait_caused_ns,
         coalesce(
             (p_value < 0.01 AND times_last >= 0.5 * calls
                 OR long_wait_p_value < 0.01 AND long_times_last >= 0.5 * long_calls)
@@ -99,11 +137,18 @@ judged AS (
             AND (steps = 0 OR worst_steps > 0.5 * steps), false
         ) AS is_straggler
     FROM tests
+),
+named AS (
+    SELECT
+        set_id, member, p_value, long_wait_p_value, is_straggler,
+        first_value(CASE WHEN is_straggler THEN member END) OVER (
+            PARTITION BY set_id ORDER BY is_straggler DESC, wait_caused_ns DESC, member
+        ) AS straggler_member
+    FROM judged
 )
 SELECT
-    set_id, member, p_value, long_wait_p_value, long_calls, long_times_last, steps, worst_steps, is_straggler,
-    first_value(CASE WHEN is_straggler THEN member END) OVER (
-        PARTITION BY set_id ORDER BY is_straggler DESC, wait_caused_ns DESC, member
-    ) AS straggler_member,
-    max(CASE WHEN is_straggler THEN wait_caused_ns END) OVER (PARTITION BY set_id) AS straggler_wait_ns
-FROM judged;
+    s.set_id, s.member, s.step, s.capture_id, s.device_id, s.rank, s.source, s.labels,
+    s.calls, s.known_calls, s.times_last, s.late_ns, s.collective_ns, s.wait_ns, s.margin_ns, s.wait_caused_ns, s.all_wait_ns,
+    n.p_value, n.long_wait_p_value, n.is_straggler, n.straggler_member
+FROM sums AS s
+INNER JOIN named AS n ON n.set_id = s.set_id AND n.member = s.member;

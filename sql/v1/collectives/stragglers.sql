@@ -3,73 +3,35 @@
 -- count. The waiting in a call is charged to the rank that starts last. The straggler is determined over all selected
 -- calls of a configuration: see v1._straggler.
 CREATE VIEW v1.stragglers AS
-WITH parts AS (
-    SELECT
-        /* by part */
-        part.set_id, part.source AS profiler, part.labels, part.step AS step_number, part.member,
-        part.first_start_ns,
-        part.start_ns,
-        part.duration_ns,
-        part.wait_ns,
-        part.match_wait_ns,
-        part.match_collective_ns,
-        part.last_member IS NOT NULL AS is_known,
-        coalesce(part.last_member = part.member, false) AS is_last,
-        part.margin_ns
-    FROM v1._collective_member AS part
-    WHERE part.ranks > 1 /* filter part */
-),
-sums AS (
-    SELECT
-        /* by */
-        set_id,
-        any_value(profiler) AS profiler,
-        any_value(labels) AS labels,
-        step_number,
-        member,
-        count(*) AS calls,
-        sum(start_ns - first_start_ns) AS late_ns,
-        count(*) FILTER (is_last) AS times_last,
-        count(*) FILTER (NOT is_known) AS undecided_calls,
-        coalesce(sum(margin_ns) FILTER (is_last), 0) AS margin_ns,
-        coalesce(sum(match_wait_ns) FILTER (is_last), 0) AS wait_caused_ns,
-        sum(duration_ns) AS collective_ns,
-        sum(wait_ns) AS wait_ns,
-        sum(match_wait_ns) AS all_wait_ns,
-        sum(match_collective_ns) AS all_collective_ns
-    FROM parts
-    GROUP BY /* by */ set_id, step_number, member
-)
 SELECT
-    /* by s */
+    /* by part */
     /* grain */
-    any_value(s.profiler) AS source, any_value(s.labels) AS labels, any_value(y.cycle) AS cycle, s.step_number AS step, s.member AS rank,
+    any_value(part.source) AS source, any_value(part.labels) AS labels, any_value(y.cycle) AS cycle, part.step, part.member AS rank,
     /* end grain */
-    sum(s.calls)::BIGINT AS calls,
-    sum(s.late_ns)::BIGINT AS late_ns,
-    sum(s.times_last)::BIGINT AS times_last,
-    100.0 * sum(s.times_last) / nullif(sum(s.calls), 0) AS times_last_percent,
-    sum(s.margin_ns)::BIGINT AS margin_ns,
-    sum(s.wait_caused_ns)::BIGINT AS wait_caused_ns,
-    100.0 * sum(s.wait_caused_ns) / nullif(sum(s.all_wait_ns), 0) AS wait_caused_percent,
-    sum(s.collective_ns)::BIGINT AS collective_ns,
-    sum(s.wait_ns)::BIGINT AS wait_ns,
-    100.0 * sum(s.wait_ns) / nullif(sum(s.collective_ns), 0) AS wait_percent,
-    sum(s.undecided_calls)::BIGINT AS undecided_calls,
-    count(DISTINCT s.set_id) AS recordings,
-    count(DISTINCT s.set_id) FILTER (r.is_straggler) AS straggler_recordings,
+    sum(part.calls)::BIGINT AS calls,
+    sum(part.late_ns)::BIGINT AS late_ns,
+    sum(part.times_last)::BIGINT AS times_last,
+    100.0 * sum(part.times_last) / nullif(sum(part.calls), 0) AS times_last_percent,
+    sum(part.margin_ns)::BIGINT AS margin_ns,
+    sum(part.wait_caused_ns)::BIGINT AS wait_caused_ns,
+    100.0 * sum(part.wait_caused_ns) / nullif(sum(part.all_wait_ns), 0) AS wait_caused_percent,
+    sum(part.collective_ns)::BIGINT AS collective_ns,
+    sum(part.wait_ns)::BIGINT AS wait_ns,
+    100.0 * sum(part.wait_ns) / nullif(sum(part.collective_ns), 0) AS wait_percent,
+    sum(part.calls - part.known_calls)::BIGINT AS undecided_calls,
+    count(DISTINCT part.set_id) AS recordings,
+    count(DISTINCT part.set_id) FILTER (part.is_straggler) AS straggler_recordings,
     CASE
-        WHEN count(DISTINCT s.set_id) FILTER (r.is_straggler) IN (0, count(DISTINCT s.set_id)) THEN bool_or(r.is_straggler)
+        WHEN count(DISTINCT part.set_id) FILTER (part.is_straggler) IN (0, count(DISTINCT part.set_id)) THEN bool_or(part.is_straggler)
     END AS is_straggler,
-    CASE WHEN min(r.straggler_member) = max(r.straggler_member) THEN max(r.straggler_member) END AS straggler_rank,
-    CASE WHEN count(DISTINCT s.set_id) = 1 THEN min(r.p_value) END AS p_value,
-    CASE WHEN count(DISTINCT s.set_id) = 1 THEN min(r.long_wait_p_value) END AS long_wait_p_value
-FROM sums AS s
-INNER JOIN v1._straggler AS r /* inline */ ON r.set_id = s.set_id AND r.member = s.member
+    CASE WHEN min(part.straggler_member) = max(part.straggler_member) THEN max(part.straggler_member) END AS straggler_rank,
+    CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.p_value) END AS p_value,
+    CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.long_wait_p_value) END AS long_wait_p_value
+FROM v1._straggler AS part /* inline */
 /* grain */
-LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = s.set_id
+LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = part.set_id
 /* end grain */
-GROUP BY /* by s */ /* grain */ s.set_id, s.step_number, s.member, /* end grain */ true;
+GROUP BY /* by part */ /* grain */ part.set_id, part.step, part.member, /* end grain */ true;
 
 COMMENT ON VIEW v1.stragglers IS 'Which rank is late to collectives, and how much waiting it causes. Grain: configuration × step × rank.';
 COMMENT ON COLUMN v1.stragglers.source IS 'Profiler or format of the captures.';

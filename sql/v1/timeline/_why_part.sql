@@ -11,13 +11,16 @@ WITH worked AS (
     WHERE s.state <> 'idle'
     GROUP BY s.clock_id, s.gpu_id, s.steps, s.state, s.event_id
 ),
+stragglers AS (
+    SELECT DISTINCT s.set_id, s.member, s.is_straggler, s.straggler_member, s.p_value FROM v1._straggler AS s
+),
 waits AS (
     SELECT
         m.capture_id, m.event_id, m.collective, m.message_bytes, m.is_uneven, m.latency_ns, m.ranks,
         CASE WHEN g.is_straggler AND g.member = g.straggler_member THEN g.member END AS late_member,
         g.p_value
     FROM v1._collective_member AS m
-    LEFT JOIN v1._straggler AS g ON g.set_id = m.set_id AND g.member = m.last_member
+    LEFT JOIN stragglers AS g ON g.set_id = m.set_id AND g.member = m.last_member
 ),
 costs AS (
     SELECT
