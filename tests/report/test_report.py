@@ -37,8 +37,17 @@ def bare(db: Path) -> Callable[[str], list[dict[str, Any]]]:
     return cache(partial(report, db))
 
 
-UNGROUPED = {"gpu-utilization", "gemm-spread", "gemm-spread-density", "gemm-spread-pairs", "mfu"}
-"""Reports whose rows are windows of time, steps of a device, or the settings of every label side by side."""
+UNGROUPED = {
+    "critical-path",
+    "gemm-spread",
+    "gemm-spread-density",
+    "gemm-spread-pairs",
+    "gpu-utilization",
+    "mfu",
+    "why",
+}
+"""Reports whose rows are windows of time, steps of a device, segments of a step's path, or the settings of every label
+side by side."""
 OVER_RANKS = ("collectives", "collective-summary")
 """Reports whose rows are about several ranks: there is no rank to choose or to group by."""
 

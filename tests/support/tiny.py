@@ -9,6 +9,7 @@ import duckdb
 
 from support.loading import empty_database
 from support.rows import insert
+from tracedb.derive import critical_segment
 from tracedb.report import registry
 
 GEMM = "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT"
@@ -106,7 +107,10 @@ class Tiny:
 
 
 def two_ranks(path: Path) -> Path:
-    """Two captures: rank 0 with threads 256, rank 1 with threads 1024; two steps each, GEMMs alone and overlapped."""
+    """Two captures: rank 0 with threads 256, rank 1 with threads 1024; two steps each, GEMMs alone and overlapped.
+
+    Paths of the steps are derived as at load.
+    """
     tiny = Tiny(path)
     for rank, threads in enumerate(("256", "1024")):
         tiny.capture(rank, {"threads": threads, "channels": "8", "sweep": "a"})
@@ -135,4 +139,5 @@ def two_ranks(path: Path) -> Path:
         tiny.range(2, "forward", 0, 7_000, tuple(first), parent_id=1)
         tiny.range(3, "ProfilerStep#6", 9_000, 30_000, tuple(second))
         tiny.range(4, "comm|allreduce|elements=64", 40_000, 41_000)
+    critical_segment.renew(tiny.connection)
     return tiny.save()
