@@ -142,6 +142,14 @@ class TestBy:
             ("forward", ADD, 2),
         ]
 
+    def test_ranges_of_a_report_that_also_reads_collectives(self, db: Path) -> None:
+        """Collectives are filtered by range, too. Both configurations have one step in each range."""
+        rows = report(db, "configurations", "--by", "range", "--range", "ProfilerStep*")
+        assert [(row["range"], row["steps"], row["straggler_rank"]) for row in rows] == [
+            ("ProfilerStep#5", 2, None),
+            ("ProfilerStep#6", 2, None),
+        ]
+
     def test_steps(self, db: Path) -> None:
         rows = report(db, "matmul-fraction", "--by", "step", "--top", "1")
         assert [(row["step"], row["calls"]) for row in rows] == [(5, 2), (6, 4)]

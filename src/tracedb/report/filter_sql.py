@@ -41,7 +41,8 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
     filter or a ``--by`` column does not apply to the view.
     """
     filtered = view_template.bases(text, "filter")
-    filters = {base: _conditions(scope, base) for base in sorted(filtered)}
+    grouped, joined = view_template.bases(text, "by"), view_template.bases(text, "join")
+    filters = {base: _conditions(scope, base, base in joined) for base in sorted(filtered)}
     if RANGES in filtered:  # filters choose the ranges, and with them their events
         for base in filtered - {RANGES}:
             filters[base] = {option: filters[base][option] for option in _ABOUT_EVENTS if option in filters[base]}
@@ -58,7 +59,6 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         )
     if scope.filters.attention_as_matmul and not view_template.tells_matmul(text):
         raise UsageError(f"report {report} does not support --attention-as-matmul")
-    grouped, joined = view_template.bases(text, "by"), view_template.bases(text, "join")
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
             raise UsageError(f"report {report} cannot be grouped by {name}")
@@ -94,8 +94,11 @@ def _given(filters: Filters) -> list[str]:
     return [option for option, value in options if value]
 
 
-def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
-    """Return the conditions on a base alias by option."""
+def _conditions(scope: Scope, base: str, is_joined: bool) -> dict[str, list[str]]:
+    """Return the conditions on a base alias by option.
+
+    ``is_joined``: whether the text joins the base to its ranges for ``--by range``.
+    """
     filters = scope.filters
     lacks = _LACKS.get(base, ())
     found = {
@@ -111,7 +114,7 @@ def _conditions(scope: Scope, base: str) -> dict[str, list[str]]:
     if filters.skip_warmup and "skip_warmup" not in lacks:
         found["--skip-warmup"] = [_after_warmup(scope, base)]
     if filters.range and "range" not in lacks:
-        found["--range"] = [_inside_range(scope, base)]
+        found["--range"] = [_inside_range(scope, base, is_joined)]
     return {option: conditions for option, conditions in found.items() if conditions}
 
 
@@ -151,7 +154,7 @@ def _after_warmup(scope: Scope, base: str) -> str:
     )
 
 
-def _inside_range(scope: Scope, base: str) -> str:
+def _inside_range(scope: Scope, base: str, is_joined: bool) -> str:
     patterns = scope.filters.range
     if base == RANGES:
         return named(f"{base}.name", f"{base}.domain", patterns)
@@ -162,7 +165,7 @@ def _inside_range(scope: Scope, base: str) -> str:
             f"AND q.start_ns <= {base}.start_ns AND q.start_ns + q.duration_ns >= {base}.start_ns + {base}.duration_ns "
             f"AND {named('q.name', 'q.domain', patterns)})"
         )
-    if "range" in scope.filters.by:
+    if "range" in scope.filters.by and is_joined:
         return f"{base}_range.name IS NOT NULL"  # the join has filtered them
     return (
         f"EXISTS (SELECT 1 FROM {_range_kernel(scope)} AS q WHERE q.capture_id = {base}.capture_id "
