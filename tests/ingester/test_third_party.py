@@ -139,7 +139,7 @@ import sys
 from pathlib import Path
 
 import tracedb
-from tracedb import Capture, Ingester, Options, Rows, __version__, connect, ingest
+from tracedb import Capture, Ingester, Options, Rows, __version__, connect, fit, ingest, predict, predict_step
 from tracedb.errors import DatabaseBusy, NotCaptured, ReadError, TracedbError, UsageError
 from tracedb.ingester import (
     Begun, Described, Eager, ReadAgain, Registered, Thorough, Weighed, descriptions, load, registered
@@ -153,7 +153,11 @@ from tracedb.ingester.rows import CaptureRow, Device, capture_row, device_rows, 
 from tracedb.storage.schema import arrow
 
 assert (SameCapture, SameIngester, SameOptions, SameRows) == (Capture, Ingester, Options, Rows)
-assert set(tracedb.__all__) == {"Capture", "Ingester", "Options", "Rows", "__version__", "connect", "ingest", "report"}
+assert set(tracedb.__all__) == {
+    "Capture", "Ingester", "Options", "Rows", "__version__",
+    "connect", "fit", "ingest", "predict", "predict_step", "report",
+}
+assert all(callable(function) for function in (fit, predict, predict_step, tracedb.report))
 assert all(issubclass(error, TracedbError) for error in (DatabaseBusy, NotCaptured, ReadError, UsageError))
 assert issubclass(ReadAgain, Exception) and __version__[0].isdigit()
 
