@@ -110,4 +110,4 @@ class Declaration:
 @cache
 def _declarations() -> dict[str, Declaration]:
     found = tomllib.loads(resources.text("sql", "ENGINES.toml"))
-    return {engine: Declaration(tuple(said["views"]), said["not"]) for engine, said in found.items()}
+    return {engine: Declaration(tuple(found[engine]["views"]), found[engine]["not"]) for engine in ENGINES}
