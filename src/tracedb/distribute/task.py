@@ -20,16 +20,17 @@ def answer(task: Task, memory_limit: str = MEMORY_LIMIT, threads: int = 1) -> pa
     A DuckDB file of some megabytes, with views instead of tables, is made in a temporary folder. Raises
     ``TracedbError`` if the lake is damaged.
     """
-    import duckdb
-
     from tracedb.storage import lake_catalog, lake_manifest
+    from tracedb.storage.connection import ALIAS, attach, in_memory
 
     lake = lake_manifest.opened(Path(task.lake))
     with tempfile.TemporaryDirectory(prefix="tracedb-task-") as folder:
         path = Path(folder) / "lake.duckdb"
         lake_catalog.build(lake, path, task.captures)
-        with duckdb.connect(path, read_only=True, config={"memory_limit": memory_limit, "threads": threads}) as found:
+        with in_memory({"memory_limit": memory_limit, "threads": threads, "temp_directory": folder}) as found:
             lake.register(found)
+            attach(found, path, ALIAS)
+            found.execute(f"USE {ALIAS}")
             columns = found.execute(f"DESCRIBE {task.query}").fetchall()
             listed = ", ".join(
                 f'"{name}"::BIGINT AS "{name}"' if kind in ("HUGEINT", "UBIGINT") else f'"{name}"'
