@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,12 +21,19 @@ from tracedb_samples import ingester
 ROWS = "SELECT device_id, sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, throttle FROM device_condition"
 
 
-def watch(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``tracedb watch -o w.csv -- COMMAND`` beside two GPUs."""
+def watch(
+    folder: Path, *command: str, limit: int | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run ``tracedb watch -o w.csv -- COMMAND`` beside two GPUs. ``limit``: bytes that a file may have."""
+
+    def limited() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
     path = {"PYTHONPATH": str(fake_nvml.put(folder / "modules"))}
     return subprocess.run(
         [sys.executable, "-m", "tracedb", "watch", "-o", folder / "w.csv", "--hertz", "100", "--", *command],
-        env={**os.environ, **path, **environment}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, **path, **environment}, capture_output=True, text=True, timeout=60, preexec_fn=limited,
     )  # fmt: skip
 
 
@@ -63,6 +71,17 @@ def test_without_a_gpu_the_command_runs_all_the_same(tmp_path: Path) -> None:
     assert ask(db, ROWS) == []
     ((code, severity, detail),) = ask(db, "SELECT code, severity, detail FROM ingest_issue")
     assert (code, severity) == ("no_conditions", "note") and "NVML finds no GPU" in detail
+
+
+def test_a_full_disk_ends_the_readings_but_not_the_command(tmp_path: Path) -> None:
+    """Files may not grow beyond 1 KiB: room for the head and some readings."""
+    done = watch(tmp_path, "sh", "-c", "sleep 0.3; exit 7", limit=1 << 10)
+    assert done.returncode == 7 and "Traceback" not in done.stderr
+    (warning,) = [line for line in done.stderr.splitlines() if "warning:" in line]
+    (tables,) = conformance.check_rows(ingester, tmp_path / "w.csv")
+    written = len(tables["device_condition"])
+    assert written > 2 and tables["capture"][0]["events_read"] - written <= 1  # the last line may be cut off
+    assert warning.endswith(f"w.csv: cannot be written: File too large; it ends after {written} readings")
 
 
 def test_signals_reach_the_command(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ COLUMNS = tuple(field.name for field in fields(Reading))
 
 
 class ConditionsFile:
-    """Writes readings. Raises OSError if the file cannot be written."""
+    """Writes readings. Raises OSError if the file cannot be begun; what goes wrong later is in ``fault``."""
 
     def __init__(self, path: Path, gpus: Sequence[Gpu], missing: str | None) -> None:
         """``missing``: why there will be no readings."""
@@ -34,13 +34,27 @@ class ConditionsFile:
         }
         self._file.write(f"{MARK}{json.dumps(about)}\n{','.join(COLUMNS)}\n")
         self._file.flush()
+        self.readings = 0
+        """Readings that were written."""
+        self.fault: OSError | None = None
+        """Why a reading could not be written, such as a full disk; none are written after it."""
 
     def add(self, reading: Reading) -> None:
         """Write one reading."""
+        if self.fault is not None:
+            return
         values = ("" if value is None else str(value).replace(",", "|") for value in astuple(reading))
-        self._file.write(",".join(values) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(",".join(values) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self.fault = error
+        else:
+            self.readings += 1
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self.fault = error

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from tracedb.conditions.file import ConditionsFile
-from tracedb.conditions.reading import Gpu, Reading, Unavailable, open_reader
+from tracedb.conditions.reading import Gpu, Unavailable, open_reader
 from tracedb.conditions.sampler import Sampler
 from tracedb.errors import TracedbError
 
@@ -19,12 +19,13 @@ FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 class Watched:
-    """What came of the command. ``missing``: why no GPU was read."""
+    """What came of the command. ``missing``: why no GPU was read. ``fault``: why later readings were not written."""
 
     def __init__(self) -> None:
         self.exit_code = 0
         self.readings = 0
         self.missing: str | None = None
+        self.fault: str | None = None
 
 
 def watch(command: Sequence[str], path: Path, hertz: float) -> Watched:
@@ -46,15 +47,13 @@ def watch(command: Sequence[str], path: Path, hertz: float) -> Watched:
     except OSError as error:
         raise TracedbError(f"{path}: cannot be written: {error.strerror}; name another file with -o") from error
 
-    def take(reading: Reading) -> None:
-        file.add(reading)
-        found.readings += 1
-
     with ExitStack() as stack:
         stack.callback(file.close)
         if reader is not None:
-            stack.enter_context(Sampler(reader, take, hertz))
+            stack.enter_context(Sampler(reader, file.add, hertz))
         found.exit_code = _run(command)
+    found.readings = file.readings
+    found.fault = None if file.fault is None else file.fault.strerror
     return found
 
 
