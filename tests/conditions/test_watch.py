@@ -15,6 +15,7 @@ import pytest
 from support import conformance, fake_nvml
 from support.loading import ask, ingest
 from tracedb.conditions.file import ConditionsFile
+from tracedb.conditions.nvml import reasons
 from tracedb.conditions.reading import Gpu, Reading, visible
 from tracedb_samples import ingester
 
@@ -142,3 +143,10 @@ def test_files_that_cannot_be_read(tmp_path: Path, text: str, words: str) -> Non
 )
 def test_gpus_are_numbered_as_programs_number_them(said: str | None, seen: list[int]) -> None:
     assert visible({"GPU-aa": 0, "GPU-bb": 1, "MIG-c": 2}, said) == seen
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"), [(0, "none"), (0x24, "sw_power_cap,sw_thermal_slowdown"), (0x1004, "sw_power_cap,0x1000")]
+)
+def test_a_throttle_reason_without_a_name_is_not_none(bits: int, words: str) -> None:
+    assert reasons(bits) == words

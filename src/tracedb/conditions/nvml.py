@@ -79,13 +79,21 @@ class NvmlReader:
             bits = self._number(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
         if bits is None:
             return None
-        return ",".join(name for bit, name in REASONS.items() if int(bits) & bit) or "none"
+        return reasons(int(bits))
 
     def _number(self, ask: Callable[..., Any], *arguments: Any) -> float | None:
         try:
             return float(ask(*arguments))
         except self._nvml.NVMLError:
             return None
+
+
+def reasons(bits: int) -> str:
+    """Return the names of reasons; those without a name, of a newer driver, in hexadecimal."""
+    names = [name for bit, name in REASONS.items() if bits & bit]
+    if unnamed := bits & ~sum(REASONS):
+        names.append(hex(unnamed))
+    return ",".join(names) or "none"
 
 
 def _text(value: str | bytes) -> str:
