@@ -51,9 +51,9 @@ def test_no_predictions(rows: Callable[..., None], ask: Ask) -> None:
     rows(1, "aten::gelu", [1.0], known=False)
     assert ask("SELECT * FROM v1.expected") == []
     rows(1, "aten::mul", [1.0])
-    assert ask("SELECT name, predicted_ns, lost_ns, verdict FROM v1.expected ORDER BY name") == [
-        ("aten::gelu", None, None, "unknown"),
-        ("aten::mul", TIME, 0, "as expected"),
+    assert ask("SELECT name, predicted_ns, lost_ns, far_calls, verdict FROM v1.expected ORDER BY name") == [
+        ("aten::gelu", None, None, None, "unknown"),
+        ("aten::mul", TIME, 0, 0, "as expected"),
     ]
 
 
@@ -112,6 +112,13 @@ def test_a_slow_gpu(rows: Callable[..., None], ask: Ask) -> None:
         rows(2, f"other{other}", [1.07, 1.07])
     query = "SELECT rank, count(*), min(device_slow_percent) FROM v1.expected WHERE verdict = 'slower' GROUP BY rank"
     assert ask(query) == [(1, 5, 100)]
+
+
+def test_how_slow_a_gpu_is_needs_calls_alone(rows: Callable[..., None], ask: Ask) -> None:
+    """Calls beside collectives do not tell; 0 % is that of a GPU whose calls alone are within their intervals."""
+    rows(1, "aten::mul", [], (1.9, 1.9))
+    rows(2, "aten::mul", [1.0])
+    assert ask("SELECT rank, device_slow_percent FROM v1.expected ORDER BY rank") == [(0, None), (1, 0)]
 
 
 def test_little_lost_time_is_not_named(rows: Callable[..., None], ask: Ask) -> None:

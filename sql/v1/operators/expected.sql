@@ -43,7 +43,7 @@ sums AS (
         CASE WHEN count(c.predicted_ns) = count(*) THEN sum(c.lost_ns) END AS lost_ns,
         median(c.ratio) FILTER (c.is_alone) AS alone_ratio,
         median(c.ratio) FILTER (c.is_beside) AS beside_ratio,
-        count(*) FILTER (c.is_far AND c.is_alone) AS far_calls,
+        CASE WHEN count(c.predicted_ns) = count(*) THEN count(*) FILTER (c.is_far AND c.is_alone) END AS far_calls,
         sum(c.lost_ns) FILTER (c.is_far AND c.is_alone) AS far_ns,
         min(c.basis) AS basis,
         sum(c.samples)::BIGINT // count(*) AS samples
@@ -57,7 +57,7 @@ compared AS (
         u.name, u.input_dims, u.dtype, u.pass, u.calls, u.beside_calls,
         u.measured_ns, u.predicted_ns, u.low_ns, u.high_ns, u.lost_ns,
         u.alone_ratio, u.beside_ratio, u.far_calls, u.far_ns, u.basis, u.samples,
-        100.0 * sum(u.predicted_ns) FILTER (u.alone_ratio > u.high_ns / u.predicted_ns) OVER device
+        100.0 * coalesce(sum(u.predicted_ns) FILTER (u.alone_ratio > u.high_ns / u.predicted_ns) OVER device, 0)
         / sum(u.predicted_ns) FILTER (u.alone_ratio IS NOT NULL) OVER device AS device_slow_percent,
         u.lost_ns >= 0.001 * sum(u.measured_ns) OVER device AS is_much,
         count(u.predicted_ns) OVER () AS compared_rows
@@ -71,8 +71,7 @@ judged AS (
         q.name, q.input_dims, q.dtype, q.pass, q.calls, q.beside_calls,
         q.measured_ns, q.predicted_ns, q.low_ns, q.high_ns, q.lost_ns,
         q.alone_ratio, q.beside_ratio, q.far_calls, q.far_ns, q.basis, q.samples,
-        coalesce(q.device_slow_percent, 0) AS device_slow_percent,
-        q.is_much,
+        q.device_slow_percent, q.is_much,
         greatest(1.05, exp(
             ln(q.high_ns / q.predicted_ns)
             * CASE WHEN q.device_slow_percent > 50 THEN 1 ELSE 1 + log10(q.compared_rows) END
@@ -132,8 +131,8 @@ COMMENT ON COLUMN v1.expected.ratio IS 'Measured over predicted time. [ratio]';
 COMMENT ON COLUMN v1.expected.alone_ratio IS 'Median over the calls beside which neither a collective nor a kernel of another stream ran of measured over predicted time; NULL without such calls. [ratio]';
 COMMENT ON COLUMN v1.expected.beside_calls IS 'Calls beside which a collective ran. [count]';
 COMMENT ON COLUMN v1.expected.beside_ratio IS 'Median over these calls of measured over predicted time. [ratio]';
-COMMENT ON COLUMN v1.expected.far_calls IS 'Calls alone that are far beyond the interval, among all calls of the answer. [count]';
+COMMENT ON COLUMN v1.expected.far_calls IS 'Calls alone that are far beyond the interval, among all calls of the answer; NULL without a prediction. [count]';
 COMMENT ON COLUMN v1.expected.limit_ratio IS 'Ratio beyond which a median is named: the interval, widened for the number of rows of the answer unless device_slow_percent is above 50; at least 1.05. [ratio]';
-COMMENT ON COLUMN v1.expected.device_slow_percent IS 'Share of the predicted time of the device (or of the --by group) in operators whose median alone is beyond their interval; more than 50 means a slow GPU or lower clocks. [percent]';
+COMMENT ON COLUMN v1.expected.device_slow_percent IS 'Share of the predicted time of the device (or of the --by group) in operators whose median alone is beyond their interval; more than 50 means a slow GPU or lower clocks; NULL if no call was alone. [percent]';
 COMMENT ON COLUMN v1.expected.basis IS 'recorded (time at the same shapes in other traces), model (of the operator, at this shape) or others (the other captures of this file).';
 COMMENT ON COLUMN v1.expected.samples IS 'Calls, or shapes of the model, that the prediction is based on. [count]';
