@@ -166,13 +166,18 @@ def test_scalars_that_change_the_work(op: Callable[..., None], insert: Insert, a
 
 
 def test_clock_at_the_calls(op: Callable[..., None], insert: Insert, ask: Ask) -> None:
-    """The last reading before each call; calls before the first reading have none."""
+    """The last reading before each call, if it is recent; calls before the first reading have none."""
     op(1, "aten::mm", (10, 10))
     op(2, "aten::mm", (110, 10))
     op(3, "aten::mm", (210, 10))
     assert ask("SELECT n, sm_clock_mhz FROM v1.operator_calls") == [(3, None)]
     insert("device_condition", "capture_id device_id time_ns sm_clock_mhz", (1, 0, 100, 1980), (1, 0, 200, 1480))
     assert ask("SELECT n, sm_clock_mhz FROM v1.operator_calls") == [(3, 1730)]
+    op(4, "aten::bmm", (10**9, 10))
+    assert ask("SELECT name, sm_clock_mhz FROM v1.operator_calls ORDER BY name") == [
+        ("aten::bmm", None),
+        ("aten::mm", 1730),
+    ]
 
 
 def test_by_rank_and_filters(op: Callable[..., None], report: Report) -> None:

@@ -12,7 +12,8 @@ WITH calls AS (
         o.name, o.input_dims, o.input_types, o.element_type AS dtype, o.math_dtype, o.pass,
         o.batch, o.m, o.n, o.k, o.flops, o.bytes,
         o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone,
-        h.sm_clock_mhz
+        -- Readings older than that are of another moment, as in v1._operator_iteration.
+        CASE WHEN o.start_ns - h.time_ns <= 150000000 THEN h.sm_clock_mhz END AS sm_clock_mhz
     FROM v1._operator_call AS o /* inline */
     ASOF LEFT JOIN v1._condition AS h
         ON h.capture_id = o.clock_id AND h.device_id = o.gpu_id AND h.time_ns <= o.start_ns
@@ -80,6 +81,6 @@ COMMENT ON COLUMN v1.operator_calls.product_m IS 'Rows of the result of a produc
 COMMENT ON COLUMN v1.operator_calls.product_n IS 'Columns of the result, as n in op_flops. [-]';
 COMMENT ON COLUMN v1.operator_calls.product_k IS 'Inner dimension, as k in op_flops. [-]';
 COMMENT ON COLUMN v1.operator_calls.gpu_events IS 'Median number of kernels, copies and memsets of a call. [count]';
-COMMENT ON COLUMN v1.operator_calls.sm_clock_mhz IS 'Median SM clock, from the last reading before each call; NULL if it was not read (device_condition). [MHz]';
+COMMENT ON COLUMN v1.operator_calls.sm_clock_mhz IS 'Median SM clock, from the last reading in the 150 ms before each call; NULL if there is none (device_condition). [MHz]';
 COMMENT ON COLUMN v1.operator_calls.devices IS 'Devices that the calls ran on, over all captures. [count]';
 COMMENT ON COLUMN v1.operator_calls.sm_count IS 'Streaming multiprocessors or compute units of the GPU; NULL if not recorded. [count]';

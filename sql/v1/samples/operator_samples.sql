@@ -170,7 +170,7 @@ COMMENT ON COLUMN v1.operator_samples.busy_iterations_ns IS 'Busy time of each i
 COMMENT ON COLUMN v1.operator_samples.span_iterations_ns IS 'Span of each iteration, in time order. [ns]';
 COMMENT ON COLUMN v1.operator_samples.kernel_sum_iterations_ns IS 'Sum of GPU durations of each iteration, in time order. [ns]';
 COMMENT ON COLUMN v1.operator_samples.gpu_events IS 'Median over iterations of the number of kernels, copies and memsets; NULL if not recorded. [count]';
-COMMENT ON COLUMN v1.operator_samples.sm_clock_mhz IS 'Median SM clock, from the last reading before each iteration; NULL if it was not read (device_condition). [MHz]';
+COMMENT ON COLUMN v1.operator_samples.sm_clock_mhz IS 'Median SM clock, from the last reading in the 150 ms before each iteration; NULL if there is none (device_condition). [MHz]';
 COMMENT ON COLUMN v1.operator_samples.memory_clock_mhz IS 'Median clock of the device memory, likewise. [MHz]';
 COMMENT ON COLUMN v1.operator_samples.power_w IS 'Mean power of the device, likewise; in the steady regime mostly that of the load between the iterations. [W]';
 COMMENT ON COLUMN v1.operator_samples.regime IS 'steady: between iterations, the device was kept at the power and clock of a training step; rested: it rested; NULL if unknown.';
