@@ -11,23 +11,32 @@ from support.command import run
 from support.loading import ask
 from support.tiny import Tiny
 from tracedb.regress import beside, dataset
+from tracedb.sampling import sweep_status
+from tracedb.sampling.recording import Outcome
+from tracedb.sampling.sweep_status import Series
 from tracedb.storage.connection import open_read_only
 
 
 def test_two_ranks_sample_beside_an_all_reduce(tmp_path: Path) -> None:
+    """The shape ran out of memory earlier, so it is run again only if that is asked for."""
     config = tmp_path / "res_add.yml"
     config.write_text(json.dumps({
         "kernel_name": "res_add", "columns_name": ["b", "l", "dim"], "shapes": [1, 2, 8], "run": "get_one",
         "wait": 0, "warmup": 0, "active": 1,
     }))  # fmt: skip
     db = tmp_path / "s.duckdb"
-    for counts in ((1, 2), (0, 0)):
+    series = Series("res_add", "fp32", "cpu", "beside_allreduce")
+    sweep_status.write(db, series, [Outcome({"b": 1, "l": 2, "dim": 8}, "out_of_memory")], None)
+    for options, counts in (((), (0, 0)), (("--retry-failed",), (1, 2)), (("--retry-failed",), (0, 0))):
         done = run("-q", "sample", config, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside",
-                   "allreduce", "--format", "json")  # fmt: skip
+                   "allreduce", "--format", "json", *options)  # fmt: skip
         assert done.exit_code == 0, done.output
         (row,) = json.loads(done.stdout)["rows"]
         assert (row["sampled"], row["captures"]) == counts
-    assert ask(db, "SELECT regime, status FROM sample_status") == [("beside_allreduce", "sampled")]
+    assert ask(db, "SELECT regime, status, device FROM sample_status ORDER BY sampled_at") == [
+        ("beside_allreduce", "out_of_memory", "cpu"),
+        ("beside_allreduce", "sampled", "cpu"),
+    ]
     assert ask(db, "SELECT DISTINCT rank, labels['beside'], labels['sampled'] FROM capture ORDER BY ALL") == [
         (0, "allreduce", "res_add"),
         (1, "allreduce", "res_add"),

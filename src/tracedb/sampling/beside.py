@@ -18,7 +18,7 @@ from tracedb.sampling import device as devices
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
-from tracedb.sampling.runner import Account, Request, chosen
+from tracedb.sampling.runner import Account, Request, chosen, is_settled
 from tracedb.sampling.sweep import Shape
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
@@ -57,7 +57,7 @@ def run(configuration: Configuration, request: Request, kind: str) -> Account:
     series = Series(configuration.operator, request.precision, title, f"beside_{kind}")
     known = sweep_status.known(request.database, series)
     wanted = chosen(configuration, request)
-    left = [shape for shape in wanted if sweep_status.key(shape) not in known]
+    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     account = Account(series, [], len(wanted) - len(left), [])
     operator = find(
         configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent

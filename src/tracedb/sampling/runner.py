@@ -108,7 +108,7 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     recorder = _recorder(operator, configuration, request, device)
     wanted = chosen(configuration, request)
     known = sweep_status.known(request.database, series)
-    left = [shape for shape in wanted if not _is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
+    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
     with _folder(request.keep_traces) as folder, Recent(devices.uuid(device)) as conditions:
@@ -167,7 +167,8 @@ def _operator(configuration: Configuration) -> Operator:
     )
 
 
-def _is_settled(status: str | None, retry_failed: bool) -> bool:
+def is_settled(status: str | None, retry_failed: bool) -> bool:
+    """Whether a shape of this status (None: not in the database) is not to be run again."""
     return status is not None and (status in ("sampled", "invalid") or not retry_failed)
 
 
