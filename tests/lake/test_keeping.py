@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,13 @@ def entries(lake: Path) -> list[str]:
     return sorted(path.name for path in (lake / "manifest").iterdir() if path.name.startswith(("compact-",)))
 
 
+def of_one_run(lake: Path) -> list[lake_manifest.Held]:
+    """Return the entries of the first run."""
+    manifest = lake_manifest.read(Store(lake))
+    first = next(iter(manifest.runs()))
+    return [item for item in manifest.captures if item.entry.captures[0].run == first]
+
+
 def states(lake: Path, *options: str) -> tuple[int, list[str]]:
     done = run("lake", "verify", lake, "--format", "json", *options)
     return done.exit_code, [row["state"] for row in json.loads(done.stdout)["rows"]]
@@ -60,7 +68,7 @@ class TestCompact:
     def test_a_killed_one_is_finished_by_the_next(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         before = answers(lake)
         with monkeypatch.context() as patched:
-            patched.setattr(compact, "_remove", lambda lake, replaced: None)
+            patched.setattr(compact, "_remove", lambda *given: None)
             compact.compact(lake)
         code, found = states(lake)
         assert code == 0 and set(found) == {"superseded_entry", "unused_file"}
@@ -71,12 +79,23 @@ class TestCompact:
     def test_a_capture_in_two_compacted_entries_counts_once(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two processes compacted at once, between them a trace came."""
         before = answers(lake)
-        manifest = lake_manifest.read(Store(lake))
-        run_of = next(iter(manifest.runs()))
-        held = [item for item in manifest.captures if item.entry.captures[0].run == run_of]
+        held = of_one_run(lake)
         compact._put_together(Store(lake), held[:3], "1GB")
         compact._put_together(Store(lake), held, "1GB")
         assert answers(lake) == before
+
+    def test_the_next_one_keeps_the_entry_that_holds_all(self, lake: Path) -> None:
+        """Entries overlap, and put together they have the name of one of them."""
+        before, held = answers(lake), of_one_run(lake)
+        compact._put_together(Store(lake), held, "1GB")
+        (whole,) = entries(lake)
+        for some in combinations(held, 2):
+            compact._put_together(Store(lake), some, "1GB")
+            if entries(lake)[0] != whole:  # it is read first, so that not all captures of the whole one count
+                break
+        assert entries(lake)[0] != whole
+        assert run("lake", "compact", lake).exit_code == 0
+        assert answers(lake) == before and states(lake) == (0, [])
 
 
 class TestVerify:

@@ -7,7 +7,7 @@ read much faster. Old files are removed after the new ones are in place, so a qu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from tracedb.lake.write import LakeWriter
@@ -30,19 +30,20 @@ def compact(
 ) -> int:
     """Replace entries of single traces by entries of many, run by run; returns the number of entries replaced.
 
-    Nothing is lost if it is killed: what is not replaced yet stays, and what is left over is removed the next time.
-    Raises ``TracedbError`` if the lake is damaged or cannot be written.
+    Nothing is lost if it is killed: what is not replaced yet stays. The next run removes entries that are left over;
+    ``verify`` lists files that are. Raises ``TracedbError`` if the lake is damaged or cannot be written.
     """
     lake = lake_manifest.opened(root)
     manifest = lake_manifest.read(lake)
     replaced = list(manifest.superseded)
+    written = set()
     for run, held in _by_run(manifest.captures).items():
         for group in _groups(held, largest):
             if len(group) > 1:
                 tell(f"run {run}: {len(group)} entries")
-                _put_together(lake, group, memory_limit)
+                written.add(_put_together(lake, group, memory_limit))
                 replaced += group
-    _remove(lake, replaced)
+    _remove(lake, replaced, written)
     return len(replaced)
 
 
@@ -66,7 +67,8 @@ def _groups(entries: Sequence[Held], largest: int) -> list[list[Held]]:
     return groups
 
 
-def _put_together(lake: Store, group: Sequence[Held], memory_limit: str) -> None:
+def _put_together(lake: Store, group: Sequence[Held], memory_limit: str) -> str:
+    """Write one entry with the captures of several; returns its name, which one of these may have already."""
     ids = frozenset[int]().union(*(held.ids for held in group))
     with temporary_folder() as folder:
         made = Path(folder) / "group.duckdb"
@@ -76,14 +78,16 @@ def _put_together(lake: Store, group: Sequence[Held], memory_limit: str) -> None
             connection.execute(f"ATTACH {quoted(str(made))} AS {ALIAS} (READ_ONLY)")
             connection.execute(f"USE {ALIAS}")
             writer = LakeWriter(connection, lake, Path(folder))
-            digest = hashlib.sha256(" ".join(sorted(map(str, ids))).encode()).hexdigest()
-            writer.write_together(f"compact-{digest}.json", writer.captures)
+            name = f"compact-{hashlib.sha256(' '.join(sorted(map(str, ids))).encode()).hexdigest()}.json"
+            writer.write_together(name, writer.captures)
+    return name
 
 
-def _remove(lake: Store, replaced: Sequence[Held]) -> None:
-    """Remove entries, then the files that only they named."""
+def _remove(lake: Store, replaced: Sequence[Held], written: Collection[str]) -> None:
+    """Remove entries, but for those of names just written, then the files that no entry names any more."""
     for held in replaced:
-        lake.remove(f"{FOLDER}/{held.name}")
+        if held.name not in written:
+            lake.remove(f"{FOLDER}/{held.name}")
     manifest = lake_manifest.read(lake)
     kept = {file.path for held in (*manifest.entries(), *manifest.superseded) for file in held.entry.files}
     for path in {file.path for held in replaced for file in held.entry.files} - kept:
