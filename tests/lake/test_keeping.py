@@ -145,6 +145,15 @@ class TestVerify:
         assert states(lake, "--remove-unused")[0] == 0 and not left.parent.exists()
         assert states(lake) == (0, [])
 
+    def test_files_of_an_entry_that_cannot_be_read_are_not_removed(self, lake: Path) -> None:
+        entry = next(path for path in (lake / "manifest").iterdir() if not path.name.startswith("facts"))
+        content, before = entry.read_text(), answers(lake)
+        entry.write_text(json.dumps({**json.loads(content), "format": lake_manifest.FORMAT + 1}))  # a newer tracedb's
+        code, found = states(lake, "--remove-unused")
+        assert code == 1 and set(found) == {"damaged_entry", "unclaimed_file", "unaligned_run"}
+        entry.write_text(content)
+        assert states(lake) == (0, []) and answers(lake) == before
+
     def test_a_run_that_grew(self, lake: Path, tmp_path: Path) -> None:
         trace(tmp_path / "rank7.json")
         labels = ("channels=16", "sweep=sweep_sample", "threads=256")

@@ -37,7 +37,8 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     """
     lake = lake_manifest.opened(root)
     findings = _damaged_entries(lake)
-    manifest = lake_manifest.read(lake, {finding.file for finding in findings})
+    damaged = {finding.file for finding in findings}
+    manifest = lake_manifest.read(lake, damaged)
     sizes = lake.sizes("")
     wanted = {file.path: file for held in manifest.entries() for file in held.entry.files}
     for path, file in sorted(wanted.items()):
@@ -45,12 +46,12 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
             findings.append(finding)
     spare = {file.path for held in manifest.superseded for file in held.entry.files} - wanted.keys()
     for path in sorted(path for path in sizes if path.endswith(".parquet") and path not in wanted):
-        why = (
-            "compacted files hold its rows"
-            if path in spare
-            else "no entry names it: a process was killed, or loads now"
-        )
-        findings.append(Finding("unused_file", path, why))
+        if path in spare:
+            findings.append(Finding("unused_file", path, "compacted files hold its rows"))
+        elif damaged:
+            findings.append(Finding("unclaimed_file", path, "an entry that cannot be read may name it"))
+        else:
+            findings.append(Finding("unused_file", path, "no entry names it: a process was killed, or loads now"))
     findings += [
         Finding("superseded_entry", f"{FOLDER}/{held.name}", "earlier entries hold its captures")
         for held in manifest.superseded
