@@ -187,9 +187,11 @@ def test_the_users_own_rules_go_along(sample: Path, tmp_path: Path) -> None:
 
     with duckdb.connect(str(db)) as connection:
         connection.execute("INSERT INTO kernel_rule VALUES (1, 'nccl', 'mine')")
+        connection.execute("INSERT INTO why_rule VALUES (1, 'name', 'gemm', 'my reason')")
     assert run("export", "lake", tmp_path / "lake", "--db", db).exit_code == 0
     with tracedb.connect(tmp_path / "lake") as connection:
         assert connection.execute("FROM kernel_rule").fetchall() == [(1, "nccl", "mine")]
+        assert connection.execute("FROM why_rule").fetchall() == [(1, "name", "gemm", "my reason")]
         assert ("mine",) in connection.execute("SELECT class FROM matmul_fraction").fetchall()
 
 

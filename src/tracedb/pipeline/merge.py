@@ -21,7 +21,7 @@ from tracedb.pipeline import after_load
 from tracedb.pipeline.capture_copy import BATCH, OTHER, copy_rows, number_captures, number_replays, shared_columns
 from tracedb.pipeline.task import Loaded
 from tracedb.pipeline.writable_database import opened, prepare
-from tracedb.storage import error_lines, pending_facts, template_database
+from tracedb.storage import error_lines, pending_facts, schema, template_database
 from tracedb.storage.connection import SCHEMA_VERSION, attach, transaction, workbench
 from tracedb.storage.database_file import check_writable, is_unwritten
 from tracedb.storage.heeded_interrupt import raise_if_stopped
@@ -29,9 +29,9 @@ from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
 MEMORY_LIMIT = "500MB"
-SETTINGS = ("kernel_rule", "frame_rule", "why_rule", "time_bound", "device_peak")
+SETTINGS = schema.SETTINGS
 """Tables that a user edits: a new file takes those of its first input."""
-DERIVED = ("clock_alignment", "graph_link")
+DERIVED = schema.ACROSS_CAPTURES
 """Tables about several captures, derived again."""
 
 

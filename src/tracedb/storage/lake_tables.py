@@ -14,9 +14,9 @@ from functools import cache
 from tracedb.storage import schema
 from tracedb.storage.connection import identifier
 
-SETTINGS = ("kernel_rule", "frame_rule", "time_bound", "device_peak")
+SETTINGS = schema.SETTINGS
 """Tables that a user edits; a lake has its own only if they differ from those of a new database."""
-FACTS = ("clock_alignment", "graph_link")
+FACTS = schema.ACROSS_CAPTURES
 """Tables derived from several captures: of a run, by ``tracedb lake align``."""
 SMALL = (
     *("capture", "device", "ingest_issue", "clock_fault", "clock_alignment", "sample_status"),

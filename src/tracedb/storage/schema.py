@@ -26,6 +26,14 @@ INGESTED_TABLES = (*EVENT_TABLES, "collective_call", "device", "kernel_resource"
 """Tables that ingesters fill besides ``capture``."""
 
 
+SETTINGS = ("kernel_rule", "frame_rule", "why_rule", "time_bound", "device_peak")
+"""Tables that a user edits."""
+
+
+ACROSS_CAPTURES = ("clock_alignment", "graph_link")
+"""Tables derived from several captures."""
+
+
 class Column(NamedTuple):
     """A column of a table or view, with its documentation."""
 
