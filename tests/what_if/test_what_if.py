@@ -13,6 +13,7 @@ import pytest
 
 from support import rows
 from support.command import run
+from support.tiny import Tiny
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.storage import schema, views
 from tracedb.what_if import answer
@@ -211,3 +212,18 @@ def test_command(sample: Path) -> None:
         )
     for row in found["rows"]:
         assert row["measured_ns"] == row["predicted_ns"] == longest[row["capture_id"]]
+
+
+def test_doubts_about_the_recording_are_said(tmp_path: Path) -> None:
+    """A trace that was cut short, with clocks that lie apart, warns here as in the report of its critical path."""
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    capture = tiny.capture(status="truncated")
+    tiny.kernel("sgemm", 0, 400)
+    tiny.add("ingest_issue", capture_id=capture, code="clocks_apart", severity="warning",
+             detail="GPU events start 9 s before their calls")  # fmt: skip
+    done = run("whatif", "--db", tiny.save(), "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)["warnings"]
+    for words in ("1 capture cut short", "9 s before their calls"):
+        (text,) = [text for text in said if words in text]
+        assert f"tracedb: warning: {text}\n" in done.stderr

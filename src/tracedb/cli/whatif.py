@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracedb.cli.filter_options import capture_filter_options
-from tracedb.cli.options import database_option, note, output_options
+from tracedb.cli.options import database_option, note, output_options, warn
 
 
 @click.command()
@@ -59,8 +59,8 @@ def whatif(
     "at most" takes a change as far as it goes.
     """
     from tracedb.output import choose_format, refuse, write
+    from tracedb.report import caveats, registry, selection
     from tracedb.report import run as engine
-    from tracedb.report import selection
     from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
@@ -77,9 +77,14 @@ def whatif(
     refuse(out, db)
     filters = Filters(step_range=step_range, **chosen)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
-        selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
+        scope = selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
         found = answers.answer(connection, asked, step)
         found.database = str(db)
+        columns = [column.name for column in found.columns]
+        # What makes the critical path doubtful makes its times under a change doubtful too.
+        found.warnings = caveats.warnings(connection, registry.find("critical-path"), scope, columns)
+        for caveat in found.warnings:
+            warn(caveat)
         found.notes = ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]
         for text in found.notes:
             note(text)
