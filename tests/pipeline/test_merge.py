@@ -212,6 +212,15 @@ def test_columns_of_an_earlier_version_are_missing_and_others_left_aside(small: 
     assert run("views", "verify", "--db", tmp_path / "c.duckdb").exit_code == 0
 
 
+def test_critical_paths_that_an_earlier_version_did_not_find(small: Path, tmp_path: Path) -> None:
+    path = "SELECT capture_id, step, ordinal, bound_by, start_ns, duration_ns FROM critical_path ORDER BY ALL"
+    found = ask(small, path)
+    with duckdb.connect(str(small)) as connection:
+        connection.execute("DROP TABLE critical_segment")
+    merged(small, "-o", tmp_path / "c.duckdb")
+    assert ask(tmp_path / "c.duckdb", path) == found != []
+
+
 def test_samples_of_two_machines_give_the_models_of_one(tmp_path: Path) -> None:
     shapes = [(mp, b, length) for mp in (1, 2) for b in (2, 4, 8) for length in (512, 1024, 2048)]
     lines = [f"{mp},{b},{n},{mp * b * n / 100 + 5},{mp * b * n / 40 + 9}" for mp, b, n in shapes]

@@ -33,6 +33,8 @@ SETTINGS = schema.SETTINGS
 """Tables that a user edits: a new file takes those of its first input."""
 DERIVED = schema.ACROSS_CAPTURES
 """Tables about several captures, derived again."""
+OF_TIMES = {"time_bound", "overlapping_kernel", "unrecorded_span", "critical_segment"}
+"""Tables that ``time_faults.renew`` fills; an input of an earlier version may lack some."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ def _add(connection: duckdb.DuckDBPyConnection, path: Path, labels: Mapping[str,
     merged.captures = _captures(connection)
     new = [item.loaded.capture_id for item in merged.captures if not item.is_known]
     _owe(connection, new)
-    if "time_bound" in merged.other_settings or "time_bound" not in there:
+    if "time_bound" in merged.other_settings or not there.keys() >= OF_TIMES:
         time_faults.renew(connection, even_if_unchanged=bool(new))
     else:
         time_faults.renew(connection)
