@@ -47,3 +47,13 @@ def test_frames_without_modules_or_work(report: str, reason: str, tmp_path: Path
     tiny.kernel(GEMM, 20, 30)
     done = run("report", report, "--db", tiny.save())
     assert (done.exit_code, reason in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize("report", ["critical-path", "why"])
+def test_no_time_to_divide(report: str, tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    tiny.capture(0)
+    tiny.kernel(GEMM, 20, 0)
+    done = run("report", report, "--db", tiny.save())
+    assert done.exit_code == 3
+    assert "no time to divide: 1 GPU event of duration 0" in done.stderr, done.stderr

@@ -89,6 +89,15 @@ def _no_kernels(search: Search) -> str:
     return f"no kernels were captured, only {others} {'copy or memset' if others == 1 else 'copies and memsets'}"
 
 
+def _no_time(search: Search) -> str:
+    lasting = f"""(SELECT e.capture_id FROM main.kernel_event AS e {SELECTED} WHERE e.time_fault IS NULL
+                    GROUP BY e.capture_id HAVING max(e.start_ns + e.duration_ns) > min(e.start_ns))"""
+    if count(search.connection, lasting):
+        return ""
+    total = number(sum(search.events[:3]), "GPU event")
+    return f"no time to divide: {total} of duration 0, at one moment in each capture; record a longer run"
+
+
 def _no_gaps(search: Search) -> str:
     events = search.events
     total = number(events.kernels + events.graphs + events.others, "GPU event")
@@ -242,6 +251,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.CALLS}), _no_calls),
     (frozenset({Needs.COPIES}), _no_copies),
     (_ALL - {Needs.GPU, Needs.GAPS, Needs.CALLS, Needs.COPIES, Needs.STEPS}, _no_kernels),
+    (frozenset({Needs.GPU}), _no_time),
     (frozenset({Needs.GAPS}), _no_gaps),
     (frozenset({Needs.LAUNCHES}), _no_launches),
     (frozenset({Needs.COLLECTIVES}), _no_collectives),
