@@ -163,6 +163,23 @@ def test_no_gpu_work(insert: Insert, predict: Predict) -> None:
         predict()
 
 
+def test_no_time(insert: Insert, predict: Predict) -> None:
+    """A gain in percent of no time is not 0."""
+    insert("capture", "capture_id source", (1, "torch"))
+    insert("kernel_event", EVENT, (1, "sgemm", 100, 0, 7, None), capture_id=1, kind="kernel", device_id=0)
+    with pytest.raises(NotCaptured, match="capture 1 take no time"):
+        predict()
+
+
+def test_all_times_impossible(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    tiny.capture()
+    tiny.kernel("sgemm", 0, 400, time_fault="too_long")
+    done = run("whatif", "--db", tiny.save())
+    assert done.exit_code == 3
+    assert "the times of all 1 GPU events cannot be true" in done.stderr
+
+
 @pytest.fixture
 def ranks(insert: Insert) -> None:
     """Three ranks; rank 2 launches its all-reduce 900 µs late. The transfer takes 100 µs, once all are there."""

@@ -58,8 +58,9 @@ def whatif(
     also made one by one. Without any, the usual changes are compared: which single one is worth most? The column
     "at most" takes a change as far as it goes.
     """
+    from tracedb.errors import NotCaptured
     from tracedb.output import choose_format, refuse, write
-    from tracedb.report import caveats, registry, selection
+    from tracedb.report import caveats, registry, selection, time_caveats
     from tracedb.report import run as engine
     from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
@@ -78,6 +79,8 @@ def whatif(
     filters = Filters(step_range=step_range, **chosen)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         scope = selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
+        if reason := time_caveats.all_impossible(connection):
+            raise NotCaptured(reason)
         found = answers.answer(connection, asked, step)
         found.database = str(db)
         columns = [column.name for column in found.columns]

@@ -196,10 +196,10 @@ def _row(group: _Group, scenario: Scenario) -> tuple[object, ...]:
         model.steps,
         measured,
         predicted,
-        100 * (measured - predicted) / measured if measured else 0.0,
+        100 * (measured - predicted) / measured,
         max(found, key=lambda name: (found[name], name), default="host"),
         at_most,
-        100 * (measured - at_most) / measured if measured else 0.0,
+        100 * (measured - at_most) / measured,
     )
 
 

@@ -39,7 +39,7 @@ class CaptureModel:
     """What stays the same in all scenarios of a capture."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, capture_id: int, step: int | None) -> None:
-        """Raises ``NotCaptured`` if the capture has no GPU work, or not that step."""
+        """Raises ``NotCaptured`` if the capture has no GPU work, not that step, or a span of no time."""
         self._connection = connection
         self.capture_id = capture_id
         self.graph = Graph(recorded.read(connection, capture_id))
@@ -54,6 +54,8 @@ class CaptureModel:
                 )
         self.steps = len(found) if found[0].step is not None else 0
         self.span = _joined(found)
+        if self.span.end <= self.span.begin:
+            raise NotCaptured(f"the steps or GPU work of capture {capture_id} take no time; record a longer run")
         self._known: dict[tuple[str, str], Mask] = {}
         self.is_collective, self.is_copy = self._kinds()
 
