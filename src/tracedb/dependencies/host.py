@@ -90,13 +90,17 @@ def _busy(recorded: Recorded, thread: int) -> tuple[Numbers, Numbers]:
         (item.start[item.thread == thread], item.end[item.thread == thread]) for item in (recorded.ops, recorded.calls)
     ]
     start, end = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    return union(start, end)
+
+
+def union(start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """Return starts and ends of the union of spans, by start; spans that touch become one."""
     order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    latest = np.maximum.accumulate(end)
+    start, latest = start[order], np.maximum.accumulate(end[order])
     is_new = np.ones(len(start), np.bool_)
     is_new[1:] = start[1:] > latest[:-1]
     first = np.flatnonzero(is_new)
-    return start[first], latest[np.append(first[1:], len(start)) - 1]
+    return start[first], latest[np.append(first, len(start))[1:] - 1]
 
 
 def _contested(busy: dict[int, tuple[Numbers, Numbers]], thread: int) -> tuple[Numbers, Numbers]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tracedb.what_if.schedule import BY_LAUNCH, BY_NOTHING, BY_STREAM, Timed
+from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM
+from tracedb.what_if.schedule import Timed
 
 
 def bounds(rank: Timed) -> Counter[str]:

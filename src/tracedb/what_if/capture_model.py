@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tracedb.dependencies import recorded, spans
 from tracedb.dependencies.causes import BY_LAUNCH, BY_STREAM, BY_WAIT, LONG_AGO
+from tracedb.dependencies.host import union
 from tracedb.dependencies.path import Graph, Span
 from tracedb.dependencies.recorded import Mask, Numbers
 from tracedb.errors import NotCaptured
@@ -100,7 +101,7 @@ class CaptureModel:
             )
             on_line = (thread == first) | (thread == last)
             start, end = start[on_line], end[on_line]
-        return _union(start, end)
+        return union(start, end)
 
     def _events(self, scale: Scale, within: tuple[Numbers, Numbers] | None) -> Mask:
         if within is not None:
@@ -220,16 +221,6 @@ def _joined(found: list[Span]) -> Span:
     host_end = max(span.host_end for span in found)
     step = found[0].step if len(found) == 1 else None
     return Span(step, min(span.begin for span in found), last.end, last.event, host_end)
-
-
-def _union(start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    latest = np.maximum.accumulate(end) if len(end) else end
-    is_new = np.ones(len(start), np.bool_)
-    is_new[1:] = start[1:] > latest[:-1]
-    first = np.flatnonzero(is_new)
-    return start[first], latest[np.append(first[1:], len(start)) - 1] if len(first) else end
 
 
 def _host_factors(given: list[tuple[Numbers, Numbers, float]]) -> tuple[Numbers, npt.NDArray[np.float64]]:

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracedb.dependencies.causes import LONG_AGO
+from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, BY_WAIT, LONG_AGO
 from tracedb.dependencies.recorded import NONE, Mask, Numbers
 from tracedb.what_if.capture_model import RETURN_NS, CaptureModel, Effect, is_silent
 from tracedb.what_if.scenario import Scenario
 
 SYNC, START, TOGETHER = range(3)
 """Actions: a call that waits returns; an event starts; the ranks of a collective are all there."""
-BY_NOTHING, BY_LAUNCH, BY_STREAM, BY_WAIT = range(4)
 
 
 class Meeting(NamedTuple):
