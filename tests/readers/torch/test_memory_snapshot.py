@@ -17,11 +17,11 @@ EPOCH_US = 1_700_000_000_000_000
 COMPILED = {"name": "at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "filename": "??", "line": 0}
 LINEAR = {
     "name": "forward",
-    "filename": "/home/alice/env/lib/python3.11/site-packages/torch/nn/modules/linear.py",
+    "filename": "/srv/jobs/env/lib/python3.11/site-packages/torch/nn/modules/linear.py",
     "line": 125,
 }
-STEP = {"name": "step", "filename": "/home/alice/work/train.py", "line": 60}
-INIT = {"name": "__init__", "filename": "/home/alice/work/model.py", "line": 12}
+STEP = {"name": "step", "filename": "/srv/jobs/work/train.py", "line": 60}
+INIT = {"name": "__init__", "filename": "/srv/jobs/work/model.py", "line": 12}
 
 
 def event(action: str, address: int, size: int, time: int | None, *frames: dict[str, Any]) -> dict[str, Any]:
