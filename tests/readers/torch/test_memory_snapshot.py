@@ -150,6 +150,10 @@ def test_a_release_counts_once(tmp_path: Path, action: str) -> None:
     db = loaded(tmp_path, {"segments": [], "device_traces": [events]})
     assert rows(db, PEAK) == [(17, 0, None, 7, 1, 2, 1, 0)]
     assert rows(db, "SELECT code FROM ingest_issue") == [("times_unknown",)]
+    told = run("report", "memory-timeline", "--db", db).stderr
+    assert "device 0: at most 0.00 GiB allocated" in told
+    assert "reserved" not in told
+    assert "None" not in told
 
 
 def test_what_cannot_be_read_costs_one_event(tmp_path: Path) -> None:
