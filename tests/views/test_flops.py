@@ -261,6 +261,8 @@ def test_work_done_again_is_no_model_flops(steps: None, call: Callable[..., None
         ask(f"UPDATE main.op SET parent_op_id = {parent} WHERE op_id = {op_id}")
     first, more = 2 * 4096**3, 2 * 512**3
     assert ask("SELECT flops, model_flops FROM v1.mfu WHERE step = 5") == [(first + 2 * more, first + more)]
+    ask("UPDATE main.op SET input_dims = NULL WHERE op_id NOT IN (50, 51)")
+    assert ask("SELECT flops, model_flops FROM v1.mfu WHERE step = 5") == [(None, None)]
 
 
 COMPILED = [(30, "CompiledFunction", None), (31, "autograd::engine::evaluate_function: CompiledFunctionBackward", None),

@@ -3,9 +3,9 @@
 -- including those that are recomputed: by backward attention, and by activation checkpointing (v1._backward_op). A
 -- backward pass that torch.compile made does not tell its products apart, but gradients need at most twice the FLOPs of
 -- the forward pass (v1._compiled_op): what is beyond that is recomputed. FLOPs of each element type count against its own
--- peak. The step time is that of v1.configurations: the range, or the GPU work
--- from first start to last end if that is longer. Both are lower bounds if the FLOPs of some products are unknown
--- (unknown_ns): in graph replays, compiled or custom kernels.
+-- peak. The step time is that of v1.configurations: the range, or the GPU work from first start to last end if that is
+-- longer. Both are lower bounds if the FLOPs of some products are unknown (unknown_ns): in graph replays, compiled or
+-- custom kernels.
 CREATE VIEW v1.mfu AS
 WITH spans AS (
     SELECT
@@ -28,7 +28,7 @@ costs AS (
     SELECT
         s.clock_id, s.gpu_id, s.step_number, s.first_ns, s.last_ns, s.gpu_ns, s.product_ns,
         c.flops,
-        CASE WHEN b.is_again THEN 0 ELSE c.model_flops END AS model_flops,
+        CASE WHEN b.is_again AND c.model_flops IS NOT NULL THEN 0 ELSE c.model_flops END AS model_flops,
         f.is_backward AS is_compiled_backward,
         CASE WHEN c.dtype = 'fp32' AND s.has_tf32 THEN 'tf32' ELSE c.dtype END AS math_dtype,
         d.name AS gpu_name
