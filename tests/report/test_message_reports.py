@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -40,6 +42,15 @@ def test_the_stage_that_paces_a_pipeline_is_named(folder: Path) -> None:
     assert "ideal 33.3 %" in text
     assert "clocks are not aligned for 32 messages" in text
     assert "collectives are of one rank" not in text
+
+
+def test_no_stage_is_judged_if_clocks_cannot_be_compared(folder: Path) -> None:
+    shutil.copy(folder / "t.duckdb", folder / "apart.duckdb")
+    with duckdb.connect(str(folder / "apart.duckdb")) as connection:
+        connection.execute("UPDATE main.capture SET clock_zero_unix_ns = NULL WHERE rank = 1")
+        connection.execute("DELETE FROM main.clock_alignment")
+    _, text = said(folder, "pipeline-bubble", "apart.duckdb")
+    assert "its bubble is not known, because the clocks of its ranks cannot be compared; nor is the stage that" in text
 
 
 def test_collectives_point_to_the_messages(folder: Path) -> None:

@@ -138,9 +138,9 @@ def test_clocks_must_agree_better_than_the_shortest_bubble(
 def test_clocks_that_cannot_be_compared(insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection) -> None:
     insert_pipeline(insert, Pipeline([100] * 2, [200] * 2, 8))
     db.execute("UPDATE main.capture SET clock_zero_unix_ns = NULL WHERE capture_id = 1")
-    assert ask("SELECT stage, window_ns, bubble_ns FROM v1.pipeline_bubble ORDER BY stage") == [
-        (0, None, None),
-        (1, None, None),
+    assert ask(f"SELECT {TIMES}, wait_ns, own_ns, is_bottleneck FROM v1.pipeline_bubble ORDER BY stage") == [
+        (3, 0, *[None] * 7),
+        (3, 1, *[None] * 7),
     ]
 
 

@@ -217,12 +217,12 @@ timed AS (
         r.source, r.labels, r.cycle, r.set_id, r.pipeline, n.step, n.step_index, r.capture_id, r.rank, r.stage, r.stages,
         n.forwards, n.micro_batches,
         h.end_ns - h.begin_ns AS window_ns,
-        coalesce(u.compute_ns, 0)::BIGINT AS compute_ns,
-        coalesce(u.busy_ns - u.compute_ns, 0)::BIGINT AS transfer_ns,
+        CASE WHEN window_ns IS NOT NULL THEN coalesce(u.compute_ns, 0) END::BIGINT AS compute_ns,
+        CASE WHEN window_ns IS NOT NULL THEN coalesce(u.busy_ns - u.compute_ns, 0) END::BIGINT AS transfer_ns,
         (h.end_ns - h.begin_ns - coalesce(u.busy_ns, 0))::BIGINT AS bubble_ns,
         (h.warm_ns - h.begin_ns - coalesce(u.warm_busy_ns, 0))::BIGINT AS warmup_bubble_ns,
         (h.end_ns - h.cool_ns - coalesce(u.cool_busy_ns, 0))::BIGINT AS cooldown_bubble_ns,
-        coalesce(u.all_ns - u.busy_ns, 0)::BIGINT AS wait_ns,
+        CASE WHEN window_ns IS NOT NULL THEN coalesce(u.all_ns - u.busy_ns, 0) END::BIGINT AS wait_ns,
         (h.last_ns - h.first_ns - u.span_all_ns + u.span_busy_ns)::BIGINT AS own_ns,
         max(r.residual_ns) OVER (PARTITION BY r.set_id, r.pipeline) AS residual_ns,
         h.capture_id IS NOT NULL AS is_comparable
@@ -249,7 +249,7 @@ ordered AS (
 )
 SELECT
     t.*,
-    coalesce(o.is_bottleneck, false) AS is_bottleneck,
+    CASE WHEN t.is_comparable THEN coalesce(o.is_bottleneck, false) END AS is_bottleneck,
     t.is_comparable AND coalesce(
         t.residual_ns <= min(t.bubble_ns) OVER (PARTITION BY t.set_id, t.pipeline, t.step), true
     ) AS is_measurable
