@@ -66,6 +66,9 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         yield Rows("device_condition", scratch.sql(gpu_metrics.ROWS), part)
         gpu = _rows(scratch, "part_gpu") + direct_rows
         mine = account if part == len(processes) - 1 else Account()
+        if mine is account:
+            clocks = gpu_metrics.unplaced(scratch)
+            account.left_aside("gpu_metrics", clocks, "clocks of GPUs that no recorded process sees; skipped")
         is_idle = not gpu or not has_kernels
         if is_idle:
             mine.noted("no_gpu_activity", 1, _what_is_missing(account) or _why_no_gpu(scratch, header, gpu))

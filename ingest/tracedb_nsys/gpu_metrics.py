@@ -47,6 +47,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, export: Export) -> bool:
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE staged_clock_metric (type_id BIGINT, metric_id BIGINT, is_memory BOOLEAN)"
     )
+    connection.execute("CREATE OR REPLACE TEMP TABLE placed_gpu (gpu INTEGER)")
     if not set(COLUMNS).issubset(export.tables.get(TABLE, ())) or METRICS not in export.tables:
         return False
     found = [
@@ -70,3 +71,12 @@ def use(connection: duckdb.DuckDBPyConnection, header: Header, gpid: int | None,
         place = gpu if place is None and not header.ordinals else place
         if place is not None and (place in devices or not devices):
             connection.execute("INSERT INTO part_gpu_number VALUES (?, ?)", [gpu, place])
+            connection.execute("INSERT INTO placed_gpu VALUES (?)", [gpu])
+
+
+def unplaced(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the number of clocks of GPUs that are no device of any process so far."""
+    ((found,),) = connection.execute(
+        "SELECT count(*) FROM staged_condition WHERE gpu NOT IN (SELECT gpu FROM placed_gpu)"
+    ).fetchall()
+    return int(found)

@@ -58,6 +58,9 @@ def test_gpus_are_those_of_the_process(tmp_path: Path) -> None:
     sample(export, 10, SM, 1_200_000_000, gpu=4)
     loaded = nsys_loaded.load(tmp_path, export)
     assert loaded.rows("device_condition", "device_id", "sm_clock_mhz") == [(0, 1200.0)]
+    assert loaded.issues["gpu_metrics"] == 1
+    read, skipped, written = loaded.one("capture", "events_read", "events_skipped", "rows_written")
+    assert read == skipped + written
 
 
 def test_metrics_without_clocks_are_left_aside(tmp_path: Path) -> None:
