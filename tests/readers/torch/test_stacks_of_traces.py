@@ -142,7 +142,7 @@ SUMMARIES = {
     ],
     "roofline": [
         "348.4 of 356.7 ms of operators have a known roof; at it they would take 253.5 ms",
-        "bound by compute: 272.0 ms at 70 % of the roof; by memory: 76.5 ms at 84 %",
+        "bound by compute: 272.0 ms at 70 % of the roof; by memory: 76.5 ms at 84 % of the roof",
         "272.0 ms are products in fp32 with a roof of 67 TFLOP/s; TF32 (torch.set_float32_matmul_precision) has 495",
     ],
     "memory-timeline": [
