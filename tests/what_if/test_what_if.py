@@ -244,3 +244,14 @@ def test_doubts_about_the_recording_are_said(tmp_path: Path) -> None:
     for words in ("1 capture cut short", "9 s before their calls"):
         (text,) = [text for text in said if words in text]
         assert f"tracedb: warning: {text}\n" in done.stderr
+
+
+def test_a_scenario_that_only_one_recording_has(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    for threads, name in (("256", "sgemm"), ("1024", "other")):
+        tiny.capture(labels={"threads": threads})
+        tiny.kernel(name, 0, 400)
+    done = run("whatif", "--db", tiny.save(), "--scale", "name=sgemm:0.5")
+    assert done.exit_code == 0
+    said = "--scale name=sgemm:0.5 left out for 1 recording: no GPU work of capture 2 has name 'sgemm'"
+    assert f"tracedb: warning: {said}\n" in done.stderr

@@ -85,7 +85,7 @@ def whatif(
         found.database = str(db)
         columns = [column.name for column in found.columns]
         # What makes the critical path doubtful makes its times under a change doubtful too.
-        found.warnings = caveats.warnings(connection, registry.find("critical-path"), scope, columns)
+        found.warnings += caveats.warnings(connection, registry.find("critical-path"), scope, columns)
         for caveat in found.warnings:
             warn(caveat)
         found.notes = ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]

@@ -63,11 +63,12 @@ class _Group:
 def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], step: int | None) -> Answer:
     """Return a row per scenario and recording, those with most gain first.
 
-    Of the captures in ``temp.selected_capture``. Without scenarios, the usual ones are compared. Raises ``NotCaptured``
-    if no capture has GPU work, or not that step, or if a scenario matches nothing.
+    Of the captures in ``temp.selected_capture``. Without scenarios, the usual ones are compared. A warning names a
+    scenario that matches nothing in some recordings. Raises ``NotCaptured`` if no capture has GPU work, or not that
+    step, or if a scenario matches nothing in any.
     """
     rows: list[tuple[object, ...]] = []
-    faults: dict[Scenario, NotCaptured] = {}
+    faults: dict[Scenario, list[NotCaptured]] = {}
     matched = set()
     for group in _groups(connection, step):
         mine = []
@@ -76,14 +77,18 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], ste
                 mine.append((scenario, _row(group, scenario)))
                 matched.add(scenario)
             except NotCaptured as error:
-                faults.setdefault(scenario, error)
+                faults.setdefault(scenario, []).append(error)
         # All changes together come first, the recording itself last.
         mine.sort(key=lambda item: (-item[0].changes, -float(str(item[1][GAIN])), item[0].text))
         rows += [row for _, row in mine]
     for scenario in asked:
         if scenario not in matched:
-            raise faults[scenario]
+            raise faults[scenario][0]
     found = from_rows(COLUMNS, rows)
+    found.warnings = [
+        f"{scenario.text} left out for {len(errors)} recording{'s' * (len(errors) > 1)}: {errors[0]}"
+        for scenario, errors in faults.items()
+    ]
     found.report, found.version, found.shows = "whatif", "v1", list(SHOWS)
     return found
 
