@@ -4,7 +4,7 @@
 -- exceeds a HUGEINT. 0 for one number, NULL for none.
 CREATE MACRO v1._sample_stddev(n, total, squares) AS
 CASE WHEN n = 1 THEN 0.0 WHEN n > 1 THEN sqrt((
-    squares - total // n * (total + total % n) - (total % n) ** 2 / n
+    (squares - total::HUGEINT // n * (total::HUGEINT + total % n))::DOUBLE - ((total % n) ** 2)::DOUBLE / n
 ) / (n - 1)) END;
 
 COMMENT ON MACRO v1._sample_stddev IS 'Sample standard deviation of n whole numbers from their sum and sum of squares, the same for every row order; 0 for one, NULL for none.';

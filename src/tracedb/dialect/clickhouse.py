@@ -155,10 +155,14 @@ def _try_cast(node: exp.TryCast) -> exp.Expr:
     return call(_PARSED[to], call("toString", _in(node.this))) if to in _PARSED else node
 
 
-def _up_to(node: exp.Bracket) -> exp.Expr:
-    """Return ``a[:-n]``, which in DuckDB is without the last n - 1 elements."""
+def _slice(node: exp.Bracket) -> exp.Expr:
+    """Return ``a[n:]``, or ``a[:-n]``, which in DuckDB is without the last n - 1 elements."""
     bounds = node.expressions[0] if len(node.expressions) == 1 else None
-    if not isinstance(bounds, exp.Slice) or bounds.this is not None or not isinstance(bounds.expression, exp.Neg):
+    if not isinstance(bounds, exp.Slice):
+        return node
+    if bounds.expression is None:
+        return call("arraySlice", _in(node.this), _in(bounds.this))
+    if bounds.this is not None or not isinstance(bounds.expression, exp.Neg):
         return node
     array = _in(node.this)
     length = call("toInt64", call("length", array.copy()))
@@ -223,7 +227,7 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Anonymous: _anonymous,
     exp.ArrayAgg: _list,
     exp.Avg: _without_order,
-    exp.Bracket: _up_to,
+    exp.Bracket: _slice,
     exp.Cast: _cast,
     exp.Cbrt: lambda node: call("cbrt", _in(node.this)),
     exp.Count: _count,

@@ -19,25 +19,6 @@ CLASSES = "_kernel_class"
 by DuckDB, and become the table ``main.kernel_class``."""
 CLASS_TABLE = "kernel_class"
 SHORT_NAME = "_short_name"
-SAMPLE_STDDEV = "_sample_stddev"
-_SHAPES = "TRY_CAST(TRY_CAST(input_dims AS JSON) AS BIGINT[][])"
-_PLAIN_PRODUCTS = ", ".join(
-    f"'aten::{name}'" for name in ("mm", "bmm", "matmul", "linear", "mv", "dot", "_int_mm", "_scaled_mm")
-)
-_ADDED_PRODUCTS = ", ".join(
-    f"'aten::{name}'" for name in ("addmm", "addmm_", "_addmm_activation", "baddbmm", "baddbmm_", "addbmm", "addmv")
-)
-_OVERRIDDEN = {
-    # Whole numbers of 128 bits do not mix with floating point in other engines, and products leave 64 bits.
-    SAMPLE_STDDEV: """CASE WHEN n = 1 THEN 0.0 WHEN n > 1 THEN sqrt((
-        CAST(squares - CAST(total AS HUGEINT) // n * (CAST(total AS HUGEINT) + total % n) AS DOUBLE)
-        - CAST((total % n) ** 2 AS DOUBLE) / n) / (n - 1)) END""",
-    # A list of one element names the shapes once in DuckDB; other engines infer no type for it.
-    "_operator_matmul": f"""CASE
-        WHEN op_name IN ({_PLAIN_PRODUCTS}) THEN v1._matmul_size(op_name, {_SHAPES}[1], {_SHAPES}[2])
-        WHEN op_name IN ({_ADDED_PRODUCTS}) THEN v1._matmul_size(op_name, {_SHAPES}[2], {_SHAPES}[3])
-        END""",
-}
 _CLASSES_TEXT = f"""SELECT k.name, k.class, k.rule_source, k.priority, k.shipped_class, k.short_name
     FROM main.{CLASS_TABLE} AS k"""
 
@@ -48,7 +29,7 @@ def tree(name: str) -> exp.Expr:
     found = sqlglot.parse_one(text, read="duckdb")
     for node in found.walk():
         node.comments = None
-    return without_variables(_inlined(found))
+    return without_variables(_without_named_values(_inlined(found)))
 
 
 def in_order(*names: str) -> list[str]:
@@ -76,10 +57,7 @@ def _macro(name: str) -> tuple[list[str], exp.Expr]:
         for statement in sqlglot.parse(View(CURRENT, name).text, read="duckdb")
         if isinstance(statement, exp.Create)
     )
-    body = create.expression
-    if name in _OVERRIDDEN:
-        body = sqlglot.parse_one(_OVERRIDDEN[name], read="duckdb")
-    return [parameter.name for parameter in create.this.expressions], body
+    return [parameter.name for parameter in create.this.expressions], create.expression
 
 
 def _inlined(found: exp.Expr) -> exp.Expr:
@@ -100,7 +78,32 @@ def _inlined(found: exp.Expr) -> exp.Expr:
 
         return exp.Paren(this=_inlined(body.copy().transform(put)))
 
-    return found.transform(replaced)
+    rewritten: exp.Expr = found.transform(replaced)
+    return rewritten
+
+
+def _without_named_values(found: exp.Expr) -> exp.Expr:
+    """Put the value in the place of its name: ``list_transform([value], LAMBDA name: body)[1]`` names one in DuckDB.
+
+    Other engines infer no type for that list.
+    """
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        transform = node.this if isinstance(node, exp.Bracket) else None
+        if not isinstance(transform, exp.Transform) or not isinstance(transform.this, exp.Array):
+            return node
+        (value,), named = transform.this.expressions, transform.expression
+        (name,) = (parameter.name for parameter in named.expressions)
+        body: exp.Expr = named.this.copy()
+
+        def put(inner: exp.Expr) -> exp.Expr:
+            is_name = isinstance(inner, exp.Identifier | exp.Column) and inner.name == name
+            return exp.Paren(this=value.copy()) if is_name else inner
+
+        return body.transform(put)
+
+    rewritten: exp.Expr = found.transform(replaced)
+    return rewritten
 
 
 def _looked_up(node: exp.Expr, name: exp.Expr) -> exp.Expr:
