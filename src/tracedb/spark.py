@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,17 @@ def run(spark: SparkSession, lake: str | Path, report: str) -> DataFrame:
     """
     planned = plan(lake, report)
     tasks = planned.tasks
-    first = answer(tasks[0]).slice(0, 0)
+    empty = answer(replace(tasks[0], query=f"SELECT * FROM ({tasks[0].query}) LIMIT 0"))
     numbers = spark.range(len(tasks), numPartitions=len(tasks))
 
     def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from answer(tasks[number]).cast(first.schema).to_batches()
+                yield from answer(tasks[number]).cast(empty.schema).to_batches()
 
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    frame = numbers.mapInArrow(answered, from_arrow_schema(first.schema))
+    frame = numbers.mapInArrow(answered, from_arrow_schema(empty.schema))
     if planned.unit != "merged":
         return frame
     return spark.createDataFrame(planned.put_together([frame.toArrow()]))
