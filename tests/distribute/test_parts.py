@@ -14,7 +14,7 @@ import tracedb
 from support.command import run
 from tracedb.distribute.plan import plan, unit_of
 from tracedb.distribute.task import answer
-from tracedb.errors import UsageError
+from tracedb.errors import TracedbError, UsageError
 from tracedb.storage import lake_catalog, lake_manifest
 from tracedb.storage.views import shipped
 
@@ -70,9 +70,11 @@ def test_a_plan_gives_the_view(name: str, lake: Path, whole: duckdb.DuckDBPyConn
     assert_same(found, wanted.fetchall())
 
 
-def test_an_unknown_view_and_an_empty_lake_are_said(tmp_path: Path, lake: Path) -> None:
+def test_an_unknown_view_and_a_folder_that_is_no_lake_are_said(tmp_path: Path, lake: Path) -> None:
     with pytest.raises(UsageError, match="there is no view 'nothing'"):
         plan(lake, "nothing")
+    with pytest.raises(TracedbError, match="not a lake"):
+        plan(tmp_path, "kernels")
 
 
 def assert_same(found: list[Any], wanted: list[Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import note
+from tracedb.cli.options import note, some
 from tracedb.errors import TracedbError
 
 ENGINES = ("spark", "clickhouse", "trino")
@@ -37,4 +37,4 @@ def sql_dialect(engine: str, views: tuple[str, ...], is_list: bool, out: Path | 
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise TracedbError(f"{out}: cannot be written ({error.strerror}); name another file with -o") from error
-    note(f"{len(script.declared(engine)) if not views else len(views)} views for {engine} in {out}")
+    note(f"{some(len(views or script.declared(engine)), 'view')} for {engine} in {out}")
