@@ -20,6 +20,7 @@ from tracedb.storage.views import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = tuple[Any, ...]
+CLASSES = view_tree.CLASS_TABLE
 
 
 @pytest.fixture(scope="module")
@@ -92,22 +93,53 @@ def clickhouse(source: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempP
 
 
 def _fill_tables(session: Any, source: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    for table, file in _exported(source, folder):
+        names = ", ".join(f'"{name}"' for name, *_ in source.execute(f"DESCRIBE FROM '{file}'").fetchall())
+        session.query(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM file('{file}', Parquet)")
+
+
+def _exported(source: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Write each table as a Parquet file with the types of a lake."""
     tables = source.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' AND schema_name = 'main'"
     ).fetchall()
-    for table, relation in [
-        *((name, f"file.main.{name}") for (name,) in tables),
-        ("kernel_class", "file.v1._kernel_class"),
-    ]:
-        columns = [
+    for table, relation in [*((name, f"file.main.{name}") for (name,) in tables), (CLASSES, "file.v1._kernel_class")]:
+        columns = ", ".join(
             f'"{name}"::BIGINT AS "{name}"' if kind == "UBIGINT" else f'"{name}"'
             for name, kind, *_ in source.execute(f"DESCRIBE {relation}").fetchall()
-        ]
-        names = ", ".join(f'"{name}"' for name, *_ in source.execute(f"DESCRIBE {relation}").fetchall())
-        source.execute(f"COPY (SELECT {', '.join(columns)} FROM {relation}) TO '{folder}/{table}.parquet'")
-        session.query(
-            f"INSERT INTO main.{table} ({names}) SELECT {names} FROM file('{folder}/{table}.parquet', Parquet)"
         )
+        file = folder / f"{table}.parquet"
+        source.execute(f"COPY (SELECT {columns} FROM {relation}) TO '{file}'")
+        yield table, file
+
+
+@pytest.fixture(scope="module")
+def spark(source: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Spark with the tables of the database, and the declared views over them."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder),
+    }
+    session = sql.SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    session.sql("CREATE DATABASE main")
+    for table, file in _exported(source, folder):
+        session.sql(f"CREATE TABLE main.{table} USING parquet OPTIONS (path '{file}')")
+    for statement in script.statements("spark"):
+        session.sql(statement)
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("name", script.declared("spark"))
+def test_spark_gives_the_same_rows(name: str, spark: Any, source: duckdb.DuckDBPyConnection) -> None:
+    wanted = source.execute(f"FROM file.v1.{name}").fetchall()
+    columns = ", ".join(f"`{column}`" for column, *_ in source.execute(f"DESCRIBE file.v1.{name}").fetchall())
+    assert wanted
+    _assert_same([tuple(row) for row in spark.sql(f"SELECT {columns} FROM v1.{name}").collect()], wanted)
 
 
 @pytest.mark.parametrize("name", script.declared("clickhouse"))

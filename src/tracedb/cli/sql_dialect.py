@@ -25,7 +25,7 @@ def sql_dialect(engine: str, views: tuple[str, ...], is_list: bool, out: Path | 
 
     \b
     tracedb sql-dialect clickhouse -o views.sql
-    tracedb sql-dialect spark --view top-kernels --view gpu-timeline
+    tracedb sql-dialect spark --view top-kernels --view idle-breakdown
     """
     from tracedb.dialect import script
 
