@@ -16,6 +16,7 @@ from support.tiny import Tiny
 from tracedb.conditions.reading import Reading
 from tracedb.conditions.sampler import Recent
 from tracedb.sampling import conditions_table
+from tracedb.sampling import device as devices
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator, Prepared
 from tracedb.sampling.recording import Recorder
@@ -108,6 +109,22 @@ def test_regimes_are_sampled_apart(tmp_path: Path) -> None:
         ("rested", "sampled"),
         ("steady", "sampled"),
     ]
+
+
+def test_clocks_that_cannot_be_read_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator runs on the processor as a GPU that NVML does not list; the processor itself has no clocks."""
+    monkeypatch.syspath_prepend(str(fake_nvml.put(tmp_path / "modules")))
+    config = tmp_path / "res_add.yml"
+    config.write_text(json.dumps({
+        "kernel_name": "res_add", "columns_name": ["b", "l", "dim"], "shapes": [1, 2, 8], "run": "get_one",
+        "wait": 0, "warmup": 0, "active": 1,
+    }))  # fmt: skip
+    words = "warning: clocks and power were not read: the library that reads GPUs does not list this one"
+    for uuid, is_said in ((None, False), ("cccc-3", True)):
+        monkeypatch.setattr(devices, "uuid", lambda device, uuid=uuid: uuid)
+        done = run("sample", config, config, "--db", tmp_path / f"{uuid}.duckdb", "--device", "cpu", "--precision",
+                   "fp32", "--regime", "rested")  # fmt: skip
+        assert (done.exit_code, done.stderr.count(words)) == (0, int(is_said)), done.stderr
 
 
 def test_readings_are_stored_on_the_capture_s_clock(tmp_path: Path) -> None:

@@ -196,9 +196,11 @@ def account_of(accounts: Sequence[Account], database: Path) -> Answer:
 
 
 def _close(accounts: list[Account]) -> None:
-    """Print the first failure of each series; the table has the others."""
+    """Print the first failure of each series, of which the table has the others, and why clocks were not read."""
     from tracedb.sampling.sweep import text
 
+    for reason in dict.fromkeys(account.unread for account in accounts if account.unread):
+        warn(f"clocks and power were not read: {reason}")
     for account in accounts:
         for status in ("out_of_memory", "error"):
             failed = [outcome for outcome in account.outcomes if outcome.status == status]

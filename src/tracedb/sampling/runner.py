@@ -79,6 +79,8 @@ class Account:
     outcomes: list[Outcome]
     known: int
     captures: list[int]
+    unread: str | None = None
+    """Why the clocks of the GPU were not read."""
 
 
 def chosen(configuration: Configuration, request: Request) -> list[Shape]:
@@ -111,7 +113,9 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
-    with _folder(request.keep_traces) as folder, Recent(devices.uuid(device)) as conditions:
+    uuid = devices.uuid(device)
+    with _folder(request.keep_traces) as folder, Recent(uuid) as conditions:
+        account.unread = None if uuid is None else conditions.missing  # the processor has no clocks to read
         for number, batch in enumerate(_batches(left, recorder, configuration)):
             trace = folder / _trace_name(series, request, account.known + number, request.keep_traces is not None)
             outcomes, capture_id = _one(batch, recorder, trace, series, request, conditions)
