@@ -29,10 +29,12 @@ def test_two_ranks_sample_beside_an_all_reduce(tmp_path: Path) -> None:
     sweep_status.write(db, series, [Outcome({"b": 1, "l": 2, "dim": 8}, "out_of_memory")], None)
     for options, counts in (((), (0, 0)), (("--retry-failed",), (1, 2)), (("--retry-failed",), (0, 0))):
         done = run("-q", "sample", config, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside",
-                   "allreduce", "--format", "json", *options)  # fmt: skip
+                   "allreduce", "--format", "json", "--keep-traces", tmp_path / "kept", *options)  # fmt: skip
         assert done.exit_code == 0, done.output
         (row,) = json.loads(done.stdout)["rows"]
         assert (row["sampled"], row["captures"]) == counts
+    kept = sorted((tmp_path / "kept").glob("res_add_fp32_beside_allreduce_*/rank*.json.gz"))
+    assert ask(db, "SELECT path FROM capture ORDER BY rank") == [(str(path),) for path in kept] and len(kept) == 2
     assert ask(db, "SELECT regime, status, device FROM sample_status ORDER BY sampled_at") == [
         ("beside_allreduce", "out_of_memory", "cpu"),
         ("beside_allreduce", "sampled", "cpu"),

@@ -7,9 +7,11 @@ not fitted to them, but learns from them how much slower a product is there.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
@@ -107,6 +109,9 @@ def _record(
         collectives.launch(where.ranks, told, WORKER)
         said = json.loads((folder / "outcomes0.json").read_text(encoding="utf-8"))
         traces = sorted(folder.glob("rank*.json.gz"))
+        if request.keep_traces is not None:
+            name = f"{configuration.operator}_{request.precision}_beside_{kind}_{uuid4().hex[:12]}"
+            traces = _moved(traces, request.keep_traces / name)
         label = {"sampled": configuration.operator, "dtype": request.precision, "device": title, "beside": kind}
         loaded = pipeline.ingest(*traces, db=request.database, label=label)
     for outcome in loaded:
@@ -114,3 +119,8 @@ def _record(
             raise TracedbError(f"{outcome.path}: the trace was not loaded: {outcome.error or 'known already'}")
     found = [Outcome(shape, status, detail) for shape, (status, detail) in zip(shapes, said, strict=True)]
     return found, [outcome.loaded[0].capture_id for outcome in loaded]
+
+
+def _moved(files: Sequence[Path], folder: Path) -> list[Path]:
+    folder.mkdir(parents=True)
+    return [Path(shutil.move(file, folder)) for file in files]
