@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.command import report, run
 
 
@@ -23,6 +25,11 @@ class TestSample:
         assert {row["step"] for row in rows} == set(range(len({row["step"] for row in rows})))
         first = [row for row in rows if row["ordinal"] == 0]
         assert all(row["bound_by"] == "host" for row in first)
+
+    @pytest.mark.parametrize("other", ["--range", "--step-range"])
+    def test_a_second_range_is_not_dropped(self, sample: Path, other: str) -> None:
+        done = run("report", "critical-path", "--db", sample, "--range", "forward", other, "backward")
+        assert done.exit_code == 2 and "--range" in done.stderr and done.stdout == ""
 
     def test_no_such_range(self, sample: Path) -> None:
         done = run("report", "critical-path", "--db", sample, "--range", "nothing like it")

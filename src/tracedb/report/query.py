@@ -94,7 +94,7 @@ def plan(
     ``is_wide``: maps of the report become a column for each key that occurs (``Report.wide``).
     """
     if report.is_by_span and filters.range:
-        filters = replace(filters, range=(), step_range=filters.step_range or filters.range[0])
+        filters = _of_range(report, filters)
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
     scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
@@ -122,6 +122,15 @@ def plan(
     groups = by + [name for name in filters.by if name not in inner.filters.by]
     keys = {name: _keys(connection, name, source, where) for name in report.wide if name in columns} if is_wide else {}
     return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where, keys)
+
+
+def _of_range(report: Report, filters: Filters) -> Filters:
+    """Return filters under which each instance of the range takes the place of a step. Raises ``UsageError``."""
+    if len(filters.range) > 1:
+        raise UsageError(f"report {report.name} takes one --range, whose instances it treats as steps")
+    if filters.step_range is not None:
+        raise UsageError(f"report {report.name} takes --range or --step-range, not both: either chooses its steps")
+    return replace(filters, range=(), step_range=filters.range[0])
 
 
 def _keys(connection: duckdb.DuckDBPyConnection, column: str, source: str, where: str) -> list[str]:
