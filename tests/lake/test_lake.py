@@ -125,6 +125,16 @@ def test_loading_again_changes_nothing(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
 
 
+def test_a_database_keeps_its_labels_and_says_so(tmp_path: Path) -> None:
+    trace(tmp_path / "t.json")
+    db, lake = tmp_path / "run.duckdb", tmp_path / "lake"
+    assert run("ingest", tmp_path / "t.json", "--db", db, "--label", "run=1").exit_code == 0
+    done = run("ingest", db, "--lake", lake, "--label", "run=2")
+    assert done.exit_code == 0 and "without run=2" in done.stderr
+    with tracedb.connect(lake) as connection:
+        assert connection.execute("SELECT labels FROM capture").fetchall() == [({"run": "1"},)]
+
+
 KILLED = """
 import os, signal, sys
 from tracedb.storage import lake_store

@@ -60,7 +60,10 @@ def load_found(
     root = request.lake
     assert root is not None
     lake = lake_manifest.create(root)
-    outcomes = [*found.failures(), *(_add_database(path, told, root, progress) for path, told in found.databases)]
+    outcomes = [
+        *found.failures(),
+        *(_add_database(path, told, request, root, progress) for path, told in found.databases),
+    ]
     if found.tasks:
         outcomes += _load_tasks(found.tasks, request, lake_manifest.known_sources(lake), jobs, progress)
     outcomes.sort(key=lambda outcome: str(outcome.path))
@@ -90,12 +93,15 @@ def _load_tasks(
     return outcomes + duplicates.outcomes_of(first, outcomes)
 
 
-def _add_database(path: Path, told: Path, root: Path, progress: Progress) -> Outcome:
+def _add_database(path: Path, told: Path, request: Request, root: Path, progress: Progress) -> Outcome:
     outcome = Outcome(told, size_of(path))
     try:
         done = export.export(path, root)
         outcome.is_known = not done.written
         outcome.notes = [f"{done.written} captures written into the lake, {done.known} known before"]
+        if request.labels:
+            given = ", ".join(f"{key}={value}" for key, value in request.labels.items())
+            outcome.notes.append(f"its captures have the labels of the database, without {given}")
     except TracedbError as error:
         outcome.error = str(error).removeprefix(f"{path}: ")
     progress(outcome.size_bytes)
