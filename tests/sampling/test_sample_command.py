@@ -15,6 +15,7 @@ from support.command import run
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 # ruff: noqa: E402
 from tracedb.errors import TracedbError
+from tracedb.regress.work_model import work
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator, Prepared
 from tracedb.sampling.operator_registry import find, shipped
@@ -22,7 +23,7 @@ from tracedb.sampling.recording import Outcome, Recorder, fault_of
 
 OPERATORS = {
     "embedding", "layernorm", "RMSlayernorm", "linear1", "linear2", "linear3", "linear4", "linear_final", "flash_atten",
-    "gelu", "RoPE", "res_add", "parallel_cross_entropy_128", "softmax", "fillmask", "baddbmm", "bmm",
+    "gelu", "swiglu", "RoPE", "res_add", "parallel_cross_entropy_128", "softmax", "fillmask", "baddbmm", "bmm",
     "qkv_gradients", "ScaledUpperTriangMaskedSoftmax", "moe",
     "firstStage_optimizer", "middleStage_optimizer", "lastStage_optimizer",
 }  # fmt: skip
@@ -87,6 +88,39 @@ class TestOperators:
         leaves = shipped()[name].build(small(shipped()[name]), torch.float32, CPU).leaves
         assert [tuple(leaf.shape) for leaf in leaves] == sizes
 
+    @pytest.mark.parametrize(
+        ("name", "sizes"),
+        [
+            ("linear1", [(2, 16, 32), (32, 32)]),
+            ("linear3", [(2, 16, 32), (24, 32)]),
+            ("linear4", [(2, 16, 24), (32, 24)]),
+            ("gelu", [(2, 16, 24)]),
+            ("swiglu", [(2, 16, 24)] * 2),
+            ("flash_atten", [(2, 2, 16, 8), (2, 1, 16, 8), (2, 1, 16, 8)]),
+            ("qkv_gradients", [(2, 16, 32)]),
+        ],
+    )
+    def test_sizes_of_a_llama_like_layer(self, name: str, sizes: list[tuple[int, ...]]) -> None:
+        """Four heads of width 8 over two ranks, of which two share a key and a value; an MLP of width 48."""
+        shape = {"mp": 2, "b": 2, "h": 4, "kv": 2, "l": 16, "dim": 32, "ffn": 48}
+        operator = shipped()[name]
+        assert recorder(operator).once(shape) == Outcome(shape, "sampled")
+        leaves = operator.build(shape, torch.float32, CPU).leaves
+        assert [tuple(leaf.shape) for leaf in leaves] == sizes
+        prepared = operator.build(shape, torch.float32, CPU)
+        outputs = prepared.forward()
+        moved = sum(t.numel() for t in (*prepared.leaves, *(outputs if isinstance(outputs, tuple) else (outputs,))))
+        if name not in ("swiglu", "qkv_gradients"):  # several kernels, none
+            assert work(name, "fwd", "fp16", shape)[1] == 2 * moved
+
+    def test_grouped_attention_shares_keys_and_values(self) -> None:
+        shape = {"b": 1, "h": 4, "kv": 2, "l": 8, "dim": 32}
+        prepared = shipped()["flash_atten"].build(shape, torch.float32, CPU)
+        query, key, value = prepared.leaves
+        shared = (tensor.repeat_interleave(2, dim=1) for tensor in (key, value))
+        expected = torch.nn.functional.scaled_dot_product_attention(query, *shared, is_causal=True)
+        assert torch.allclose(prepared.forward(), expected, atol=1e-5)
+
     def test_masked_softmax_and_fillmask_hide_the_future(self) -> None:
         shape = {"mp": 1, "b": 1, "h": 1, "l": 4}
         weights = shipped()["ScaledUpperTriangMaskedSoftmax"].build(shape, torch.float32, CPU).forward()
@@ -117,6 +151,10 @@ class TestOperators:
             ("linear1", {"mp": 5}, "dim 32 is not divisible by mp 5"),
             ("bmm", {"mp": 8}, "h 4 is not divisible by mp 8"),
             ("flash_atten", {"dim": 30}, "dim 30 is not divisible by h 4"),
+            ("linear1", {"kv": 2}, "kv needs h in columns_name"),
+            ("flash_atten", {"kv": 3}, "kv 3 is not divisible by mp 2"),
+            ("flash_atten", {"mp": 1, "kv": 3}, "h 4 is not divisible by kv 3"),
+            ("linear3", {"ffn": 47}, "ffn 47 is not divisible by mp 2"),
             ("flash_atten", {"dim": 4096}, "the flash backend supports heads up to 256, not 1024"),
             ("RoPE", {"dim": 12}, "heads of 3 do not split in halves"),
             ("moe", {"moe_num_experts": 5, "mp": 1}, "128 routed tokens cannot be divided evenly among 5 experts"),

@@ -6,7 +6,7 @@ others; they are converted to the sizes of the matrices and rows of one rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,11 @@ class _Shapes:
         return np.array([shape.get(name, default) for shape in self._shapes], dtype=np.float64)
 
     @property
+    def names(self) -> Collection[str]:
+        """Their parameters, the same for all."""
+        return self._shapes[0]
+
+    @property
     def ranks(self) -> Array:
         return self.get("mp", 1)
 
@@ -73,6 +78,25 @@ class _Shapes:
         return np.array(
             [shape["dim"] // shape["h"] if "dim" in shape else HEAD_WIDTH for shape in self._shapes], dtype=np.float64
         )
+
+    @property
+    def key_value_heads(self) -> Array:
+        """Heads of key and value on one rank: fewer than those of the query in grouped-query attention."""
+        kv = np.array([shape.get("kv", shape["h"]) for shape in self._shapes], dtype=np.float64)
+        return np.maximum(np.floor(kv / self.ranks), 1)
+
+    @property
+    def projected(self) -> Array:
+        """Features of query, key and value together on one rank."""
+        if "kv" in self.names or "dim" not in self.names:
+            return (self.heads + 2 * self.key_value_heads) * self.head_width
+        return np.floor(3 * self["dim"] / self.ranks)
+
+    @property
+    def inner(self) -> Array:
+        """Width between the two products of an MLP on one rank."""
+        ffn = np.array([shape.get("ffn", 4 * shape["dim"]) for shape in self._shapes], dtype=np.float64)
+        return np.floor(ffn / self.ranks)
 
     @property
     def vocabulary(self) -> Array:
@@ -119,8 +143,13 @@ def _flash(shapes: _Shapes, pass_: str) -> Problem:
     b, h, length, width = shapes["b"], shapes.heads, shapes["l"], shapes.head_width
     products = 4.0 if pass_ != "bwd" else 10.0
     sizes = {"b": b, "heads": h, "length": length, "width": width}
+    kv = shapes.key_value_heads
+    if "kv" in shapes.names:
+        sizes["shared"] = kv
     flops = products * b * h * length**2 * width
-    return Problem(sizes, flops, products * b * h * length * width, ((length, width, length, b * h),))
+    # A quarter each of what is read and written belongs to query, key, value and output.
+    elements = products * b * (h + kv) / 2 * length * width
+    return Problem(sizes, flops, elements, ((length, width, length, b * h),))
 
 
 def _rows(
@@ -162,6 +191,7 @@ def _optimizer(ends: int) -> Callable[[_Shapes, str], Problem]:
 
 
 _TOKEN_SIZES: Callable[[_Shapes], Mapping[str, Array]] = lambda s: {"b": s["b"], "length": s["l"], "width": s["dim"]}  # noqa: E731
+_INNER_SIZES: Callable[[_Shapes], Mapping[str, Array]] = lambda s: {"b": s["b"], "length": s["l"], "width": s.inner}  # noqa: E731
 _SCORE_SIZES: Callable[[_Shapes], Mapping[str, Array]] = lambda s: {  # noqa: E731
     "batch": s["b"] * s.heads,
     "length": s["l"],
@@ -179,10 +209,10 @@ def _squares(forward: float, backward: float) -> Callable[[_Shapes, str], Proble
 
 
 OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
-    "linear1": _linear(lambda s: (s["dim"], np.floor(3 * s["dim"] / s.ranks))),
+    "linear1": _linear(lambda s: (s["dim"], s.projected)),
     "linear2": _linear(lambda s: (np.floor(s["dim"] / s.ranks), s["dim"])),
-    "linear3": _linear(lambda s: (s["dim"], np.floor(4 * s["dim"] / s.ranks))),
-    "linear4": _linear(lambda s: (np.floor(4 * s["dim"] / s.ranks), s["dim"])),
+    "linear3": _linear(lambda s: (s["dim"], s.inner)),
+    "linear4": _linear(lambda s: (s.inner, s["dim"])),
     "linear_final": _linear(lambda s: (s["dim"], s.vocabulary)),
     "baddbmm": _scores,
     "bmm": _values,
@@ -195,11 +225,10 @@ OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
         2,
         2,
     ),
-    "gelu": _rows(
-        ("b", "length", "width"),
-        lambda s: {"b": s["b"], "length": s["l"], "width": np.floor(4 * s["dim"] / s.ranks)},
-        2,
-        3,
+    "gelu": _rows(("b", "length", "width"), _INNER_SIZES, 2, 3),
+    "swiglu": _rows(("b", "length", "width"), _INNER_SIZES, 5, 9),
+    "qkv_gradients": _rows(
+        ("b", "length", "width"), lambda s: {"b": s["b"], "length": s["l"], "width": s.projected}, 2, 2
     ),
     "layernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),
     "RMSlayernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracedb.sampling.operator import Operator, Prepared
-from tracedb.sampling.shapes import divides, leaf, width
+from tracedb.sampling.shapes import divides, key_value_heads, leaf, width
 
 if TYPE_CHECKING:
     import torch
@@ -25,20 +25,30 @@ def _heads(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[torch
     import torch
 
     b, h, length, head = _head_size(shape)
-    joined = torch.randn((b, length, 3, h, head), dtype=dtype, device=device)
-    return [joined[:, :, part].transpose(1, 2).requires_grad_() for part in range(3)]
+    kv = _key_value(shape)
+    joined = torch.randn((b, length, h + 2 * kv, head), dtype=dtype, device=device)
+    return [part.transpose(1, 2).requires_grad_() for part in joined.split([h, kv, kv], dim=2)]
+
+
+def _key_value(shape: Shape) -> int:
+    """Return one rank's heads of key and value."""
+    return key_value_heads(shape) // shape.get("mp", 1)
 
 
 def _flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
-    """Causal scaled dot-product attention by the flash backend."""
+    """Causal scaled dot-product attention by the flash backend; with ``kv``, several heads share a key and a value."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
     query, key, value = _heads(shape, dtype, device)
+    is_grouped = key.shape[1] < query.shape[1]
+    backends = [SDPBackend.FLASH_ATTENTION]
+    if is_grouped and device.type == "cpu":
+        backends.append(SDPBackend.MATH)  # the CPU's flash attention has no grouped heads
 
     def forward() -> torch.Tensor:
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-            return scaled_dot_product_attention(query, key, value, is_causal=True)
+        with sdpa_kernel(backends):
+            return scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=is_grouped)
 
     return Prepared(forward, [query, key, value], recent=[query, key, value])
 
@@ -46,8 +56,11 @@ def _flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
 def _qkv_gradients(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
     """Splits the output of the product of query, key and value; its backward joins their gradients."""
     b, h, length, head = _head_size(shape)
-    joined = leaf((b, length, 3 * h * head), dtype, device)
-    return Prepared(lambda: joined.chunk(3, dim=-1), [joined])
+    kv = _key_value(shape)
+    joined = leaf((b, length, (h + 2 * kv) * head), dtype, device)
+    if kv == h:
+        return Prepared(lambda: joined.chunk(3, dim=-1), [joined])
+    return Prepared(lambda: joined.split([h * head, kv * head, kv * head], dim=-1), [joined])
 
 
 def _no_flash(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:

@@ -6,27 +6,38 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tracedb.sampling.operator import Operator, Prepared
-from tracedb.sampling.shapes import VOCABULARY, divides, leaf, width
+from tracedb.sampling.shapes import VOCABULARY, divides, inner, leaf, width
 
 if TYPE_CHECKING:
     import torch
 
     from tracedb.sampling.sweep import Shape
 
-Widths = Callable[[int, int], tuple[int, int]]
-"""Model-parallel ranks and hidden size → features in and out."""
+Widths = Callable[["Shape"], tuple[int, int]]
+"""Shape → features in and out, over all model-parallel ranks."""
 
 
-def _linear(name: str, widths: Widths, *rules: str) -> Operator:
+def _linear(name: str, widths: Widths, *rules: str, split: str) -> Operator:
+    """Return a linear layer without bias; ``split`` says which features are divided over the ranks: in or out."""
+
     def build(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
         from torch.nn.functional import linear
 
-        into, out = widths(shape.get("mp", 1), shape["dim"])
+        parts = shape.get("mp", 1)
+        into, out = widths(shape)
+        into, out = (into // parts, out) if split == "in" else (into, out // parts)
         x = leaf((shape["b"], shape["l"], into), dtype, device)
         weight = leaf((out, into), dtype, device)
         return Prepared(lambda: linear(x, weight), [x, weight])
 
     return Operator(name, build, divides(*rules), ("b", "l", "dim"))
+
+
+def _projected(shape: Shape) -> int:
+    """Return the features of query, key and value together."""
+    if "kv" not in shape:
+        return 3 * shape["dim"]
+    return (shape["h"] + 2 * shape["kv"]) * (shape["dim"] // shape["h"])
 
 
 def _heads(shape: Shape) -> tuple[int, int, int]:
@@ -57,11 +68,11 @@ def _values(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
 
 _MATRIX = ("b", "h", "l")
 OPERATORS = (
-    _linear("linear1", lambda mp, dim: (dim, 3 * dim // mp), "dim"),
-    _linear("linear2", lambda mp, dim: (dim // mp, dim), "dim"),
-    _linear("linear3", lambda mp, dim: (dim, 4 * dim // mp), "dim"),
-    _linear("linear4", lambda mp, dim: (4 * dim // mp, dim), "dim"),
-    _linear("linear_final", lambda mp, dim: (dim, VOCABULARY // mp), "vocabulary"),
+    _linear("linear1", lambda shape: (shape["dim"], _projected(shape)), "dim", split="out"),
+    _linear("linear2", lambda shape: (shape["dim"], shape["dim"]), "dim", split="in"),
+    _linear("linear3", lambda shape: (shape["dim"], inner(shape)), "dim", "ffn", split="out"),
+    _linear("linear4", lambda shape: (inner(shape), shape["dim"]), "dim", "ffn", split="in"),
+    _linear("linear_final", lambda shape: (shape["dim"], VOCABULARY), "vocabulary", split="out"),
     Operator("baddbmm", _scores, divides("h", "dim"), _MATRIX),
     Operator("bmm", _values, divides("h", "dim"), _MATRIX),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracedb.sampling.operator import Operator, Prepared
-from tracedb.sampling.shapes import VOCABULARY, divides, leaf
+from tracedb.sampling.shapes import VOCABULARY, divides, inner, leaf
 
 if TYPE_CHECKING:
     import torch
@@ -36,8 +36,17 @@ def _rms_norm(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepare
 def _gelu(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
     from torch.nn.functional import gelu
 
-    x = leaf((shape["b"], shape["l"], 4 * shape["dim"] // shape.get("mp", 1)), dtype, device)
+    x = leaf((shape["b"], shape["l"], inner(shape) // shape.get("mp", 1)), dtype, device)
     return Prepared(lambda: gelu(x), [x])
+
+
+def _swiglu(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
+    """SiLU of the gate's product, times the other product."""
+    from torch.nn.functional import silu
+
+    size = (shape["b"], shape["l"], inner(shape) // shape.get("mp", 1))
+    gate, up = leaf(size, dtype, device), leaf(size, dtype, device)
+    return Prepared(lambda: silu(gate) * up, [gate, up], recent=[gate, up])
 
 
 def _residual(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
@@ -71,7 +80,8 @@ OPERATORS = (
     Operator("embedding", _embedding, divides("vocabulary"), ("b", "l", "dim")),
     Operator("layernorm", _layernorm, needs=("b", "l", "dim")),
     Operator("RMSlayernorm", _rms_norm, needs=("b", "l", "dim")),
-    Operator("gelu", _gelu, divides("dim"), ("b", "l", "dim")),
+    Operator("gelu", _gelu, divides("ffn"), ("b", "l", "dim")),
+    Operator("swiglu", _swiglu, divides("ffn"), ("b", "l", "dim")),
     Operator("res_add", _residual, needs=("b", "l", "dim")),
     Operator("parallel_cross_entropy_128", _cross_entropy, divides("vocabulary"), ("b", "l")),
 )
