@@ -11,6 +11,7 @@ Report = Callable[..., list[tuple[Any, ...]]]
 
 RANGE = "annotation_id name start_ns duration_ns"
 TIMES = "collective, ranks, clock, n, latency_median_ns, latency_min_ns, latency_max_ns, wait_median_ns, wait_max_ns"
+COUNTED = ("allgather", "alltoall", "broadcast", "gather", "gossip", "p2p", "reducescatter", "scatter")
 NAME = "comm|allreduce|elements=1000|nodes=1|gpus_per_node=2"
 
 
@@ -44,16 +45,20 @@ def test_the_shortest_rank_is_the_transfer(insert: Insert, ask: Ask, shuffled: C
 
 
 def test_sizes_are_counted_as_nccls_tests_do(insert: Insert, ask: Ask) -> None:
-    names = {what: f"comm|{what}|elements=1000" for what in ("allgather", "reducescatter", "p2p", "broadcast")}
+    names = {what: f"comm|{what}|elements=1000" for what in COUNTED}
     for place, (what, name) in enumerate(sorted(names.items())):
         for number in (0, 1):
             rank(insert, 2 * place + number, (0, 10), name=name, run=what)
     rows = ask("SELECT collective, message_bytes, algorithm_gbps, bus_gbps FROM v1.collective_samples ORDER BY ALL")
     assert rows == [
         ("allgather", 4000, 400.0, 200.0),
-        ("broadcast", 2000, 200.0, None),
+        ("alltoall", 2000, 200.0, 100.0),
+        ("broadcast", 2000, 200.0, 200.0),
+        ("gather", 4000, 400.0, 200.0),
+        ("gossip", 2000, 200.0, None),
         ("p2p", 2000, 200.0, 200.0),
         ("reducescatter", 2000, 200.0, 100.0),
+        ("scatter", 2000, 200.0, 100.0),
     ]
 
 

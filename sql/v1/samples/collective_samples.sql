@@ -63,7 +63,7 @@ sized AS (
         /* by s */ s.run_label, s.labels, s.capture_id, s.device_id, s.collective, s.dtype, s.shape, s.ranks, s.clock, s.n,
         s.latency_median_ns, s.latency_min_ns, s.latency_max_ns, s.wait_median_ns, s.wait_max_ns,
         s.shape['elements'] * CASE s.dtype WHEN 'fp16' THEN 2 WHEN 'bf16' THEN 2 WHEN 'fp32' THEN 4 WHEN 'fp64' THEN 8 END
-        * CASE WHEN s.collective = 'allgather' THEN s.ranks ELSE 1 END AS message_bytes
+        * CASE WHEN s.collective IN ('allgather', 'gather') THEN s.ranks ELSE 1 END AS message_bytes
     FROM samples AS s
 )
 SELECT
@@ -77,6 +77,10 @@ SELECT
         WHEN 'allreduce' THEN 2.0 * (z.ranks - 1) / z.ranks
         WHEN 'allgather' THEN 1.0 * (z.ranks - 1) / z.ranks
         WHEN 'reducescatter' THEN 1.0 * (z.ranks - 1) / z.ranks
+        WHEN 'alltoall' THEN 1.0 * (z.ranks - 1) / z.ranks
+        WHEN 'gather' THEN 1.0 * (z.ranks - 1) / z.ranks
+        WHEN 'scatter' THEN 1.0 * (z.ranks - 1) / z.ranks
+        WHEN 'broadcast' THEN 1.0
         WHEN 'p2p' THEN 1.0
     END AS bus_gbps
 FROM sized AS z;
@@ -85,7 +89,7 @@ COMMENT ON VIEW v1.collective_samples IS 'Sampled collectives, with transfer and
 COMMENT ON COLUMN v1.collective_samples.run_label IS 'Value of the label run, shared by the captures of all ranks of a run; else the capture.';
 COMMENT ON COLUMN v1.collective_samples.labels IS 'Labels of the first capture.';
 COMMENT ON COLUMN v1.collective_samples.gpu IS 'GPU name as recorded; NULL without GPU activity.';
-COMMENT ON COLUMN v1.collective_samples.collective IS 'allreduce, allgather, reducescatter, p2p or another name, from the text of the range.';
+COMMENT ON COLUMN v1.collective_samples.collective IS 'allreduce, allgather, reducescatter, alltoall, broadcast, gather, scatter, p2p or another name, from the text of the range.';
 COMMENT ON COLUMN v1.collective_samples.dtype IS 'Element type: label dtype, else from the launched work.';
 COMMENT ON COLUMN v1.collective_samples.shape IS 'Map from shape parameter to value; elements is the number of elements that each rank contributes. [-]';
 COMMENT ON COLUMN v1.collective_samples.ranks IS 'Number of ranks whose captures contain the call. [count]';
@@ -96,6 +100,6 @@ COMMENT ON COLUMN v1.collective_samples.latency_min_ns IS 'Shortest transfer tim
 COMMENT ON COLUMN v1.collective_samples.latency_max_ns IS 'Longest transfer time of a call. [ns]';
 COMMENT ON COLUMN v1.collective_samples.wait_median_ns IS 'Median over calls of the waiting time (longest minus shortest time over ranks); NULL for one rank. [ns]';
 COMMENT ON COLUMN v1.collective_samples.wait_max_ns IS 'Longest waiting time in a call; NULL for one rank. [ns]';
-COMMENT ON COLUMN v1.collective_samples.message_bytes IS 'Message size as nccl-tests count it: all gathered bytes of an allgather, else the bytes that each rank contributes. [bytes]';
+COMMENT ON COLUMN v1.collective_samples.message_bytes IS 'Message size as nccl-tests count it: all gathered bytes of an allgather or gather, else the bytes that each rank contributes. [bytes]';
 COMMENT ON COLUMN v1.collective_samples.algorithm_gbps IS 'Message size / median transfer time. [GB/s]';
-COMMENT ON COLUMN v1.collective_samples.bus_gbps IS 'Algorithm bandwidth times the nccl-tests factor: 2(n-1)/n for allreduce, (n-1)/n for allgather and reducescatter, 1 for p2p. [GB/s]';
+COMMENT ON COLUMN v1.collective_samples.bus_gbps IS 'Algorithm bandwidth times the nccl-tests factor: 2(n-1)/n for allreduce, (n-1)/n for allgather, reducescatter, alltoall, gather and scatter, 1 for broadcast and p2p. [GB/s]';

@@ -39,9 +39,9 @@ def sample_collectives(
 ) -> None:
     """Sample the collective of each CONFIG (YAML) over its sizes into the database, profiling every rank.
 
-    kernel_name is allreduce, allgather, reducescatter or p2p; the only shape parameter is the number of elements that
-    each rank contributes. All ranks meet at a barrier before each call: the shortest time of any rank is the transfer,
-    the rest is waiting.
+    kernel_name is allreduce, allgather, reducescatter, alltoall, broadcast, gather, scatter or p2p; the only shape
+    parameter is the number of elements that each rank contributes. All ranks meet at a barrier before each call: the
+    shortest time of any rank is the transfer, the rest is waiting.
     """
     from tracedb.cli.sample import account_of
     from tracedb.output import choose_format, write

@@ -93,6 +93,11 @@ class _Shapes:
         return np.floor(3 * self["dim"] / self.ranks)
 
     @property
+    def width(self) -> Array:
+        """The hidden size: heads of 128 if a shape does not give it."""
+        return self["dim"] if "dim" in self.names else HEAD_WIDTH * self["h"]
+
+    @property
     def inner(self) -> Array:
         """Width between the two products of an MLP on one rank."""
         ffn = np.array([shape.get("ffn", 4 * shape["dim"]) for shape in self._shapes], dtype=np.float64)
@@ -209,7 +214,7 @@ def _squares(forward: float, backward: float) -> Callable[[_Shapes, str], Proble
 
 
 OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
-    "linear1": _linear(lambda s: (s["dim"], s.projected)),
+    "linear1": _linear(lambda s: (s.width, s.projected)),
     "linear2": _linear(lambda s: (np.floor(s["dim"] / s.ranks), s["dim"])),
     "linear3": _linear(lambda s: (s["dim"], s.inner)),
     "linear4": _linear(lambda s: (s.inner, s["dim"])),

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def prepare(collective: str, elements: int, dtype: torch.dtype, device: torch.device) -> Callable[[], object]:
-    """Return a call of the collective on fresh buffers; ``elements`` is what a rank puts in."""
+    """Return a call of the collective on fresh buffers; ``elements`` is what a rank puts in.
+
+    Broadcast and scatter start at rank 0, gather ends there.
+    """
     import torch
     import torch.distributed as dist
 
@@ -39,6 +42,18 @@ def prepare(collective: str, elements: int, dtype: torch.dtype, device: torch.de
         piece = torch.empty(elements // ranks, dtype=dtype, device=device)
         scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
         return lambda: scatter(piece, buffer)
+    if collective == "alltoall":
+        swapped = torch.empty_like(buffer)
+        return lambda: dist.all_to_all_single(swapped, buffer)
+    if collective == "broadcast":
+        return lambda: dist.broadcast(buffer, src=0)
+    if collective == "gather":
+        pieces = [torch.empty_like(buffer) for _ in range(ranks)] if rank == 0 else None
+        return lambda: dist.gather(buffer, pieces, dst=0)
+    if collective == "scatter":
+        piece = torch.empty(elements // ranks, dtype=dtype, device=device)
+        parts = list(buffer.chunk(ranks)) if rank == 0 else None
+        return lambda: dist.scatter(piece, parts, src=0)
     return lambda: _pass_on(buffer, rank, ranks)
 
 

@@ -21,12 +21,16 @@ from tracedb.sampling.runner import Account
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
-COLLECTIVES = ("allreduce", "allgather", "reducescatter", "p2p")
+COLLECTIVES = ("allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "gather", "scatter", "p2p")
+DIVIDED = ("reducescatter", "alltoall", "scatter")
+"""Those that give each rank a part of what a rank puts in."""
 ALIASES = {
     "allreduce_large": "allreduce",
     "allgather_large": "allgather",
     "reduce_scatter": "reducescatter",
     "reduce-scatter": "reducescatter",
+    "all_to_all": "alltoall",
+    "all-to-all": "alltoall",
 }
 WORKER = "tracedb.sampling.collective_worker"
 
@@ -92,7 +96,7 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
     wanted = _sizes(configuration)
     left = [size for size in wanted if sweep_status.key(shape_of(size, where.ranks)) not in known]
     account = Account(series, [], len(wanted) - len(left), [])
-    refused = [size for size in left if collective == "reducescatter" and size % where.ranks]
+    refused = [size for size in left if collective in DIVIDED and size % where.ranks]
     for size in refused:
         detail = f"{size} elements cannot be divided evenly among {where.ranks} ranks"
         account.outcomes.append(Outcome(shape_of(size, where.ranks), "invalid", detail))

@@ -17,7 +17,7 @@ Widths = Callable[["Shape"], tuple[int, int]]
 """Shape → features in and out, over all model-parallel ranks."""
 
 
-def _linear(name: str, widths: Widths, *rules: str, split: str) -> Operator:
+def _linear(name: str, widths: Widths, *rules: str, split: str, needs: tuple[str, ...] = ("b", "l", "dim")) -> Operator:
     """Return a linear layer without bias; ``split`` says which features are divided over the ranks: in or out."""
 
     def build(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
@@ -30,14 +30,14 @@ def _linear(name: str, widths: Widths, *rules: str, split: str) -> Operator:
         weight = leaf((out, into), dtype, device)
         return Prepared(lambda: linear(x, weight), [x, weight])
 
-    return Operator(name, build, divides(*rules), ("b", "l", "dim"))
+    return Operator(name, build, divides(*rules), needs)
 
 
 def _projected(shape: Shape) -> int:
     """Return the features of query, key and value together."""
     if "kv" not in shape:
-        return 3 * shape["dim"]
-    return (shape["h"] + 2 * shape["kv"]) * (shape["dim"] // shape["h"])
+        return 3 * width(shape)
+    return (shape["h"] + 2 * shape["kv"]) * (width(shape) // shape["h"])
 
 
 def _heads(shape: Shape) -> tuple[int, int, int]:
@@ -68,7 +68,7 @@ def _values(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
 
 _MATRIX = ("b", "h", "l")
 OPERATORS = (
-    _linear("linear1", lambda shape: (shape["dim"], _projected(shape)), "dim", split="out"),
+    _linear("linear1", lambda shape: (width(shape), _projected(shape)), "dim", split="out", needs=("b", "l")),
     _linear("linear2", lambda shape: (shape["dim"], shape["dim"]), "dim", split="in"),
     _linear("linear3", lambda shape: (shape["dim"], inner(shape)), "dim", "ffn", split="out"),
     _linear("linear4", lambda shape: (inner(shape), shape["dim"]), "dim", "ffn", split="in"),

@@ -52,6 +52,8 @@ def divides(*what: str) -> Rule:
 
     def rule(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:
         parts = shape.get("mp", 1)
+        if "dim" in what and not {"dim", "h"} & set(shape):
+            return "needs dim or h in columns_name"
         for name in what:
             size = sizes[name](shape) if name in sizes else shape[name]
             if size % parts:
