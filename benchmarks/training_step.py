@@ -1,222 +1,90 @@
-"""Time and trace a training step of a GPT on several GPUs, to compare with ``tracedb predict --step``.
+"""Time and trace training steps on several GPUs, to compare with ``tracedb predict --step``.
 
-``torchrun --standalone --nproc-per-node=2 benchmarks/training_step.py OUT --spread dp``; OUT gets ``NAME.json`` with
-the configuration and the times of whole steps, as ``predict --step`` reads it, and ``config=NAME/rankN.json.gz``, a
-trace of two steps per rank.
+``torchrun --standalone --nproc-per-node=2 benchmarks/training_step.py OUT --spread dp``; OUT gets ``steps.json`` with
+the configurations and the times of whole steps, as ``predict --step`` reads it, and ``config=NAME/rankN.json.gz``, a
+trace of two steps per rank. ``--plan FILE`` runs several configurations one after another: a JSON list of objects with
+the options as keys (``kv_heads``, ``micro_batches`` …).
 
-``--spread``: ``one`` GPU alone; ``dp`` replicas that all-reduce their gradients after the backward, one weight at a
-time; ``ddp`` the same overlapping the backward, by DistributedDataParallel; ``mp`` every product split over the
-ranks; ``pp`` one pipeline stage per rank, 1F1B. With ``mp`` each rank computes the loss over its own share of the
-vocabulary: the same work as in training, but not a training objective.
+``--spread``: ``one`` every GPU alone; ``dp`` replicas that all-reduce their gradients after the backward, one weight
+at a time; ``ddp`` the same overlapping the backward, by DistributedDataParallel; ``zero1`` as dp, but each replica
+updates its part of the weights and gathers the others'; ``fsdp`` weights sharded by layer (``fully_shard``); ``ep`` as
+dp, but the experts are shared out; ``mp`` every product split over the ranks; ``pp`` one pipeline stage per rank, 1F1B;
+``mesh`` any of these together (``--pp``, ``--dp``, ``--mp``). With ``mp`` each rank computes the loss over its own
+share of the vocabulary: the same work as in training, but not a training objective. ``--kind`` is described in
+``spread_model.py``.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn import functional
+from spread_model import LAYERS, Sizes
+from spread_trainer import REPLICATED, Plan, Trainer
 from torch.profiler import ProfilerActivity, profile, schedule
 
-VOCABULARY = 50_304
-WARMUPS, STEPS, TRACED = 5, 20, 2
+from tracedb.conditions.sampler import Recent
+from tracedb.sampling import device as devices
+
+WARMUPS, STEPS, TRACED = 3, 20, 2
+WARM_SECONDS = 1.0
+"""Steps before the timed ones: the clock settles meanwhile."""
+SPREADS = ("one", "dp", "ddp", "zero1", "fsdp", "ep", "mp", "pp", "mesh")
+DEFAULTS = {
+    "kind": "gpt", "layers": 8, "dim": 2560, "heads": 20, "kv_heads": 0, "ffn": 0, "seq": 2048, "batch": 4,
+    "micro_batches": 0, "experts": 8, "top_k": 2, "pp": 1, "dp": 1, "mp": 1, "recompute": False, "bucket_mb": 100,
+}  # fmt: skip
 
 
-class Into(torch.autograd.Function):  # type: ignore[misc]
-    """Enter a split product: identity in the forward, all-reduce of the gradient in the backward."""
-
-    @staticmethod
-    def forward(context: object, x: Tensor) -> Tensor:
-        return x
-
-    @staticmethod
-    def backward(context: object, gradient: Tensor) -> Tensor:
-        gradient = gradient.contiguous()
-        dist.all_reduce(gradient)
-        return gradient
-
-
-class Out(torch.autograd.Function):  # type: ignore[misc]
-    """Leave a split product: all-reduce of the output in the forward, identity in the backward."""
-
-    @staticmethod
-    def forward(context: object, x: Tensor) -> Tensor:
-        dist.all_reduce(x)
-        return x
-
-    @staticmethod
-    def backward(context: object, gradient: Tensor) -> Tensor:
-        return gradient
+def plan_of(said: dict[str, Any], ranks: int, eps: float) -> Plan:
+    """Return a configuration; what it leaves out has its default."""
+    said = {**DEFAULTS, **said}
+    spread, dim = said["spread"], said["dim"]
+    degrees = {name: said[name] if spread == "mesh" else 1 for name in ("pp", "dp", "mp")}
+    if spread in ("mp", "pp", *REPLICATED):
+        degrees["dp" if spread in REPLICATED else spread] = ranks
+    if spread != "one" and math.prod(degrees.values()) != ranks:
+        raise SystemExit(f"{degrees} do not make {ranks} ranks")
+    ffn = said["ffn"] or (4 * dim if said["kind"] != "llama" else 8 * dim // 3)
+    sizes = Sizes(
+        said["kind"], said["layers"], dim, said["heads"], said["kv_heads"] or said["heads"], ffn, said["seq"],
+        said["experts"], said["top_k"], said["recompute"],
+    )  # fmt: skip
+    micro_batches = said["micro_batches"] or (4 if degrees["pp"] > 1 else 1)
+    return Plan(spread, sizes, said["batch"], micro_batches, **degrees, bucket_mb=said["bucket_mb"], eps=eps)
 
 
-class Layer(nn.Module):  # type: ignore[misc]
-    """Attention and an MLP of two products, each with a norm before it and a residual connection."""
-
-    def __init__(self, dim: int, heads: int, ranks: int) -> None:
-        super().__init__()
-        self.heads, self.width, self.ranks = heads // ranks, dim // heads, ranks
-        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.linear1 = nn.Linear(dim, 3 * dim // ranks, bias=False)
-        self.linear2 = nn.Linear(dim // ranks, dim, bias=False)
-        self.linear3 = nn.Linear(dim, 4 * dim // ranks, bias=False)
-        self.linear4 = nn.Linear(4 * dim // ranks, dim, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        into, out = (Into.apply, Out.apply) if self.ranks > 1 else (_same, _same)
-        b, length, _ = x.shape
-        query, key, value = (
-            part.view(b, length, self.heads, self.width).transpose(1, 2)
-            for part in self.linear1(into(self.norm1(x))).chunk(3, dim=-1)
-        )
-        with nn.attention.sdpa_kernel(nn.attention.SDPBackend.FLASH_ATTENTION) if x.is_cuda else nullcontext():
-            y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + out(self.linear2(y.transpose(1, 2).reshape(b, length, -1)))
-        return x + out(self.linear4(functional.gelu(self.linear3(into(self.norm2(x))))))
-
-
-class Gpt(nn.Module):  # type: ignore[misc]
-    """Layers of one pipeline stage, the first with the embedding, the last with the head and the loss."""
-
-    def __init__(self, said: argparse.Namespace, layers: int, *, first: bool, last: bool) -> None:
-        super().__init__()
-        self.ranks = dist.get_world_size() if said.spread == "mp" else 1
-        self.rows = VOCABULARY // self.ranks
-        self.start = dist.get_rank() * self.rows if self.ranks > 1 else 0
-        self.embedding = nn.Embedding(self.rows, said.dim) if first else None
-        self.layers = nn.ModuleList(Layer(said.dim, said.heads, self.ranks) for _ in range(layers))
-        self.norm = nn.LayerNorm(said.dim) if last else None
-        self.head = nn.Linear(said.dim, self.rows, bias=False) if last else None
-
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        if self.embedding is not None:
-            x = self._embed(x)
-        for layer in self.layers:
-            x = layer(x)
-        if self.norm is None or self.head is None:
-            return x
-        x = self.norm(x)
-        logits = self.head(Into.apply(x) if self.ranks > 1 else x)
-        return functional.cross_entropy(logits.view(-1, self.rows), target.view(-1))
-
-    def _embed(self, tokens: Tensor) -> Tensor:
-        assert self.embedding is not None
-        if self.ranks == 1:
-            return self.embedding(tokens)
-        local = tokens - self.start
-        inside = (local >= 0) & (local < self.rows)
-        found = self.embedding(local.clamp(0, self.rows - 1)) * inside[..., None]
-        return Out.apply(found)
-
-
-def _same(x: Tensor) -> Tensor:
-    return x
-
-
-class Trainer:
-    """Runs steps with one kind of parallelism (``--spread``)."""
-
-    def __init__(self, said: argparse.Namespace, device: torch.device, dtype: torch.dtype) -> None:
-        self.said, self.device, self.dtype = said, device, dtype
-        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
-        layers, first, last = said.layers, True, True
-        if said.spread == "pp":
-            # As the prediction shares layers out: the embedding counts as two of them, the head as three.
-            behind = (said.layers + 5) // 2 - 3
-            layers, first, last = (said.layers - behind, behind)[self.rank], self.rank == 0, self.rank == 1
-        torch.manual_seed(self.rank if said.spread == "mp" else 0)
-        with device:
-            self.module = Gpt(said, layers, first=first, last=last).to(dtype)
-        self.model: nn.Module = self.module
-        if said.spread == "ddp":
-            self.model = nn.parallel.DistributedDataParallel(
-                self.module, device_ids=[device] if device.type == "cuda" else None,
-                bucket_cap_mb=said.bucket_mb, gradient_as_bucket_view=True, broadcast_buffers=False,
-            )  # fmt: skip
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, eps=said.eps)
-        self.buckets: list[int] = []
-
-    def batch(self) -> tuple[Tensor, Tensor]:
-        shape, rows = (self.said.batch, self.said.seq), self.module.rows
-        return (
-            torch.randint(0, VOCABULARY, shape, device=self.device),
-            torch.randint(0, rows, shape, device=self.device),
-        )
-
-    def step(self, tokens: Tensor, target: Tensor) -> None:
-        self.optimizer.zero_grad()
-        if self.said.spread == "pp":
-            self._pipeline(tokens, target)
-        else:
-            self.model(tokens, target).backward()
-        if self.said.spread == "dp":
-            self._reduce()
-        self.optimizer.step()
-
-    def _reduce(self) -> None:
-        """Average the gradients over the replicas: large ones individually, those of the norms in one all-reduce."""
-        found = [parameter.grad for parameter in self.module.parameters() if parameter.grad is not None]
-        small = [gradient for gradient in found if gradient.dim() == 1]
-        flat = torch.cat(small)
-        sent = [gradient for gradient in found if gradient.dim() > 1] + [flat]
-        for gradient in sent:
-            dist.all_reduce(gradient, op=dist.ReduceOp.AVG if gradient.is_cuda else dist.ReduceOp.SUM)
-        for gradient, piece in zip(small, flat.split([gradient.numel() for gradient in small]), strict=True):
-            gradient.copy_(piece)
-        self.buckets = [gradient.numel() for gradient in sent]
-
-    def _pipeline(self, tokens: Tensor, target: Tensor) -> None:
-        """Run the micro-batches of two stages, alternating forward and backward (1F1B)."""
-        shape = (self.said.batch, self.said.seq, self.said.dim)
-        count, kept = self.said.micro_batches, {}
-
-        def pass_on(send: Tensor | None, receive: bool) -> Tensor | None:
-            got = torch.empty(shape, dtype=self.dtype, device=self.device) if receive else None
-            other = 1 - self.rank
-            calls = [dist.P2POp(dist.isend, send, other)] if send is not None else []
-            calls += [dist.P2POp(dist.irecv, got, other)] if got is not None else []
-            for call in dist.batch_isend_irecv(calls):
-                call.wait()
-            return got
-
-        if self.rank == 0:
-            kept[0] = self.model(tokens, target)
-            pass_on(kept[0].detach(), False)
-            for number in range(count):
-                ahead = self.model(tokens, target) if number + 1 < count else None
-                gradient = pass_on(None if ahead is None else ahead.detach(), True)
-                kept.pop(number).backward(gradient)
-                if ahead is not None:
-                    kept[number + 1] = ahead
-            return
-        x = pass_on(None, True)
-        for number in range(count):
-            assert x is not None
-            leaf = x.requires_grad_()
-            self.model(leaf, target).backward()
-            assert leaf.grad is not None
-            x = pass_on(leaf.grad, number + 1 < count)
-
-
-def measured(run: Callable[[], None], device: torch.device) -> list[float]:
-    """Return the microseconds of each of ``STEPS`` steps, each from a common start to the end on this rank."""
+def measured(run: Callable[[], None], device: torch.device) -> list[list[float]]:
+    """Return the us of each of ``STEPS`` steps, for every rank, each from a common start to the rank's end."""
     found = []
-    for number in range(WARMUPS + STEPS):
+    begin = 0.0
+    for number in range(WARMUPS):
+        begin = time.perf_counter() if number == WARMUPS - 1 else 0.0
+        run()
+        _wait(device)
+    longest = torch.tensor([time.perf_counter() - begin], device=device)
+    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
+    for _ in range(math.ceil(WARM_SECONDS / longest.item()) if device.type == "cuda" else 1):
+        run()
+    for _ in range(STEPS if device.type == "cuda" else 2):
         _meet(device)
         start = time.perf_counter_ns()
         run()
         _wait(device)
-        if number >= WARMUPS:
-            found.append((time.perf_counter_ns() - start) / 1000)
-    return found
+        found.append((time.perf_counter_ns() - start) / 1000)
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, found)
+    return everyone
 
 
 def _wait(device: torch.device) -> None:
@@ -246,45 +114,100 @@ def traced(run: Callable[[], None], device: torch.device, trace: Path) -> None:
             profiler.step()
 
 
-def described(said: argparse.Namespace, name: str, trainer: Trainer, times: list[float]) -> dict[str, object]:
+def name_of(plan: Plan) -> str:
+    """Return the configuration's name."""
+    sizes = plan.sizes
+    spread = plan.spread if plan.spread != "mesh" else f"pp{plan.pp}dp{plan.dp}mp{plan.mp}"
+    again = "_recompute" if sizes.recompute else ""
+    return f"{spread}_{sizes.kind}_{sizes.layers}x{sizes.dim}_{plan.batch}x{sizes.seq}{again}"
+
+
+def described(trainer: Trainer, name: str, dtype: str, times: list[list[float]]) -> dict[str, object]:
     """Return the configuration as ``tracedb predict --step`` reads it, with the measured times."""
-    keys = ("layers", "dim", "heads", "seq", "batch", "dtype")
-    found: dict[str, object] = {"config": name, **{key: getattr(said, key) for key in keys}}
+    plan, sizes = trainer.plan, trainer.plan.sizes
+    found: dict[str, object] = {
+        "config": name, "layers": sizes.layers, "dim": sizes.dim, "heads": sizes.heads, "seq": sizes.seq,
+        "batch": plan.batch, "dtype": dtype, "layer": LAYERS[sizes.kind].split(),
+        "norm": "RMSlayernorm" if sizes.kind == "llama" else "layernorm", **trainer.described(),
+    }  # fmt: skip
+    if sizes.kv_heads != sizes.heads:
+        found["kv_heads"] = sizes.kv_heads
+    if sizes.ffn != 4 * sizes.dim:
+        found["ffn"] = sizes.ffn
+    if sizes.recompute:
+        found["recompute"] = True
+    if sizes.kind == "moe":
+        found |= {"experts": sizes.experts, "top_k": sizes.top_k}
     if trainer.device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name()
-    spread = {"dp": "dp", "ddp": "dp"}.get(said.spread, said.spread)
-    if spread != "one":
-        found[spread] = trainer.ranks
-    if spread == "pp":
-        found |= {"micro_batches": said.micro_batches, "schedule": "1f1b"}
-    if said.spread == "ddp":
-        found |= {"overlap": True, "bucket": said.bucket_mb * 2**20 // trainer.dtype.itemsize}
-    if trainer.buckets:
-        found["bucket"] = round(statistics.mean(trainer.buckets))
-    finite = all(bool(parameter.isfinite().all()) for parameter in trainer.module.parameters())
+    # Ranks that work together end a step together; one that works alone has a time of its own.
+    steps = times[0] if plan.spread == "one" else [max(ranks) for ranks in zip(*times, strict=True)]
     return found | {
-        "gpus_per_node": trainer.ranks,
-        "operands": "finite" if finite else "nan",
-        "step_us_median": round(statistics.median(times), 1),
-        "step_us_min": round(min(times), 1),
-        "step_us_p90": round(statistics.quantiles(times, n=10)[-1], 1),
+        "gpus_per_node": len(times),
+        "operands": "finite" if trainer.is_finite() else "nan",
+        "step_us_median": round(statistics.median(steps), 1),
+        "step_us_min": round(min(steps), 1),
+        "step_us_max": round(max(steps), 1),
+        "step_us_by_rank": [round(statistics.median(rank), 1) for rank in times],
         "trace": f"config={name}/rank0.json.gz",
         "torch": torch.__version__,
     }
 
 
-def main() -> None:
+def state_of(recent: Recent, times: list[float]) -> dict[str, object]:
+    """Return the clock and the power of every rank's GPU in the timed steps; None where they cannot be read."""
+    now = time.time_ns()
+    readings = recent.between(now - int(sum(times) * 1000), now)
+    mine = {}
+    for key in ("sm_clock_mhz", "power_w", "temperature_c"):
+        values = [value for reading in readings if (value := getattr(reading, key)) is not None]
+        mine[f"measured_{key}"] = round(statistics.median(values), 1) if values else None
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, mine)
+    return {key: [one[key] for one in everyone] for key in mine}
+
+
+def run(plan: Plan, device: torch.device, dtype: str, recent: Recent, out: Path) -> dict[str, object]:
     """Time and trace one configuration."""
+    trainer = Trainer(plan, device, devices.dtype(dtype))
+    tokens, target = trainer.batch()
+    name = name_of(plan)
+    folder = out / f"config={name}"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def step() -> None:
+        trainer.step(tokens, target)
+
+    times = measured(step, device)
+    state = state_of(recent, times[dist.get_rank()])
+    traced(step, device, folder / f"rank{dist.get_rank()}.json.gz")
+    return described(trainer, name, dtype, times) | state
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--spread", choices=("one", "dp", "ddp", "mp", "pp"), default="one")
-    for key, value in {"layers": 8, "dim": 2560, "heads": 20, "seq": 2048, "batch": 4, "micro_batches": 4}.items():
-        parser.add_argument(f"--{key.replace('_', '-')}", type=int, default=value)
-    parser.add_argument("--bucket-mb", type=int, default=100)
+    parser.add_argument("--spread", choices=SPREADS, default="one")
+    parser.add_argument("--plan", type=Path, help="a JSON list of configurations")
+    for key, value in DEFAULTS.items():
+        option = f"--{key.replace('_', '-')}"
+        if key == "kind":
+            parser.add_argument(option, choices=tuple(LAYERS), default=value)
+        elif isinstance(value, bool):
+            parser.add_argument(option, action="store_true")
+        else:
+            parser.add_argument(option, type=int, default=value)
     parser.add_argument("--dtype", choices=("bf16", "fp16", "fp32"), default="bf16")
     parser.add_argument("--eps", type=float, default=1e-8, help="of AdamW; in fp16 1e-8 is 0 and weights become NaN")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    said = parser.parse_args()
+    parser.add_argument("--until", type=float, help="leave out what would begin after this many seconds")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Time and trace the configurations."""
+    begun = time.monotonic()
+    said = _arguments()
     device = torch.device(said.device)
     if said.device == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -292,24 +215,25 @@ def main() -> None:
         dist.init_process_group("nccl", device_id=device)
     else:
         dist.init_process_group("gloo")
+    single = {key: getattr(said, key) for key in ("spread", *DEFAULTS)}
+    wanted = [single] if said.plan is None else json.loads(said.plan.read_text(encoding="utf-8"))
+    found: list[dict[str, object]] = []
+    said.out.mkdir(parents=True, exist_ok=True)
     try:
-        trainer = Trainer(
-            said, device, {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[said.dtype]
-        )
-        tokens, target = trainer.batch()
-        name = f"{said.spread}_{said.layers}x{said.dim}_{said.batch}x{said.seq}"
-        folder = said.out / f"config={name}"
-        folder.mkdir(parents=True, exist_ok=True)
-
-        def run() -> None:
-            trainer.step(tokens, target)
-
-        times = measured(run, device)
-        traced(run, device, folder / f"rank{dist.get_rank()}.json.gz")
-        if dist.get_rank() == 0:
-            content = [described(said, name, trainer, times)]
-            (said.out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-            print(json.dumps(content))
+        with Recent(devices.uuid(device)) as recent:
+            for item in wanted:
+                late = torch.tensor(
+                    [float(said.until is not None and time.monotonic() - begun > said.until)], device=device
+                )
+                dist.all_reduce(late, op=dist.ReduceOp.MAX)
+                if late.item():
+                    break
+                found.append(run(plan_of(item, dist.get_world_size(), said.eps), device, said.dtype, recent, said.out))
+                gc.collect()
+                devices.release(device)
+                if dist.get_rank() == 0:
+                    print(json.dumps(found[-1]), flush=True)
+                    (said.out / "steps.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         dist.barrier()
     finally:
         dist.destroy_process_group()

@@ -62,8 +62,6 @@ def divides(*what: str) -> Rule:
             return f"dim {width(shape)} is not divisible by h {shape['h']}"
         return _grouping(shape, parts) if "kv" in shape else None
 
-    sizes: dict[str, Callable[[Shape], int]] = {"vocabulary": lambda shape: VOCABULARY, "dim": width, "ffn": inner}
-
     return rule
 
 
