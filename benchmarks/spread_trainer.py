@@ -46,7 +46,7 @@ class Trainer:
         self.plan, self.device, self.dtype = plan, device, dtype
         used = plan.pp * plan.dp * plan.mp
         self.mesh = mesh_of(device.type, dist.get_world_size() // used, plan.pp, plan.dp, plan.mp)
-        self.stage, self.replica, rank = (self.mesh.get_local_rank(name) for name in ("pp", "dp", "mp"))
+        self.stage, self.replica, rank = (int(self.mesh.get_local_rank(name)) for name in ("pp", "dp", "mp"))
         experts = plan.dp if plan.spread == "ep" else 1
         share = Share(rank, plan.mp, self._group("mp"), experts, self._group("dp"))
         torch.manual_seed(rank)
@@ -79,7 +79,7 @@ class Trainer:
 
         sizes, pp = self.plan.sizes, self.plan.pp
         shared: list[int] = Step("", "", "", sizes.layers, sizes.dim, sizes.heads, 1, 1, pp=pp).stage_layers()
-        return shared[self.stage]
+        return shared[int(self.stage)]
 
     def _is_split(self, parameter: Tensor) -> bool:
         """Whether replicas share out the optimizer's work on a weight (ZeRO-1): not that on the few of the norms."""
