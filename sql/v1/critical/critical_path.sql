@@ -32,7 +32,7 @@ longest AS (
 ),
 segments AS (
     SELECT
-        s.capture_id, s.step, s.kind, s.event_id, s.launch_id, s.op_id, s.annotation_id, s.thread_id,
+        s.capture_id AS path_id, s.ordinal, s.capture_id, s.step, s.kind, s.event_id, s.launch_id, s.op_id, s.annotation_id, s.thread_id,
         s.start_ns, s.duration_ns, s.slack_ns,
         e.name AS event_name, e.class, e.kind AS event_kind, e.device_id, e.op_id AS event_op_id,
         CASE WHEN s.kind = 'gpu' AND e.class = 'collective' AND m.last_rank IS NOT NULL
@@ -47,7 +47,7 @@ halves AS (
 ),
 parts AS (
     SELECT
-        s.capture_id, s.step, s.kind, s.event_id, s.launch_id, s.op_id, s.annotation_id, s.thread_id, s.slack_ns,
+        s.path_id, s.ordinal, s.capture_id, s.step, s.kind, s.event_id, s.launch_id, s.op_id, s.annotation_id, s.thread_id, s.slack_ns,
         s.event_name, s.class, s.event_kind, s.device_id, s.event_op_id, s.last_rank,
         h.is_wait,
         CASE WHEN h.is_wait THEN s.start_ns ELSE s.start_ns + s.wait_ns END AS part_start_ns,
@@ -58,7 +58,7 @@ parts AS (
 )
 SELECT
     s.capture_id, c.rank, c.labels, s.device_id, s.step,
-    row_number() OVER (PARTITION BY s.capture_id, s.step ORDER BY s.part_start_ns) - 1 AS ordinal,
+    row_number() OVER (PARTITION BY s.path_id, s.step ORDER BY s.ordinal, s.is_wait DESC) - 1 AS ordinal,
     CASE
         WHEN s.is_wait THEN 'wait'
         WHEN s.kind = 'gpu' AND s.class = 'collective' THEN 'collective'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,31 +10,11 @@ import click
 from tracedb.cli import completion
 from tracedb.cli.filter_options import filter_options
 from tracedb.cli.options import database_option, detail, note, output_option, warn
+from tracedb.cli.window_option import window_option
 
 if TYPE_CHECKING:
     from tracedb.plot.definition import Choice, Picture
     from tracedb.report.filters import Filters
-
-_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_TIME = re.compile(r"(\d+)(?:\.(\d+))?(ns|us|µs|ms|s)")
-
-
-def _window(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Return a window in ns; digits beyond the nanosecond are dropped."""
-    if value is None:
-        return None
-    ends = [_TIME.fullmatch(part) for part in value.split(":")]
-    if len(ends) != 2 or None in ends:
-        raise click.BadParameter(f"{value!r} is not FROM:TO with units, such as 10ms:12.5ms", ctx, parameter)
-    start, end = (_nanoseconds(*end.groups()) for end in ends if end is not None)
-    if end <= start:
-        raise click.BadParameter(f"{value!r} ends before it begins", ctx, parameter)
-    return start, end
-
-
-def _nanoseconds(whole: str, part: str | None, unit: str) -> int:
-    digits = len(str(_UNITS[unit])) - 1
-    return int(whole) * _UNITS[unit] + int(((part or "") + "0" * digits)[:digits] or "0")
 
 
 @click.command()
@@ -47,12 +26,7 @@ def _nanoseconds(whole: str, part: str | None, unit: str) -> int:
     "--kernel", metavar="NAME", help="The kernel of kernel-histogram and kernel-pace: name, part of it or GLOB."
 )
 @click.option("--step", type=int, metavar="N", help="Only this step (gantt).")
-@click.option(
-    "--window",
-    callback=_window,
-    metavar="FROM:TO",
-    help="Only this period after the first event of a run (gantt), such as 10ms:12.5ms.",
-)
+@window_option("Only this period after the first event of a run (gantt), such as 10ms:12.5ms.")
 @output_option("The picture: FILE.png, FILE.svg or FILE.html, a page that needs no network.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of drawing.")

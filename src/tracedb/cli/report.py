@@ -21,6 +21,7 @@ from tracedb.cli.options import (
     top_option,
     warn,
 )
+from tracedb.cli.window_option import window_option
 
 if TYPE_CHECKING:
     from tracedb.report.definition import Report
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--measured", is_flag=True, help="Put times measured outside of traces beside the ranges (range-time only)."
+)
+@window_option("Only this period after the first GPU event of a run, such as 10ms:12.5ms (critical-path only).")
+@click.option(
+    "--across-ranks",
+    is_flag=True,
+    help="Continue a critical path on the rank that a collective or message waited for (critical-path only).",
 )
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")

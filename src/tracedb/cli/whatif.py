@@ -9,6 +9,7 @@ import click
 
 from tracedb.cli.filter_options import capture_filter_options
 from tracedb.cli.options import database_option, note, output_options, warn
+from tracedb.cli.window_option import window_option
 
 
 @click.command()
@@ -37,6 +38,7 @@ from tracedb.cli.options import database_option, note, output_options, warn
 @click.option("--no-sync", is_flag=True, help="The host waits for no GPU work.")
 @click.option("--step", type=int, metavar="N", help="Only this step. [default: from the first to the last]")
 @click.option("--step-range", metavar="GLOB", help="Use ranges with a matching name as steps, not ProfilerStep#N.")
+@window_option("Only this period after the first GPU event of a run, such as 10ms:12.5ms, instead of steps.")
 @output_options
 def whatif(
     db: Path,
@@ -48,6 +50,7 @@ def whatif(
     no_sync: bool,
     step: int | None,
     step_range: str | None,
+    window: tuple[int, int] | None,
     format_name: str | None,
     out: Path | None,
     **chosen: Any,
@@ -58,7 +61,7 @@ def whatif(
     also made one by one. Without any, the usual changes are compared: which single one is worth most? The column
     "at most" takes a change as far as it goes.
     """
-    from tracedb.errors import NotCaptured
+    from tracedb.errors import NotCaptured, UsageError
     from tracedb.output import choose_format, refuse, write
     from tracedb.report import caveats, registry, selection, time_caveats
     from tracedb.report import run as engine
@@ -74,6 +77,8 @@ def whatif(
     parts += [] if bandwidth is None else [scenarios.faster_network(bandwidth)]
     parts += [scenarios.without_waiting()] if no_sync else []
     asked = [*parts, scenarios.combined(parts)] if len(parts) > 1 else parts
+    if window is not None and (step is not None or step_range is not None):
+        raise UsageError("--window takes the place of --step and --step-range; give one of them")
     form = choose_format(format_name, out)
     refuse(out, db)
     filters = Filters(step_range=step_range, **chosen)
@@ -81,7 +86,7 @@ def whatif(
         scope = selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
         if reason := time_caveats.all_impossible(connection):
             raise NotCaptured(reason)
-        found = answers.answer(connection, asked, step)
+        found = answers.answer(connection, asked, step, window)
         found.database = str(db)
         columns = [column.name for column in found.columns]
         # What makes the critical path doubtful makes its times under a change doubtful too.

@@ -10,7 +10,7 @@ from tracedb.dependencies import causes as starts
 from tracedb.dependencies import host as hosts
 from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, LONG_AGO, Causes
 from tracedb.dependencies.host import Host
-from tracedb.dependencies.recorded import NONE, Gpu, Numbers, Recorded
+from tracedb.dependencies.recorded import NONE, Gpu, Mask, Numbers, Recorded
 
 GPU, HOST, SYNC, LAUNCH, GAP, WAIT, UNKNOWN = range(7)
 """Kinds of segments: GPU work, work of the host, the host's return from a synchronization, a launch on an empty stream,
@@ -54,7 +54,7 @@ class Graph:
 
     def path(self, span: Span) -> Segments:
         """Return the critical path of a span. The segments' durations sum to that of the span."""
-        return _Walk(self, span).segments()
+        return Walk(self, span).segments()
 
     def runs(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return the events by stream, the place of each among them, and the first place of each one's run.
@@ -73,27 +73,44 @@ def _runs(gpu: Gpu, causes: Causes) -> tuple[Numbers, Numbers, Numbers]:
     return order, place, np.maximum.accumulate(np.where(follows, 0, np.arange(len(order))))
 
 
-class _Walk:
+class Walk:
     """Goes from the end of a span back to its beginning, one run of events or stretch of the host at a time."""
 
-    def __init__(self, graph: Graph, span: Span) -> None:
+    def __init__(self, graph: Graph, span: Span, stops: Mask | None = None) -> None:
+        """Events of ``stops`` end the walk: it goes back to the start of the first one that it meets."""
         self._graph = graph
         self._span = span
+        self._stops = stops
         self._now = span.end
         self._found: list[tuple[Numbers, ...]] = []
+        self.stopped = NONE
+        """The event of ``stops`` that the walk ended at."""
 
     def segments(self) -> Segments:
-        event = self._span.event
+        """Return the segments of the way. Their durations sum to that of the span, unless the walk was stopped."""
+        event = self._span.event if self._span.event >= 0 else self._held()
         begin = self._span.begin
         left = 4 * (len(self._graph.recorded.gpu.start) + len(self._graph.host.blocked.call)) + 16
         while self._now > begin and left:
             left -= 1  # faulty times must not keep it going round
             event = self._on_host() if event < 0 else self._on_gpu(event)
-        self._add(UNKNOWN, NONE, begin)
+            if self.stopped != NONE:
+                break
+        else:
+            self._add(UNKNOWN, NONE, begin)
         columns = [np.concatenate(parts) for parts in zip(*self._found[::-1], strict=True)]
         if not columns:
             return Segments(*(np.empty(0, np.int64) for _ in Segments._fields))
         return Segments(*columns)
+
+    def _held(self) -> int:
+        """Return the event that the host waits for at the end of the span, or ``NONE``: a window may end in a call."""
+        blocked = self._graph.host.blocked
+        place = int(np.searchsorted(blocked.end, self._now, side="right"))
+        if place < len(blocked.end) and blocked.start[place] < self._now < blocked.released[place]:
+            event = int(blocked.event[place])
+            return event if self._graph.recorded.gpu.start[event] < self._now else NONE
+        return NONE
 
     def _add(self, kind: int, item: int, start: int, slack: int = NONE) -> None:
         """Add the segment from ``start``, or the begin of the span, until now."""
@@ -131,12 +148,17 @@ class _Walk:
         order, places, firsts = self._graph.runs()
         last = int(places[event])
         first = int(firsts[last])
+        if self._stops is not None:
+            first = self._first_after_stop(self._stops, first, last)
         if first < last:
             since = int(np.searchsorted(gpu.start[order[first : last + 1]], self._span.begin, side="right")) - 1
-            first = max(first, first + since)
+            if since > 0:
+                first, self.stopped = first + since, NONE
             self._run(order[first : last + 1])
         else:
             self._add(GPU, event, int(gpu.start[event]))
+        if self.stopped != NONE:
+            return NONE
         head = int(order[first])
         cause, since, slack = int(causes.cause[head]), int(causes.since[head]), int(causes.slack[head])
         if self._now <= self._span.begin or cause == BY_NOTHING:
@@ -149,6 +171,16 @@ class _Walk:
         self._add(self._change(head, cause), head, since, slack)
         return int(causes.before[head] if cause == BY_STREAM else causes.awaited[head])
 
+    def _first_after_stop(self, stops: Mask, first: int, last: int) -> int:
+        """Return the place of the last event of a run that stops the walk, else that of the first one."""
+        order, _, _ = self._graph.runs()
+        events = order[first : last + 1]
+        found = np.flatnonzero(stops[events] & (self._graph.recorded.gpu.start[events] < self._now))
+        if len(found):
+            first += int(found[-1])
+            self.stopped = int(order[first])
+        return first
+
     def _change(self, event: int, cause: int) -> int:
         """Return what the time before an event is, after the event that let it start."""
         causes = self._graph.causes
@@ -160,7 +192,7 @@ class _Walk:
     def _run(self, events: Numbers) -> None:
         """Add the events of a run, the last of them until now, and the gaps between them."""
         gpu, causes = self._graph.recorded.gpu, self._graph.causes
-        start = np.maximum(gpu.start[events], self._span.begin)
+        start = np.clip(gpu.start[events], self._span.begin, self._now)
         end = np.append(np.minimum(causes.before_end[events[1:]], self._now), self._now)
         since = np.append(self._span.begin, end[:-1])
         slack = causes.slack[events]

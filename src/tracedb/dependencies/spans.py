@@ -10,6 +10,9 @@ import numpy as np
 from tracedb.dependencies.path import Graph, Span
 from tracedb.dependencies.recorded import NONE, Numbers
 
+Window = tuple[int, int]
+"""Begin and end, in ns after the first GPU event of a run."""
+
 
 def of_steps(graph: Graph) -> list[Span]:
     """Return the span of each marked step (ProfilerStep#N), or one of the whole capture where none is.
@@ -39,7 +42,40 @@ def chosen(connection: duckdb.DuckDBPyConnection, graph: Graph, capture_id: int)
     return between(graph, rows.fetchall())
 
 
-def between(graph: Graph, steps: Iterable[tuple[int, int, int]]) -> list[Span]:
+def in_window(connection: duckdb.DuckDBPyConnection, graph: Graph, capture_id: int, window: Window) -> list[Span]:
+    """Return the span of a window of time, which is treated like the range of a step; none if nothing lies in it."""
+    if not len(graph.recorded.gpu.start):
+        return []
+    ((zero,),) = connection.execute(RUN_START, [capture_id, capture_id]).fetchall()
+    whole = _whole(graph)
+    begin, end = max(zero + window[0], whole.begin), min(zero + window[1], whole.end)
+    return between(graph, [(None, begin, end)]) if begin < end else []
+
+
+RUN_START = """
+WITH firsts AS (
+    SELECT
+        k.capture_id, e.first_ns,
+        coalesce(v1._common_time(e.first_ns, k.clock, k.zero_ns, k.offset_ns, k.at_ns, k.stretch), e.first_ns)
+            AS common_ns,
+        k.clock = 'incomparable' AS is_alone
+    FROM v1._common_clock AS k
+    INNER JOIN (
+        SELECT e.capture_id, min(e.start_ns) AS first_ns
+        FROM main.kernel_event AS e
+        WHERE e.time_fault IS NULL
+        GROUP BY e.capture_id
+    ) AS e ON e.capture_id = k.capture_id
+    WHERE k.set_id = (SELECT o.set_id FROM v1._common_clock AS o WHERE o.capture_id = ?)
+)
+SELECT f.first_ns - CASE WHEN f.is_alone THEN 0 ELSE f.common_ns - (SELECT min(o.common_ns) FROM firsts AS o) END
+FROM firsts AS f
+WHERE f.capture_id = ?
+"""
+"""Time of the first GPU event of a run on the clock of one of its captures: the zero of a window, as in plot gantt."""
+
+
+def between(graph: Graph, steps: Iterable[tuple[int | None, int, int]]) -> list[Span]:
     """Return the spans of steps, given as number, start and end of their range; without any, the whole capture."""
     recorded = graph.recorded
     if not len(recorded.gpu.start):
@@ -49,7 +85,7 @@ def between(graph: Graph, steps: Iterable[tuple[int, int, int]]) -> list[Span]:
     return [_span(graph, *step, launched, order) for step in steps] or [_whole(graph)]
 
 
-def _span(graph: Graph, step: int, begin: int, end: int, launched: Numbers, order: Numbers) -> Span:
+def _span(graph: Graph, step: int | None, begin: int, end: int, launched: Numbers, order: Numbers) -> Span:
     gpu = graph.recorded.gpu
     first, last = np.searchsorted(launched, (begin, end), sorter=order)
     inside = order[first:last]

@@ -27,27 +27,6 @@ def find(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
         )
 
 
-def of_chosen_steps(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill ``temp.chosen_segment`` with the paths of the ranges chosen as steps, of ``temp.selected_capture``.
-
-    Captures without such a range have no rows.
-    """
-    connection.execute("CREATE OR REPLACE TEMP TABLE chosen_segment AS FROM main.critical_segment LIMIT 0")
-    for (capture_id,) in connection.execute(
-        "SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id"
-    ).fetchall():
-        graph = Graph(recorded.read(connection, capture_id))
-        found = [span for span in spans.chosen(connection, graph, capture_id) if span.step is not None]
-        rows = of_spans(graph, found)
-        if rows is not None:
-            connection.register("chosen_rows", rows)
-            connection.execute(
-                "INSERT INTO temp.chosen_segment BY NAME SELECT ?::INTEGER AS capture_id, * FROM chosen_rows",
-                [capture_id],
-            )
-            connection.unregister("chosen_rows")
-
-
 def renew(connection: duckdb.DuckDBPyConnection) -> None:
     """Find the paths of all captures of the file again. Call inside a transaction."""
     connection.execute("DELETE FROM main.critical_segment")
@@ -61,6 +40,15 @@ def of_spans(graph: Graph, given: list[Span]) -> pa.Table | None:
     parts: list[dict[str, Numbers]] = []
     for span in given:
         parts += _parts(graph, span, graph.path(span), works)
+    return _table(parts)
+
+
+def of_path(graph: Graph, span: Span, path: Segments, works: dict[int, host_work.Work]) -> pa.Table | None:
+    """Return the rows of a path that was found; None if there is no segment. ``works`` is filled as needed."""
+    return _table(_parts(graph, span, path, works))
+
+
+def _table(parts: list[dict[str, Numbers]]) -> pa.Table | None:
     if not parts:
         return None
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -71,4 +71,5 @@ def _left_out(filters: Filters) -> str:
     said += [f"--range {pattern!r}" for pattern in filters.range]
     said += [f"--skip-warmup {filters.skip_warmup}"] if filters.skip_warmup else []
     said += [f"--step-range {filters.step_range!r}"] if filters.step_range is not None else []
+    said += ["--window"] if filters.window is not None else []
     return f" with {', '.join(said)}" if said else ""

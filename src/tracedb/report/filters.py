@@ -30,6 +30,10 @@ class Filters:
     skip_warmup: int = 0
     step_range: str | None = None
     """Pattern of range names to use as steps, instead of ProfilerStep#N."""
+    window: tuple[int, int] | None = None
+    """Only this period, in ns after the first GPU event of a run (critical paths)."""
+    across_ranks: bool = False
+    """Whether critical paths continue on the rank that one waits for."""
     counted: bool = False
     """Whether to include dispatches measured while hardware counters were read."""
     attention_as_matmul: bool = False
@@ -52,6 +56,10 @@ class Filters:
     def on_events(self) -> bool:
         """Whether some events of a capture may be left out."""
         return bool(self.devices or self.classes or self.range or self.skip_warmup)
+
+    def chooses_span(self, is_by_span: bool) -> bool:
+        """Whether a report of critical paths needs others than those found at load."""
+        return is_by_span and (self.step_range is not None or self.window is not None or self.across_ranks)
 
     @property
     def needs_rule(self) -> bool:

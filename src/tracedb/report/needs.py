@@ -10,6 +10,8 @@ class Needs(StrEnum):
 
     GPU = "gpu"
     """GPU activity of any kind."""
+    PATHS = "paths"
+    """Critical paths, which are found at load."""
     KERNELS = "kernels"
     COPIES = "copies"
     CALLS = "calls"

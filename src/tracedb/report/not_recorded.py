@@ -45,6 +45,20 @@ def no_predictions(search: Search) -> str:
     )
 
 
+def no_paths(search: Search) -> str:
+    """Say why there is no critical path."""
+    filters = search.scope.filters
+    if filters.window is not None:
+        return "nothing happened in that window, which is counted from the first GPU event of each run"
+    if filters.step_range is not None or count(search.connection, "main.critical_segment"):
+        return ""
+    return (
+        f"the critical paths of {number(search.scope.captures, 'capture')} were not stored: they are found while "
+        "`tracedb ingest` loads a trace; load the traces again into a new file, or name ranges with --range GLOB, "
+        "whose paths are found now"
+    )
+
+
 def no_counters(_search: Search) -> str:
     """Say why there are no hardware counters."""
     return (

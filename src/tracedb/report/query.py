@@ -95,12 +95,13 @@ def plan(
     """
     if report.is_by_span and filters.range:
         filters = _of_range(report, filters)
+    _check_span(report, filters)
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
     scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
     own = [column.name for column in schema.columns(connection, version, view.name)]
     inner, where = _around(report, scope, own)
-    if report.is_by_span and filters.on_captures:
+    if report.is_by_span and filters.on_captures and not filters.across_ranks:
         rows = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id")
         where = f"capture_id IN ({', '.join(str(number) for (number,) in rows.fetchall())})"
     source = f"{version}.{view.name}"
@@ -111,11 +112,12 @@ def plan(
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
         by = [item.name for item in edits.by]
         source = f"(\n{view_template.resolve(text, edits)}\n) AS answer"
-    if report.is_by_span and filters.step_range is not None:
-        from tracedb.derive import critical_segment  # imports numpy
+    if filters.chooses_span(report.is_by_span):
+        from tracedb.derive import chosen_segment  # imports numpy
 
-        critical_segment.of_chosen_steps(connection)
+        chosen_segment.find(connection, filters.window, filters.across_ranks)
         text = view.select.replace("main.critical_segment", "temp.chosen_segment").replace("{version}", version)
+        text = text.replace("s.capture_id AS path_id", "s.path_id")
         source = f"(\n{text}\n) AS answer"
     described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
     columns = [str(row[0]) for row in shared_work.ask(connection, described)]
@@ -131,6 +133,16 @@ def _of_range(report: Report, filters: Filters) -> Filters:
     if filters.step_range is not None:
         raise UsageError(f"report {report.name} takes --range or --step-range, not both: either chooses its steps")
     return replace(filters, range=(), step_range=filters.range[0])
+
+
+def _check_span(report: Report, filters: Filters) -> None:
+    """Raise ``UsageError`` if the options of critical paths do not apply."""
+    options = [("--window", filters.window is not None), ("--across-ranks", filters.across_ranks)]
+    for option, is_given in options:
+        if is_given and not report.is_by_span:
+            raise UsageError(f"{option} goes with report critical-path, not with {report.name}")
+    if filters.window is not None and filters.step_range is not None:
+        raise UsageError(f"report {report.name} takes a window or ranges as steps, not both")
 
 
 def _keys(connection: duckdb.DuckDBPyConnection, column: str, source: str, where: str) -> list[str]:
@@ -150,7 +162,17 @@ def _around(report: Report, scope: Scope, own: Sequence[str]) -> tuple[Scope, st
     has_already = set(own) & set(BY_BUILT_IN)
     where = [f"rule = {quoted(scope.rule)}"] if report.has_rule else []
     if report.is_by_span:
-        filters = replace(filters, ranks=(), sources=(), captures=(), paths=(), where={}, step_range=None)
+        filters = replace(
+            filters,
+            ranks=(),
+            sources=(),
+            captures=(),
+            paths=(),
+            where={},
+            step_range=None,
+            window=None,
+            across_ranks=False,
+        )
     if report.is_by_row or report.has_rule or report.is_by_span:
         filters = replace(filters, by=tuple(name for name in filters.by if name not in has_already))
     if report.range_column is not None and filters.range and not scope.in_frames:
@@ -216,7 +238,8 @@ def _place_order(scope: Scope, columns: Sequence[str]) -> list[str]:
     if "labels" in columns:
         for key in scope.varying:
             order += in_order(f"labels[{quoted(key)}]", False)
-    return order + [f"{name} NULLS LAST" for name in ("rank", "source") if name in columns]
+    names = ("source",) if scope.filters.across_ranks else ("rank", "source")
+    return order + [f"{name} NULLS LAST" for name in names if name in columns]
 
 
 def _bare(name: str) -> str:

@@ -232,6 +232,8 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "rule": query.scope.rule or None,
         "skip_warmup": filters.skip_warmup,
         "step_range": filters.step_range,
+        "window_ns": list(filters.window or ()),
+        "across_ranks": filters.across_ranks or None,
         "counted": filters.counted or None,
         "attention_as_matmul": filters.attention_as_matmul or None,
         "by": query.by,

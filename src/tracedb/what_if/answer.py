@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
-import numpy as np
 
+from tracedb.dependencies import meetings
+from tracedb.dependencies.spans import Window
 from tracedb.errors import NotCaptured
 from tracedb.output import Answer, Show, from_rows
 from tracedb.output.answer import about
@@ -60,7 +61,9 @@ class _Group:
     meetings: Meetings
 
 
-def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], step: int | None) -> Answer:
+def answer(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], step: int | None, window: Window | None = None
+) -> Answer:
     """Return a row per scenario and recording, those with most gain first.
 
     Of the captures in ``temp.selected_capture``. Without scenarios, the usual ones are compared. A warning names a
@@ -70,7 +73,7 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], ste
     rows: list[tuple[object, ...]] = []
     faults: dict[Scenario, list[NotCaptured]] = {}
     matched = set()
-    for group in _groups(connection, step):
+    for group in _groups(connection, step, window):
         mine = []
         for scenario in asked or [*_usual(group), Scenario()]:
             try:
@@ -93,7 +96,7 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Sequence[Scenario], ste
     return found
 
 
-def _groups(connection: duckdb.DuckDBPyConnection, step: int | None) -> list[_Group]:
+def _groups(connection: duckdb.DuckDBPyConnection, step: int | None, window: Window | None) -> list[_Group]:
     rows = connection.execute(
         """SELECT s.set_id, list(s.capture_id ORDER BY s.capture_id), list(s.rank ORDER BY s.capture_id),
                any_value(s.labels), list(s.capture_id IN (SELECT p.capture_id FROM temp.selected_capture AS p)
@@ -107,7 +110,7 @@ def _groups(connection: duckdb.DuckDBPyConnection, step: int | None) -> list[_Gr
     found, faults = [], []
     for _, captures, ranks, labels, chosen in rows:
         try:
-            models = [CaptureModel(connection, capture, step) for capture in captures]
+            models = [CaptureModel(connection, capture, step, window) for capture in captures]
         except NotCaptured as error:
             faults.append(error)
             continue
@@ -124,16 +127,14 @@ def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel])
     if len(models) < 2:
         return nothing
     captures = [model.capture_id for model in models]
-    columns = connection.execute(MET, [captures]).fetchall()
-    shifts = {capture: [shift for _, mine, _, shift in columns if mine == capture] for capture in captures}
-    if not all(shifts.values()):
+    met = meetings.read(connection, captures)
+    if met is None:
         return nothing
-    shift = [int(np.median(shifts[capture])) for capture in captures]
     place = {capture: number for number, capture in enumerate(captures)}
     events = [dict(zip(model.graph.recorded.gpu.event_id.tolist(), range(1 << 60), strict=False)) for model in models]
     calls: dict[str, set[tuple[int, int]]] = {}
     of: dict[tuple[int, int], str] = {}
-    for call, capture, event, _ in columns:
+    for call, capture, event, _ in met.members:
         rank = place[capture]
         where = events[rank].get(event)
         span = models[rank].span
@@ -146,29 +147,8 @@ def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel])
                 calls.setdefault(call, set()).add(member)
         of[rank, where] = call
         calls.setdefault(call, set()).add((rank, where))
+    shift = [met.shift[capture] for capture in captures]
     return Meetings([Meeting(sorted(members)) for _, members in sorted(calls.items()) if len(members) > 1], shift)
-
-
-MET = """
-WITH parts AS (
-    SELECT 'c' || p.collective_id AS call, p.capture_id, p.event_id, p.start_ns
-    FROM v1._collective_instance AS p
-    UNION ALL
-    SELECT concat_ws(' ', 'm', p.send_capture_id, p.send_call_id, p.recv_capture_id, p.recv_call_id) AS call,
-        p.send_capture_id AS capture_id, p.send_event_id AS event_id, p.send_start_ns AS start_ns
-    FROM v1.point_to_point AS p
-    UNION ALL
-    SELECT concat_ws(' ', 'm', p.send_capture_id, p.send_call_id, p.recv_capture_id, p.recv_call_id) AS call,
-        p.recv_capture_id AS capture_id, p.recv_event_id AS event_id, p.recv_start_ns AS start_ns
-    FROM v1.point_to_point AS p
-)
-SELECT p.call, p.capture_id, p.event_id, p.start_ns - e.start_ns AS shift_ns
-FROM parts AS p
-INNER JOIN main.kernel_event AS e ON e.capture_id = p.capture_id AND e.event_id = p.event_id
-WHERE list_contains(?::INTEGER[], p.capture_id) AND p.start_ns IS NOT NULL
-ORDER BY p.call, p.capture_id, p.event_id
-"""
-"""Kernels in which ranks meet: collectives and messages, with what to add to their start for the common clock."""
 
 
 def _usual(group: _Group) -> list[Scenario]:

@@ -13,6 +13,7 @@ from tracedb.dependencies.causes import BY_LAUNCH, BY_STREAM, BY_WAIT, LONG_AGO
 from tracedb.dependencies.host import union
 from tracedb.dependencies.path import Graph, Span
 from tracedb.dependencies.recorded import Mask, Numbers
+from tracedb.dependencies.spans import Window
 from tracedb.errors import NotCaptured
 from tracedb.what_if.scenario import COLLECTIVE, COPY, HOST, Scale, Scenario
 
@@ -39,26 +40,40 @@ class Effect:
 class CaptureModel:
     """What stays the same in all scenarios of a capture."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, capture_id: int, step: int | None) -> None:
-        """Raises ``NotCaptured`` if the capture has no GPU work, not that step, or a span of no time."""
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, capture_id: int, step: int | None, window: Window | None = None
+    ) -> None:
+        """Raises ``NotCaptured`` if the capture has no GPU work, not that step or window, or a span of no time."""
         self._connection = connection
         self.capture_id = capture_id
         self.graph = Graph(recorded.read(connection, capture_id))
-        found = spans.chosen(connection, self.graph, capture_id)
-        if not found:
+        found = self._spans(step, window)
+        self.steps = len(found) if found[0].step is not None else 0
+        self.is_whole = self.steps == 0 and window is None
+        """Whether the span is the whole capture."""
+        self.span = _joined(found)
+        if self.span.end <= self.span.begin:
+            raise NotCaptured(f"the steps or GPU work of capture {capture_id} take no time; record a longer run")
+        self._known: dict[tuple[str, str], Mask] = {}
+        self.is_collective, self.is_copy = self._kinds()
+
+    def _spans(self, step: int | None, window: Window | None) -> list[Span]:
+        capture_id = self.capture_id
+        if not len(self.graph.recorded.gpu.start):
             raise NotCaptured(f"capture {capture_id} has no GPU activity; record again with the GPU traced")
+        if window is not None:
+            found = spans.in_window(self._connection, self.graph, capture_id, window)
+            if not found:
+                raise NotCaptured(f"nothing of capture {capture_id} is in the window, counted from the first GPU event")
+            return found
+        found = spans.chosen(self._connection, self.graph, capture_id)
         if step is not None:
             found = [span for span in found if span.step == step]
             if not found:
                 raise NotCaptured(
                     f"capture {capture_id} has no step {step} (a range ProfilerStep#{step}, or of --step-range)"
                 )
-        self.steps = len(found) if found[0].step is not None else 0
-        self.span = _joined(found)
-        if self.span.end <= self.span.begin:
-            raise NotCaptured(f"the steps or GPU work of capture {capture_id} take no time; record a longer run")
-        self._known: dict[tuple[str, str], Mask] = {}
-        self.is_collective, self.is_copy = self._kinds()
+        return found
 
     def effect(self, scenario: Scenario) -> Effect:
         """Return what the scenario changes."""

@@ -80,7 +80,7 @@ class Timed:
         recorded, causes, span = self.model.graph.recorded, self.model.graph.causes, self.model.span
         at = np.where(recorded.gpu.call >= 0, causes.call_start, recorded.gpu.start)
         inside: Mask = (at >= span.begin) & (at < span.host_end)
-        if self.model.steps == 0:
+        if self.model.is_whole:
             inside = np.ones(len(at), np.bool_)
         return inside
 
