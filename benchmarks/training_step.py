@@ -36,7 +36,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from tracedb.conditions.sampler import Recent
 from tracedb.sampling import device as devices
 
-WARMUPS, STEPS, TRACED = 3, 20, 2
+WARMUPS, TRACED = 3, 2
 WARM_SECONDS = 1.0
 """Steps before the timed ones: the clock settles meanwhile."""
 SPREADS = ("one", "dp", "ddp", "zero1", "fsdp", "ep", "mp", "pp", "mesh")
@@ -64,8 +64,8 @@ def plan_of(said: dict[str, Any], ranks: int, eps: float) -> Plan:
     return Plan(spread, sizes, said["batch"], micro_batches, **degrees, bucket_mb=said["bucket_mb"], eps=eps)
 
 
-def measured(run: Callable[[], None], device: torch.device) -> list[list[float]]:
-    """Return the us of each of ``STEPS`` steps, for every rank, each from a common start to the rank's end."""
+def measured(run: Callable[[], None], device: torch.device, steps: int) -> list[list[float]]:
+    """Return the us of each of several steps, for every rank, each from a common start to the rank's end."""
     found = []
     begin = 0.0
     for number in range(WARMUPS):
@@ -76,7 +76,7 @@ def measured(run: Callable[[], None], device: torch.device) -> list[list[float]]
     dist.all_reduce(longest, op=dist.ReduceOp.MAX)
     for _ in range(math.ceil(WARM_SECONDS / longest.item()) if device.type == "cuda" else 1):
         run()
-    for _ in range(STEPS if device.type == "cuda" else 2):
+    for _ in range(steps):
         _meet(device)
         start = time.perf_counter_ns()
         run()
@@ -167,21 +167,21 @@ def state_of(recent: Recent, times: list[float]) -> dict[str, object]:
     return {key: [one[key] for one in everyone] for key in mine}
 
 
-def run(plan: Plan, device: torch.device, dtype: str, recent: Recent, out: Path) -> dict[str, object]:
+def run(plan: Plan, device: torch.device, said: argparse.Namespace, recent: Recent) -> dict[str, object]:
     """Time and trace one configuration."""
-    trainer = Trainer(plan, device, devices.dtype(dtype))
+    trainer = Trainer(plan, device, devices.dtype(said.dtype))
     tokens, target = trainer.batch()
     name = name_of(plan)
-    folder = out / f"config={name}"
+    folder = said.out / f"config={name}"
     folder.mkdir(parents=True, exist_ok=True)
 
     def step() -> None:
         trainer.step(tokens, target)
 
-    times = measured(step, device)
+    times = measured(step, device, said.steps)
     state = state_of(recent, times[dist.get_rank()])
     traced(step, device, folder / f"rank{dist.get_rank()}.json.gz")
-    return described(trainer, name, dtype, times) | state
+    return described(trainer, name, said.dtype, times) | state
 
 
 def _arguments() -> argparse.Namespace:
@@ -200,6 +200,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--dtype", choices=("bf16", "fp16", "fp32"), default="bf16")
     parser.add_argument("--eps", type=float, default=1e-8, help="of AdamW; in fp16 1e-8 is 0 and weights become NaN")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--until", type=float, help="leave out what would begin after this many seconds")
     return parser.parse_args()
 
@@ -228,7 +229,7 @@ def main() -> None:
                 dist.all_reduce(late, op=dist.ReduceOp.MAX)
                 if late.item():
                     break
-                found.append(run(plan_of(item, dist.get_world_size(), said.eps), device, said.dtype, recent, said.out))
+                found.append(run(plan_of(item, dist.get_world_size(), said.eps), device, said, recent))
                 gc.collect()
                 devices.release(device)
                 if dist.get_rank() == 0:
