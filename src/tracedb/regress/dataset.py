@@ -15,6 +15,7 @@ from tracedb.errors import NotCaptured, TracedbError
 from tracedb.regress.conditions import Conditions, Sample, in_one_state
 from tracedb.regress.features import multiprocessors
 from tracedb.regress.model import Target
+from tracedb.regress.work_model import completed
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,8 +96,11 @@ def _of_samples(target: Target, everything: list[Sample]) -> Table:
 def tabulated(target: Target, samples: list[tuple[Mapping[str, int], float, int | None]]) -> Table:
     """Return the training table of a target from its shapes, times in ns and multiprocessors.
 
-    Samples whose parameters differ from most are left out, and counted.
+    What some sweeps leave out, since it follows from the other parameters, is filled in: heads of key and value if they
+    are those of the query. Samples whose parameters still differ from most are left out, and counted.
     """
+    every = set().union(*(shape for shape, _, _ in samples))
+    samples = [(completed(target.operator, shape, every) or shape, time, count) for shape, time, count in samples]
     ((names, _),) = Counter(tuple(sorted(shape)) for shape, _, _ in samples).most_common(1)
     order = next(tuple(shape) for shape, _, _ in samples if tuple(sorted(shape)) == names)
     recorded = next((count for _, _, count in samples if count), None)

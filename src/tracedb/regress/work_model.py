@@ -89,7 +89,8 @@ class _Shapes:
     def projected(self) -> Array:
         """Features of query, key and value together on one rank."""
         if "kv" in self.names or "dim" not in self.names:
-            return (self.heads + 2 * self.key_value_heads) * self.head_width
+            kv = np.array([shape.get("kv", shape["h"]) for shape in self._shapes], dtype=np.float64)
+            return np.floor((self["h"] + 2 * kv) * self.head_width / self.ranks)
         return np.floor(3 * self["dim"] / self.ranks)
 
     @property
@@ -251,6 +252,36 @@ OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
     "middleStage_optimizer": _optimizer(0),
     "lastStage_optimizer": _optimizer(1),
 }
+
+
+OPTIONAL = {
+    "linear1": ("dim", "h", "kv"),
+    "linear3": ("ffn",),
+    "linear4": ("ffn",),
+    "gelu": ("ffn",),
+    "swiglu": ("ffn",),
+    "flash_atten": ("dim", "kv"),
+    "qkv_gradients": ("dim", "kv"),
+    "RoPE": ("dim",),
+}
+"""Parameters that a shape of an operator may leave out, in the order in which they follow from the others."""
+
+
+def completed(operator: str, shape: Mapping[str, int], wanted: Collection[str]) -> dict[str, int] | None:
+    """Return a shape with all of the wanted parameters, or None if one of them does not follow from the others."""
+    found = dict(shape)
+    for name in OPTIONAL.get(operator, ()):
+        if name in found or name not in wanted:
+            continue
+        if name == "dim" and "h" in found:
+            found["dim"] = HEAD_WIDTH * found["h"]
+        elif name == "h" and "dim" in found:
+            found["h"] = found["dim"] // HEAD_WIDTH if found["dim"] % HEAD_WIDTH == 0 else 1
+        elif name == "kv" and "h" in found:
+            found["kv"] = found["h"]
+        elif name == "ffn" and "dim" in found:
+            found["ffn"] = 4 * found["dim"]
+    return found if set(found) == set(wanted) else None
 
 
 PRODUCT = {"batch", "m", "n", "k"}

@@ -16,6 +16,13 @@ GPT_LAYER = (
     *("layernorm", "linear3", "gelu", "linear4", "res_add"),
 )
 """Operators of one layer of the GPT that ``steps.json`` describes."""
+LLAMA_LAYER = (
+    *("RMSlayernorm", "linear1", "RoPE", "RoPE", "flash_atten", "linear2", "res_add"),
+    *("RMSlayernorm", "linear3", "linear3", "swiglu", "linear4", "res_add"),
+)
+"""A LLaMA-like layer: linear3 is both the gate's product and the one beside it."""
+MOE_LAYER = ("layernorm", "linear1", "flash_atten", "linear2", "res_add", "layernorm", "moe", "res_add")
+LAYERS = {"gpt": GPT_LAYER, "llama": LLAMA_LAYER, "moe": MOE_LAYER}
 VOCABULARY = 50_304
 HEAD_SIZES = ("pp", "mp", "dp", "b", "h", "l", "dim", "steps_per_update", "gpus_per_node")
 """The values of ``training_config``, in order."""
@@ -38,6 +45,16 @@ class Step:
     pp: int = 1
     mp: int = 1
     dp: int = 1
+    kv_heads: int | None = None
+    """Heads of key and value; as many as of the query if None."""
+    ffn: int | None = None
+    """Width between the products of an MLP; four times dim if None."""
+    experts: int = 1
+    """Experts of a layer, over all ranks."""
+    top_k: int = 1
+    """Experts that each token goes to."""
+    ep: int = 1
+    """Replicas that share out the experts."""
     micro_batches: int = 1
     gpus_per_node: int = 1
     layer: tuple[str, ...] = GPT_LAYER
@@ -46,6 +63,8 @@ class Step:
     schedule: str = "1f1b"
     recompute: bool = False
     zero1: bool = False
+    fsdp: bool = False
+    """Whether replicas shard weights, gradients and optimizer, and gather the weights layer by layer."""
     overlap: bool = False
     """Whether the gradients' all-reduce overlaps the last backward pass."""
     bucket: int = 1_260_000_000
@@ -62,6 +81,16 @@ class Step:
     """Name of the trace of this step, if there is one."""
     config: str | int | None = None
     """The step's own key in its file."""
+
+    @property
+    def shared_heads(self) -> int:
+        """Heads of key and value."""
+        return self.kv_heads or self.heads
+
+    @property
+    def inner(self) -> int:
+        """Width between the products of an MLP."""
+        return self.ffn or 4 * self.dim
 
     @property
     def key(self) -> str | int:
@@ -170,13 +199,19 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             pp=given.size("pp", 1),
             mp=given.size("mp", 1),
             dp=given.size("dp", 1),
+            kv_heads=given.optional_size("kv_heads"),
+            ffn=given.optional_size("ffn"),
+            experts=given.size("experts", 1),
+            top_k=given.size("top_k", 1),
+            ep=given.size("ep", 1),
             micro_batches=given.size("micro_batches", 1),
             gpus_per_node=given.size("gpus_per_node", 8),
-            layer=given.names("layer", GPT_LAYER),
-            norm=given.text("norm", "layernorm"),
+            layer=(layer := given.layer("layer")),
+            norm=given.text("norm", _norm_of(layer)),
             schedule=given.text("schedule", "1f1b"),
             recompute=given.flag("recompute", False),
             zero1=given.flag("zero1", False),
+            fsdp=given.flag("fsdp", False),
             overlap=given.flag("overlap", False),
             bucket=given.size("bucket", 1_260_000_000),
             operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
@@ -207,6 +242,17 @@ class _Keys:
             raise TracedbError(f"{self._path}: {key} is {value!r}, expected a whole number of at least 1")
         return value
 
+    def optional_size(self, key: str) -> int | None:
+        return None if self._found.get(key) is None else self.size(key)
+
+    def layer(self, key: str) -> tuple[str, ...]:
+        value = self._found.get(key)
+        if not isinstance(value, str):
+            return self.names(key, GPT_LAYER)
+        if value not in LAYERS:
+            raise TracedbError(f"{self._path}: {key} is {value!r}, expected {', '.join(LAYERS)} or a list of operators")
+        return LAYERS[value]
+
     def number(self, key: str) -> float | None:
         value = self._found.get(key)
         if value is None:
@@ -236,6 +282,11 @@ class _Keys:
         return tuple(value)
 
 
+def _norm_of(layer: tuple[str, ...]) -> str:
+    """Return the norm of a layer, which is also that before the head; none in a layer that has none."""
+    return next((name for name in layer if "norm" in name), "layernorm")
+
+
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
@@ -249,5 +300,26 @@ def _checked(path: Path, step: Step) -> Step:
         raise TracedbError(
             f"{path}: mp {step.mp} does not divide {step.heads} heads, or they do not divide dim {step.dim}"
         )
+    if step.heads % step.shared_heads or step.shared_heads % step.mp:
+        raise TracedbError(
+            f"{path}: mp {step.mp} does not divide {step.shared_heads} kv_heads, or they do not divide "
+            f"{step.heads} heads"
+        )
+    if step.inner % step.mp:
+        raise TracedbError(f"{path}: mp {step.mp} does not divide ffn {step.inner}")
+    if "moe" in step.layer:
+        _check_experts(path, step)
+    if step.fsdp and (step.pp > 1 or step.zero1 or step.overlap):
+        raise TracedbError(f"{path}: fsdp is not predicted together with pp, zero1 or overlap; leave these out")
     step.stage_layers()
     return step
+
+
+def _check_experts(path: Path, step: Step) -> None:
+    if step.experts % step.ep or step.dp % step.ep:
+        raise TracedbError(f"{path}: ep {step.ep} does not divide {step.experts} experts, or dp {step.dp}")
+    if step.top_k > step.experts // step.ep or step.batch * step.length * step.top_k % step.experts:
+        raise TracedbError(
+            f"{path}: top_k {step.top_k} is more than the experts of a rank, or its tokens cannot be divided evenly "
+            f"among {step.experts} experts"
+        )

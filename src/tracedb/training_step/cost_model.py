@@ -29,7 +29,15 @@ FLASH_COPIES = 2
 """Number of gradients that a sample of flash_atten's backward copies; a step copies none there."""
 SWEPT_ENCODERS = (4, 12)
 """Sweeps of an optimizer have 4 to 12 encoders; the cost per weight is the same."""
-COLLECTIVES = {"mp_allreduce": "allreduce", "dp_allreduce": "allreduce", "dp_allgather": "allgather", "pp_p2p": "p2p"}
+COLLECTIVES = {
+    "mp_allreduce": "allreduce",
+    "dp_allreduce": "allreduce",
+    "dp_allgather": "allgather",
+    "fsdp_allgather": "allgather",
+    "fsdp_reducescatter": "reducescatter",
+    "ep_alltoall": "alltoall",
+    "pp_p2p": "p2p",
+}
 
 
 class Sampled(Protocol):
@@ -69,6 +77,10 @@ class Price:
     def times(self, factor: float) -> Price:
         """Return the price of this many."""
         return Price(self.ns * factor, self.low * factor, self.high * factor, self.basis)
+
+    def plus(self, other: Price) -> Price:
+        """Return the price of both."""
+        return Price(self.ns + other.ns, self.low + other.low, self.high + other.high, self.basis)
 
 
 class PriceList(Protocol):
@@ -110,17 +122,20 @@ class Prices:
 
     def part(self, part: Part) -> Price:
         """Return the price of one run of a part."""
+        if part.operator == composition.EXPERT_COPIES:
+            return self.moved(2 * self._tokens() * self._step.top_k * self._step.dim)
         if part.pass_ == "comm":
-            return self.collective(part.operator, self._tokens() * self._step.dim)
+            chosen = self._step.top_k if part.operator == "ep_alltoall" else 1
+            return self.collective(part.operator, self._tokens() * chosen * self._step.dim)
         self._priced[part.name] = part
         if part == Part("res_add", "bwd"):
             # Alone it copies its gradient to both terms; in a layer autograd adds the gradients of the two branches.
             part = Part("res_add", "fwd")
         if part.operator == GRADIENT_LAYOUT:
-            if price := self._model(*_of(part), self._shape):
+            if price := self._operator(*_of(part)):
                 return price
             return self._strided(GRADIENTS * (JOINED + COPIED), passes=4 * GRADIENTS)
-        price = self._model(*_of(part), self._shape)
+        price = self._operator(*_of(part))
         if self._is_described:
             return price or self._estimate(part)
         # A sweep without a regime: its operators were not laid out as in a step.
@@ -171,20 +186,20 @@ class Prices:
         price = self._model(*_of(OPTIMIZER), shape)
         if price is None:
             return self.moved(7 * weights)
-        swept = encoders * (layer_weights / layers if layers else 12 * self._step.dim**2 / self._step.mp)
+        swept = encoders * (12 * self._step.dim**2 / self._step.mp + 4 * self._step.dim)
         return price.times(weights / swept)
 
     def collective(self, what: str, elements: int) -> Price:
         """Return the price of a collective over a number of elements per rank."""
         step, name = self._step, COLLECTIVES[what]
-        ranks = {"mp_allreduce": step.mp, "pp_p2p": 2}.get(what, step.dp)
+        ranks = {"mp_allreduce": step.mp, "pp_p2p": 2, "ep_alltoall": step.ep}.get(what, step.dp)
         near = min(ranks, step.gpus_per_node)
-        if what.startswith("dp"):
+        if what.startswith(("dp", "fsdp", "ep")):
             near = min(ranks, max(step.gpus_per_node // step.mp, 1))
         if what == "pp_p2p":
             near = 2 if step.gpus_per_node >= 2 * step.mp * step.dp else 1
         shape = {"elements": elements, "nodes": -(-ranks // near), "gpus_per_node": near}
-        for operator in (f"{name}_large", name) if what.startswith("dp") else (name,):
+        for operator in (f"{name}_large", name) if what.startswith(("dp", "fsdp")) else (name,):
             if price := self._model(operator, "comm", shape):
                 return price
         if self._link_gbps is None:
@@ -192,7 +207,10 @@ class Prices:
                 f"step {step.name}: no model has {name} (pass comm) for {step.gpu or 'this GPU'}; "
                 "`tracedb sample-collectives` records it, --link-gbps N prices it by a link's bandwidth"
             )
-        share = {"allreduce": 2 * (ranks - 1) / ranks, "allgather": float(ranks - 1)}.get(name, 1.0)
+        part = (ranks - 1) / ranks
+        share = {"allreduce": 2 * part, "allgather": ranks - 1.0, "reducescatter": part, "alltoall": part}.get(
+            name, 1.0
+        )
         moved = elements * ELEMENT_BYTES.get(step.dtype, 2) * share
         return _unsure(moved / self._link_gbps, f"bytes, over a link of {self._link_gbps:g} GB/s")
 
@@ -203,6 +221,22 @@ class Prices:
 
     def _tokens(self) -> int:
         return self._step.batch * self._step.length
+
+    def _operator(self, operator: str, pass_: str) -> Price | None:
+        """Return the price of an operator at the step's sizes, by its model; None if there is none that knows them."""
+        if operator == "RoPE" and self._step.shared_heads != self._step.heads:
+            # A layer rotates query and key, of which the latter has fewer heads.
+            head = self._step.dim // self._step.heads
+            keys = {"h": self._step.shared_heads, "dim": self._step.shared_heads * head}
+            both = [self._model(operator, pass_, self._shape), self._model(operator, pass_, self._shape | keys)]
+            query, key = both
+            return None if query is None or key is None else query.plus(key).times(0.5)
+        try:
+            names = self._models.find(self._gpu, operator, pass_, self._step.dtype).parameters
+        except UsageError:
+            return None
+        shape = composition.shape_for(operator, self._step, names)
+        return None if shape is None else self._model(operator, pass_, shape)
 
     def _model(self, operator: str, pass_: str, shape: Mapping[str, int]) -> Price | None:
         """Return the price by a model; None if there is none."""
@@ -225,7 +259,7 @@ class Prices:
         did not include the copies.
         """
         copies = self._strided(FLASH_COPIES * COPIED, passes=2 * FLASH_COPIES).ns
-        forward = self._model("flash_atten", "fwd", self._shape)
+        forward = self._operator("flash_atten", "fwd")
         if price.ns - copies < (forward.ns if forward else 0.0):
             return price
         return Price(price.ns - copies, price.low - copies, price.high - copies, price.basis)
@@ -271,7 +305,7 @@ class Prices:
         """Return the bytes per ns of the sampled operators that only move memory: their median."""
         rates = []
         for operator in MEMORY_OPERATORS:
-            if price := self._model(operator, "fwd", self._shape):
+            if price := self._operator(operator, "fwd"):
                 rates.append(work(operator, "fwd", self._step.dtype, self._shape)[1] / price.ns)
         if not rates:
             raise self._nothing("gelu, layernorm, RMSlayernorm or res_add")
@@ -281,7 +315,7 @@ class Prices:
         """Return the FLOPs per ns of the sampled matrix products: their geometric mean."""
         rates = []
         for operator in ("linear1", "linear2", "linear3", "linear4", "linear_final"):
-            if price := self._model(operator, "fwd", self._shape):
+            if price := self._operator(operator, "fwd"):
                 rates.append(work(operator, "fwd", self._step.dtype, self._shape)[0] / price.ns)
         if not rates:
             raise self._nothing("linear1 to linear4")

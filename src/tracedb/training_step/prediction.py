@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tracedb.training_step import composition, recorded_effects, schedule
+from tracedb.training_step import composition, fully_sharded, recorded_effects, schedule
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Predictor, Price, PriceList, Prices
+from tracedb.training_step.fully_sharded import NOTHING, Sharding
 from tracedb.training_step.schedule import Work
 
 GAP_NS = 1_400.0
@@ -37,6 +38,7 @@ class StageTimes:
     optimizer_gaps: float
     allreduce: float
     allgather: float
+    sharding: Sharding
 
 
 @dataclass
@@ -180,11 +182,17 @@ class _Builder:
         forward, backward = self._sum(stage.forward), self._sum(stage.backward) + copies
         optimizer = self._prices.optimizer(stage.weights, stage.layer_weights, stage.layers)
         self._note("optimizer", optimizer)
-        shared = step.dp if step.zero1 else 1
+        shared = step.dp if step.zero1 or step.fsdp else 1
         launched = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / shared / ELEMENTS_A_LAUNCH) * self._gap_ns
-        allreduce = self._bucketed("dp_allreduce", stage.weights) if step.dp > 1 else 0.0
+        summed = stage.weights - stage.expert_weights
+        allreduce = self._bucketed("dp_allreduce", summed) if step.dp > 1 and not step.fsdp else 0.0
         allgather = self._bucketed("dp_allgather", stage.weights // step.dp) if step.dp > 1 and step.zero1 else 0.0
-        return StageTimes(stage, forward, backward, copies, optimizer.ns / shared, launched, allreduce, allgather)
+        sharding = fully_sharded.sharding(step, stage, self._prices, self._sum) if step.fsdp else NOTHING
+        for name, price in sharding.prices.items():
+            self._note(name, price)
+        return StageTimes(
+            stage, forward, backward, copies, optimizer.ns / shared, launched, allreduce, allgather, sharding
+        )
 
     def _copies(self, stage: Stage) -> float:
         """Return the average cost per micro-batch of accumulating gradients and copying them into buckets.
@@ -212,19 +220,24 @@ class _Builder:
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
             slowed = (allreduce - exposed) * (1 - 1 / self._beside[0])
             allreduce = exposed
+        sharding = stages[0].sharding
+        slowed += sharding.hidden * (1 - 1 / self._beside[0])
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
         for name, value in (
             ("dp_allreduce", allreduce),
             ("overlap_slowdown", slowed),
+            ("fsdp_allgather", sharding.gathering),
+            ("fsdp_reducescatter", sharding.reducing),
+            (composition.SHARD_COPIES, sharding.copies),
             ("optimizer", slowest.optimizer),
             ("dp_allgather", slowest.allgather),
         ):
             if value:
                 parts[name] = value
         parts["launch_gaps"] += slowest.optimizer_gaps
-        spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 else 1)
-        return allreduce + slowed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
+        spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 or step.fsdp else 1)
+        return allreduce + slowed + sharding.exposed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
 
     def _sum(self, counts: Counter[Part]) -> float:
         return sum(count * self._price(part).ns for part, count in counts.items()) + self._gaps(counts)

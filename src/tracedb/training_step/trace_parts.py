@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured
 from tracedb.training_step import trace_operators
-from tracedb.training_step.composition import GRADIENT_COPIES, GRADIENT_LAYOUT, PIPELINE
+from tracedb.training_step.composition import EXPERT_COPIES, GRADIENT_COPIES, GRADIENT_LAYOUT, PIPELINE, SHARD_COPIES
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.trace_operators import Recorded
 
@@ -69,6 +69,13 @@ FROM exposed AS x
 GROUP BY ALL
 ORDER BY ALL
 """
+EXPERTS = (
+    *("aten::topk", "aten::_softmax", "aten::_softmax_backward_data", "aten::sort", "aten::argsort", "aten::bmm"),
+    *("aten::index", "aten::index_add", "aten::index_add_", "aten::index_put_", "aten::floor_divide"),
+    *("aten::scatter", "aten::scatter_", "aten::gelu", "aten::gelu_backward", "aten::div"),
+)
+"""Operators of experts alone, in a layer that has them."""
+POINTWISE = ("aten::mul", "aten::sum", "aten::fill_", "aten::zero_", "aten::copy_", "aten::add", "aten::add_")
 BY_NAME = {
     "aten::native_layer_norm": "layernorm_fwd",
     "aten::native_layer_norm_backward": "layernorm_bwd",
@@ -122,12 +129,22 @@ def _collective(step: Step, collective: str, elements: int | None) -> str:
     if collective == "allreduce":
         activations = elements == step.batch * step.length * step.dim
         return "mp_allreduce" if step.mp > 1 and (activations or step.dp == 1) else "dp_allreduce"
+    if step.fsdp and collective in ("allgather", "reduce_scatter"):
+        return {"allgather": "fsdp_allgather", "reduce_scatter": "fsdp_reducescatter"}[collective]
+    if step.ep > 1 and collective in ("alltoall", "sendrecv"):
+        return "ep_alltoall"  # NCCL swaps by sends and receives
     return {"allgather": "dp_allgather", "reduce_scatter": "dp_allreduce", "sendrecv": PIPELINE}.get(collective, OTHER)
 
 
 def _part(step: Step, item: Recorded) -> str:
-    if item.name.startswith("aten::_foreach_"):
+    if item.name.startswith("fsdp::"):
+        return SHARD_COPIES
+    if item.name.startswith("aten::_foreach_") or item.name.startswith("aten::_fused_adam"):
         return "optimizer"
+    if "moe" in step.layer and (found := _of_experts(step, item)):
+        return found
+    if _is_swiglu(step, item):
+        return "swiglu_bwd" if item.is_backward else "swiglu_fwd"
     if item.name in ("aten::mm", "aten::addmm") and (found := _linear(step, item)):
         return found
     tokens = (step.batch, step.length, step.dim)
@@ -146,24 +163,53 @@ def _part(step: Step, item: Recorded) -> str:
     return BY_NAME.get(item.name, OTHER)
 
 
+def _is_swiglu(step: Step, item: Recorded) -> bool:
+    """Whether an operator is SiLU, or a product of two tensors of the MLP's inner width."""
+    if "swiglu" not in step.layer or item.name not in ("aten::silu", "aten::silu_backward", "aten::mul"):
+        return False
+    size = (step.batch, step.length, step.inner // step.mp)
+    return item.name != "aten::mul" or item.dims[:2] == (size, size)
+
+
+def _of_experts(step: Step, item: Recorded) -> str | None:
+    """Return the part of an operator between the norm and the residual connection of a layer with experts."""
+    tokens, dim, chosen = step.batch * step.length, step.dim, step.batch * step.length * step.top_k
+    suffix = "bwd" if item.is_backward else "fwd"
+    if item.name in EXPERTS or item.name.startswith("aten::_index_put"):
+        return f"moe_{suffix}"
+    first = item.dims[0] if item.dims else ()
+    if item.name in ("aten::copy_", "aten::clone") and len(first) == 4 and first[-1] == dim and step.ep > 1:
+        return EXPERT_COPIES
+    if item.name in ("aten::mm", "aten::addmm") and step.experts in (n for size in item.dims for n in size):
+        return f"moe_{suffix}"  # the router
+    routed = first[:1] in ((chosen,), (2 * chosen,)) or step.experts in first[-1:] or first == (tokens, dim)
+    return f"moe_{suffix}" if routed and item.name in POINTWISE else None
+
+
 def _is_rotation(step: Step, item: Recorded) -> bool:
     """Whether an operator is a part of a rotary embedding: it works on heads, or on the halves of their width."""
     if "RoPE" not in step.layer or item.name not in ROTATION or not item.dims or len(item.dims[0]) != 4:
         return False
     head = step.dim // step.heads
     batch, first, second, width = item.dims[0]
-    heads = step.heads // step.mp
-    return batch == step.batch and {first, second} == {heads, step.length} and width in (head, head // 2)
+    heads = {step.heads // step.mp, step.shared_heads // step.mp}
+    return (
+        batch == step.batch
+        and step.length in (first, second)
+        and bool({first, second} & heads)
+        and width in (head, head // 2)
+    )
 
 
 def _widths(step: Step) -> dict[str, tuple[int, int]]:
     """Return linear layer → features in and out."""
     dim, mp = step.dim, step.mp
+    projected = (step.heads + 2 * step.shared_heads) * dim // step.heads
     return {
-        "linear1": (dim, 3 * dim // mp),
+        "linear1": (dim, projected // mp),
         "linear2": (dim // mp, dim),
-        "linear3": (dim, 4 * dim // mp),
-        "linear4": (4 * dim // mp, dim),
+        "linear3": (dim, step.inner // mp),
+        "linear4": (step.inner // mp, dim),
         "linear_final": (dim, step.vocabulary // mp),
     }
 
