@@ -1,7 +1,8 @@
 """The models that ``training_step.py`` trains: a GPT, a LLaMA-like one, and one with experts, split over ranks.
 
-``gpt``: layer norm, GELU; ``llama``: RMS norm, rotary embedding, grouped-query attention, SwiGLU; ``moe``: a GPT whose
-MLPs are experts that get equal loads, as ``tracedb sample`` runs them. None has a bias.
+``gpt``: layer norm, GELU; ``rope``: RMS norm, rotary embedding, GELU; ``llama``: RMS norm, rotary embedding,
+grouped-query attention, SwiGLU; ``moe``: a GPT whose MLPs are experts that get equal loads, as ``tracedb sample`` runs
+them. None has a bias.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from torch.utils.checkpoint import checkpoint
 VOCABULARY = 50_304
 LAYERS = {
     "gpt": "layernorm linear1 flash_atten linear2 res_add layernorm linear3 gelu linear4 res_add",
+    "rope": "RMSlayernorm linear1 RoPE RoPE flash_atten linear2 res_add RMSlayernorm linear3 gelu linear4 res_add",
     "llama": "RMSlayernorm linear1 RoPE RoPE flash_atten linear2 res_add "
     "RMSlayernorm linear3 linear3 swiglu linear4 res_add",
     "moe": "layernorm linear1 flash_atten linear2 res_add layernorm moe res_add",
 }
 """Operators of a layer, as ``predict --step`` names them."""
+ROTATING = ("rope", "llama")
+"""Kinds with a rotary embedding, and RMS norms."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.heads, self.kv_heads = sizes.heads // share.ranks, sizes.kv_heads // share.ranks
         self.linear1 = nn.Linear(sizes.dim, (self.heads + 2 * self.kv_heads) * self.width, bias=False)
         self.linear2 = nn.Linear(self.heads * self.width, sizes.dim, bias=False)
-        self.rotates = sizes.kind == "llama"
+        self.rotates = sizes.kind in ROTATING
         if self.rotates:
             half = self.width // 2
             rates = 10_000.0 ** (-torch.arange(0, half, dtype=torch.float32) / half)
@@ -191,7 +195,7 @@ class Layer(nn.Module):  # type: ignore[misc]
 
     def __init__(self, sizes: Sizes, share: Share) -> None:
         super().__init__()
-        norm = nn.RMSNorm if sizes.kind == "llama" else nn.LayerNorm
+        norm = nn.RMSNorm if sizes.kind in ROTATING else nn.LayerNorm
         self.norm1, self.norm2 = norm(sizes.dim), norm(sizes.dim)
         self.attention = Attention(sizes, share)
         self.mlp = (Experts if sizes.kind == "moe" else Mlp)(sizes, share)
@@ -223,7 +227,7 @@ class Stage(nn.Module):  # type: ignore[misc]
         self.start = share.rank * self.rows
         self.embedding = nn.Embedding(self.rows, sizes.dim) if first else None
         self.layers = nn.ModuleList(Layer(sizes, share) for _ in range(layers))
-        norm = nn.RMSNorm if sizes.kind == "llama" else nn.LayerNorm
+        norm = nn.RMSNorm if sizes.kind in ROTATING else nn.LayerNorm
         self.norm = norm(sizes.dim) if last else None
         self.head = nn.Linear(sizes.dim, self.rows, bias=False) if last else None
 

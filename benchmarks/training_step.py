@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from spread_model import LAYERS, Sizes
+from spread_model import LAYERS, ROTATING, Sizes
 from spread_trainer import REPLICATED, Plan, Trainer
 from torch.profiler import ProfilerActivity, profile, schedule
 
@@ -118,7 +118,7 @@ def name_of(plan: Plan) -> str:
     """Return the configuration's name."""
     sizes = plan.sizes
     spread = plan.spread if plan.spread != "mesh" else f"pp{plan.pp}dp{plan.dp}mp{plan.mp}"
-    again = "_recompute" if sizes.recompute else ""
+    again = ("_recompute" if sizes.recompute else "") + (f"_m{plan.micro_batches}" if plan.micro_batches > 1 else "")
     return f"{spread}_{sizes.kind}_{sizes.layers}x{sizes.dim}_{plan.batch}x{sizes.seq}{again}"
 
 
@@ -128,7 +128,7 @@ def described(trainer: Trainer, name: str, dtype: str, times: list[list[float]])
     found: dict[str, object] = {
         "config": name, "layers": sizes.layers, "dim": sizes.dim, "heads": sizes.heads, "seq": sizes.seq,
         "batch": plan.batch, "dtype": dtype, "layer": LAYERS[sizes.kind].split(),
-        "norm": "RMSlayernorm" if sizes.kind == "llama" else "layernorm", **trainer.described(),
+        "norm": "RMSlayernorm" if sizes.kind in ROTATING else "layernorm", **trainer.described(),
     }  # fmt: skip
     if sizes.kv_heads != sizes.heads:
         found["kv_heads"] = sizes.kv_heads
@@ -211,7 +211,7 @@ def main() -> None:
     said = _arguments()
     device = torch.device(said.device)
     if said.device == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
         dist.init_process_group("nccl", device_id=device)
     else:

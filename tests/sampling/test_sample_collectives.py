@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +71,37 @@ def test_two_ranks_meet_and_all_are_recorded(tmp_path: Path) -> None:
     assert (row["sampled"], row["known"], row["captures"]) == (0, 2, 0)
 
 
+def test_two_nodes_meet(tmp_path: Path) -> None:
+    """Two commands at once, with a rank each: they name the run alike, so that their databases can be merged."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    config = configuration(tmp_path, kernel_name="alltoall", starts=[256], ends=[256], steps=[1])
+    options = ["--nodes", "2", "--rendezvous", f"127.0.0.1:{port}", "--ranks", "1", "--backend", "gloo"]
+    databases = [tmp_path / f"node_{number}.duckdb" for number in (0, 1)]
+    nodes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tracedb", "-q", "sample-collectives", config, "--db", database, *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for database in databases
+    ]  # fmt: skip
+    for node in nodes:
+        said = node.communicate(timeout=300)[1]
+        assert node.returncode == 0, said
+    both = tmp_path / "both.duckdb"
+    assert run("-q", "merge", *databases, "-o", both).exit_code == 0
+    query = "SELECT collective, shape::VARCHAR, ranks, n FROM v1.collective_samples"
+    assert ask(both, query) == [("alltoall", "{elements=256, nodes=2, gpus_per_node=1}", 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("collective", "dtype"), [("allreduce", "fp32"), ("allreduce", "fp16"), *((name, "bf16") for name in COLLECTIVES)]
 )
 def test_every_collective_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collective: str, dtype: str) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
         monkeypatch.setenv(name, value)
-    work(Order("gloo", dtype, collective, [8, 16], 1, 2, str(tmp_path)))
+    work(Order("gloo", dtype, collective, [8, 16], 1, 2, str(tmp_path), "x"))
     events = json.loads(gzip.decompress((tmp_path / "rank0.json.gz").read_bytes()))["traceEvents"]
     found = sorted(event["name"] for event in events if event["name"].startswith("comm|"))
     assert found == [f"comm|{collective}|elements={size}|nodes=1|gpus_per_node=1" for size in (16, 16, 8, 8)]
@@ -94,9 +121,11 @@ def test_every_collective_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             [],
             "found allreduce over b, l",
         ),
+        ({}, ["--backend", "gloo", "--ranks", "1"], "a collective needs at least 2 ranks"),
+        ({}, ["--nodes", "2"], "--nodes N needs --rendezvous HOST:PORT"),
         ({}, ["--backend", "nccl", "--ranks", "64"], "nccl needs a GPU for each of 64 ranks"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, object], options: list[str], words: str) -> None:
     done = run("sample-collectives", configuration(tmp_path, **change), "--db", tmp_path / "c.duckdb", *options)
-    assert (words in done.stderr, done.exit_code) == (True, 1)
+    assert (words in done.stderr, done.exit_code) == (True, 2 if {"1", "2"} & set(options) else 1)

@@ -1,4 +1,4 @@
-"""``tracedb sample-collectives``: time collectives between the GPUs of this host, on every rank."""
+"""``tracedb sample-collectives``: time collectives between the GPUs of this host or several, on every rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from tracedb.cli.options import database_option, note, output_options
 @click.command("sample-collectives")
 @click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
 @database_option
-@click.option("--ranks", type=click.IntRange(min=2), metavar="N", help="Processes. [default: one per GPU; 2 with gloo]")
+@click.option(
+    "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes a node. [default: one per GPU; 2 with gloo]"
+)
+@click.option(
+    "--nodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Hosts; each runs this."
+)
+@click.option("--rendezvous", metavar="HOST:PORT", help="Where the nodes meet: one of them, and a free port there.")
 @click.option(
     "--backend",
     type=click.Choice(["auto", "nccl", "gloo"]),
@@ -31,6 +37,8 @@ def sample_collectives(
     configurations: tuple[Path, ...],
     db: Path,
     ranks: int | None,
+    nodes: int,
+    rendezvous: str | None,
     backend: str,
     precision: str,
     keep_traces: Path | None,
@@ -42,6 +50,8 @@ def sample_collectives(
     kernel_name is allreduce, allgather, reducescatter, alltoall, broadcast, gather, scatter or p2p; the only shape
     parameter is the number of elements that each rank contributes. All ranks meet at a barrier before each call: the
     shortest time of any rank is the transfer, the rest is waiting.
+
+    On several nodes, run the same command on each at the same time, with a database of its own, and merge these.
     """
     from tracedb.cli.sample import account_of
     from tracedb.output import choose_format, write
@@ -49,7 +59,7 @@ def sample_collectives(
 
     form = choose_format(format_name, out)
     read = [configuration.read(path) for path in configurations]
-    where = collectives.ring(ranks, backend, precision)
+    where = collectives.ring(ranks, backend, precision, nodes, rendezvous)
     accounts = []
     for item in read:
         accounts.append(collectives.run(item, where, db, keep_traces))

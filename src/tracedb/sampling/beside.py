@@ -106,7 +106,7 @@ def _record(
         )
         told = folder / "order.json"
         told.write_text(json.dumps(asdict(order)), encoding="utf-8")
-        collectives.launch(where.ranks, told, WORKER)
+        collectives.launch(where, told, WORKER)
         said = json.loads((folder / "outcomes0.json").read_text(encoding="utf-8"))
         traces = sorted(folder.glob("rank*.json.gz"))
         if request.keep_traces is not None:

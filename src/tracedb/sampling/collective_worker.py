@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.sampling import device as devices
-from tracedb.sampling.collectives import Order, shape_of
+from tracedb.sampling.collectives import RUN, Order
 from tracedb.sampling.sweep import text
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def work(order: Order) -> None:
         dist.init_process_group(order.backend)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     try:
+        _agree(order)
         with profile(activities=activities, record_shapes=True) as profiler:
             for elements in order.elements:
                 _sample(order, elements, devices.dtype(order.dtype), device)
@@ -91,6 +92,18 @@ def work(order: Order) -> None:
         dist.destroy_process_group()
 
 
+def _agree(order: Order) -> None:
+    """Note the run's name, that of the first rank. Raises ``ValueError`` if the hosts were told different sizes."""
+    import torch.distributed as dist
+
+    first = [order.run, order.elements]
+    dist.broadcast_object_list(first, src=0)
+    if first[1] != order.elements:
+        raise ValueError("Error: the nodes do not sample the same sizes; their databases hold different ones already")
+    if int(os.environ.get("LOCAL_RANK", "0")) == 0:
+        (Path(order.folder) / RUN).write_text(str(first[0]), encoding="utf-8")
+
+
 def _sample(order: Order, elements: int, dtype: torch.dtype, device: torch.device) -> None:
     import torch.distributed as dist
     from torch.profiler import record_function
@@ -98,7 +111,9 @@ def _sample(order: Order, elements: int, dtype: torch.dtype, device: torch.devic
     call = prepare(order.collective, elements, dtype, device)
     for _ in range(order.warmups):
         call()
-    name = f"comm|{text(order.collective, shape_of(elements, dist.get_world_size()))}"
+    near = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
+    shape = {"elements": elements, "nodes": dist.get_world_size() // near, "gpus_per_node": near}
+    name = f"comm|{text(order.collective, shape)}"
     for _ in range(order.iterations):
         devices.wait_for(device)
         dist.barrier()

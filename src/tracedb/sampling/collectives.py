@@ -1,4 +1,4 @@
-"""Collectives between the GPUs of one host, timed on every rank: the launcher."""
+"""Collectives between the GPUs of one host or several, timed on every rank: the launcher."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ ALIASES = {
     "all_to_all": "alltoall",
     "all-to-all": "alltoall",
 }
+RUN = "run.txt"
+"""File in a host's folder with the name of the run, which its workers agreed on with the other hosts."""
 WORKER = "tracedb.sampling.collective_worker"
 
 
@@ -46,6 +48,8 @@ class Order:
     warmups: int
     iterations: int
     folder: str
+    run: str
+    """Name of this run; all ranks use that of the first."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +57,45 @@ class Ring:
     """The device and ranks that collectives run on."""
 
     ranks: int
+    """Ranks of one host."""
     backend: str
     precision: str
     device: str
+    nodes: int = 1
+    rendezvous: str | None = None
+    """HOST:PORT where the hosts meet, on one of them."""
+
+    @property
+    def everywhere(self) -> int:
+        """Ranks of all hosts."""
+        return self.ranks * self.nodes
 
 
-def ring(ranks: int | None, backend: str, precision: str) -> Ring:
-    """Return the ranks of this host: one per GPU with nccl, 2 by default with gloo.
+def ring(ranks: int | None, backend: str, precision: str, nodes: int = 1, rendezvous: str | None = None) -> Ring:
+    """Return the ranks of each host: one per GPU with nccl, 2 by default with gloo.
 
-    Raises ``UsageError`` for fewer than 2 ranks, ``TracedbError`` if there are too few GPUs.
+    Raises ``UsageError`` for fewer than 2 ranks or hosts that do not know where to meet, ``TracedbError`` if there are
+    too few GPUs.
     """
     devices.require_torch()
     import torch
 
+    if (nodes > 1) != (rendezvous is not None):
+        raise UsageError("--nodes N needs --rendezvous HOST:PORT, the same on every node, and the other way round")
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    fewest = 1 if nodes > 1 else 2
     if backend == "auto":
-        backend = "nccl" if gpus > 1 else "gloo"
-    if backend == "nccl" and gpus < (ranks or 2):
+        backend = "nccl" if gpus >= fewest else "gloo"
+    if backend == "nccl" and gpus < (ranks or fewest):
         raise TracedbError(
-            f"nccl needs a GPU for each of {ranks or 2} ranks, PyTorch sees {gpus}; --backend gloo has none"
+            f"nccl needs a GPU for each of {ranks or fewest} ranks, PyTorch sees {gpus}; --backend gloo has none"
         )
     ranks = ranks or (gpus if backend == "nccl" else 2)
-    if ranks < 2:
+    if ranks * nodes < 2:
         raise UsageError("a collective needs at least 2 ranks")
     title = torch.cuda.get_device_name(0) if backend == "nccl" else "cpu"
-    return Ring(ranks, backend, precision, f"{title} x{ranks}")
+    spread = f" on {nodes} nodes" if nodes > 1 else ""
+    return Ring(ranks, backend, precision, f"{title} x{ranks * nodes}{spread}", nodes, rendezvous)
 
 
 def run(configuration: Configuration, where: Ring, database: Path, keep_traces: Path | None) -> Account:
@@ -94,24 +112,24 @@ def run(configuration: Configuration, where: Ring, database: Path, keep_traces: 
     series = Series(collective, where.precision, where.device)
     known = sweep_status.known(database, series)
     wanted = _sizes(configuration)
-    left = [size for size in wanted if sweep_status.key(shape_of(size, where.ranks)) not in known]
+    left = [size for size in wanted if sweep_status.key(shape_of(size, where)) not in known]
     account = Account(series, [], len(wanted) - len(left), [])
-    refused = [size for size in left if collective in DIVIDED and size % where.ranks]
+    refused = [size for size in left if collective in DIVIDED and size % where.everywhere]
     for size in refused:
-        detail = f"{size} elements cannot be divided evenly among {where.ranks} ranks"
-        account.outcomes.append(Outcome(shape_of(size, where.ranks), "invalid", detail))
+        detail = f"{size} elements cannot be divided evenly among {where.everywhere} ranks"
+        account.outcomes.append(Outcome(shape_of(size, where), "invalid", detail))
     runnable = [size for size in left if size not in refused]
     if runnable:
         account.captures += _record(configuration, where, collective, runnable, database, keep_traces)
-        account.outcomes += [Outcome(shape_of(size, where.ranks), "sampled") for size in runnable]
+        account.outcomes += [Outcome(shape_of(size, where), "sampled") for size in runnable]
     if account.outcomes:
         sweep_status.write(database, series, account.outcomes, account.captures[0] if account.captures else None)
     return account
 
 
-def shape_of(elements: int, ranks: int) -> sweep.Shape:
-    """Return the shape of a collective on one host."""
-    return {"elements": elements, "nodes": 1, "gpus_per_node": ranks}
+def shape_of(elements: int, where: Ring) -> sweep.Shape:
+    """Return the shape of a collective."""
+    return {"elements": elements, "nodes": where.nodes, "gpus_per_node": where.ranks}
 
 
 def _sizes(configuration: Configuration) -> list[int]:
@@ -141,12 +159,14 @@ def _record(
             configuration.wait + configuration.warmup,
             configuration.active,
             str(folder.absolute()),
+            run_id,
         )
         told = Path(temporary) / "order.json"
         told.write_text(json.dumps(asdict(order)), encoding="utf-8")
-        launch(where.ranks, told, WORKER)
+        launch(where, told, WORKER)
+        agreed = (folder / RUN).read_text(encoding="utf-8")
         traces = sorted(folder.glob("rank*.json*"), key=lambda path: int(path.name.split(".")[0].removeprefix("rank")))
-        label = {"sampled": collective, "dtype": where.precision, "device": where.device, "run": run_id}
+        label = {"sampled": collective, "dtype": where.precision, "device": where.device, "run": agreed}
         outcomes = pipeline.ingest(*traces, db=database, label=label)
     for outcome in outcomes:
         if outcome.error is not None or not outcome.loaded:
@@ -158,9 +178,16 @@ def _record(
     return [outcome.loaded[0].capture_id for outcome in outcomes]
 
 
-def launch(ranks: int, told: Path, worker: str) -> None:
-    """Run a worker on every rank under torchrun. Raises ``TracedbError`` with its last output if one fails."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+def launch(where: Ring, told: Path, worker: str) -> None:
+    """Run a worker on every rank of this host under torchrun; of several hosts, all do so at the same time.
+
+    Raises ``TracedbError`` with the worker's last output if one fails.
+    """
+    meeting = ["--standalone"]
+    if where.rendezvous is not None:
+        meeting = [f"--nnodes={where.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint={where.rendezvous}"]
+        meeting.append("--rdzv-id=tracedb")
+    command = [sys.executable, "-m", "torch.distributed.run", *meeting, f"--nproc-per-node={where.ranks}"]
     done = subprocess.run(
         [*command, "-m", worker, str(told)],
         stdin=subprocess.DEVNULL,
