@@ -24,7 +24,7 @@ WITH calls AS (
         bool_or(m.is_uneven) AS is_uneven,
         min(m.group_name) AS group_name,
         max(m.group_size) AS group_size,
-        min(m.group_ranks) AS group_ranks,
+        min(m.list_id) AS list_id,
         max(m.sequence) AS sequence,
         any_value(m.ranks) AS ranks,
         max(m.ranks_expected) AS ranks_expected,
@@ -44,7 +44,7 @@ WITH calls AS (
 )
 SELECT
     c.collective_id, c.match_rule, c.set_id, c.source, c.labels, s.cycle, c.step, c.step_index, c.collective, c.recorded_as,
-    c.name, c.dtype, c.message_bytes, c.sent_bytes, c.is_uneven, c.group_name, c.group_size, c.group_ranks, c.sequence,
+    c.name, c.dtype, c.message_bytes, c.sent_bytes, c.is_uneven, c.group_name, c.group_size, l.group_ranks, c.sequence,
     c.ranks, c.ranks_expected, c.is_by_rank, c.latency_ns, c.total_ns,
     CASE WHEN c.ranks > 1 THEN c.waits END AS wait_ns,
     CASE WHEN c.ranks > 1 THEN c.total_wait_ns END AS total_wait_ns,
@@ -63,4 +63,5 @@ SELECT
         WHEN c.collective IN ('broadcast', 'reduce', 'sendrecv') THEN 1.0
     END AS bus_factor
 FROM calls AS c
+LEFT JOIN v1._group_list AS l ON l.list_id = c.list_id
 LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS s ON s.set_id = c.set_id;

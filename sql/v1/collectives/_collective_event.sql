@@ -4,12 +4,12 @@
 -- reduce-scatter, else the input. sent_bytes is the number of bytes sent to other ranks in an all-to-all, from recorded
 -- split sizes (their unit is a row of the tensor); is_even: the rank sends the same amount to each. size_key is equal
 -- on all ranks of a group; it is empty if sizes may differ between ranks (all-to-all, gather, scatter). group_key is
--- equal on all ranks of a group: its common name and its list of ranks.
+-- equal on all ranks of a group: its common name and the number of its list of ranks.
 CREATE VIEW v1._collective_event AS
 SELECT
     e.* EXCLUDE (
         plain_name, message_in_elements, message_out_elements, bytes, splits, has_splits, element_bytes,
-        known_collective, common_name
+        known_collective, common_name, split_ranks
     ),
     CASE collective
         WHEN 'allgather' THEN coalesce(message_out_elements, message_in_elements * ranks_expected)
@@ -21,12 +21,14 @@ SELECT
         message_elements * element_bytes,
         bytes * CASE WHEN collective IN ('allgather', 'reduce_scatter') THEN ranks_expected ELSE 1 END
     ) AS message_bytes,
-    coalesce(list_position(TRY_CAST(group_ranks AS BIGINT[]), rank), CASE WHEN group_ranks IS NULL THEN member + 1 END)
-        AS place_in_group,
     CASE
         WHEN collective <> 'alltoall' OR len(splits) <> ranks_expected OR list_min(splits) < 0 THEN NULL
         WHEN list_sum(splits) = 0 THEN 0
-        ELSE TRY_CAST(message_bytes * (list_sum(splits) - splits[place_in_group]) // list_sum(splits) AS BIGINT)
+        ELSE TRY_CAST(message_bytes * (list_sum(splits) - splits[
+            coalesce(
+                list_position(TRY_CAST(split_ranks AS BIGINT[]), rank), CASE WHEN list_id IS NULL THEN member + 1 END
+            )
+        ]) // list_sum(splits) AS BIGINT)
     END AS sent_bytes,
     CASE
         WHEN collective <> 'alltoall' THEN NULL
@@ -34,8 +36,8 @@ SELECT
         WHEN regexp_matches(recorded_as, '(?i)to_?all_?v') THEN false
         ELSE coalesce(message_in_elements = message_out_elements, true)
     END AS is_even,
-    group_name IS NOT NULL OR group_ranks IS NOT NULL AS is_grouped,
-    coalesce(common_name, '') || '|' || coalesce(group_ranks, '') AS group_key,
+    group_name IS NOT NULL OR list_id IS NOT NULL AS is_grouped,
+    coalesce(common_name, '') || '|' || coalesce(lpad(list_id::VARCHAR, 9, '0'), '') AS group_key,
     CASE
         WHEN NOT is_grouped THEN plain_name
         WHEN collective IN ('allreduce', 'allgather', 'reduce_scatter', 'broadcast', 'reduce')

@@ -80,7 +80,7 @@ SELECT
     g.calls_before + m.call AS collective_id,
     m.match_rule,
     e.* EXCLUDE (
-        members, has_duplicate, is_grouped, group_key, size_key, place_in_group, marked_step, common_start_ns,
+        members, has_duplicate, is_grouped, group_key, size_key, marked_step, common_start_ns,
         common_end_ns, is_sequenced, sequence_place, step_place, place, from_end_to_end_ns, members_here,
         most_calls, agrees, fullest, is_by_step, shift, has_fit
     )

@@ -14,6 +14,7 @@ recorded AS (
     SELECT
         p.*,
         x.message_in_elements, x.message_out_elements, x.message_in_splits, c.message_out_splits,
+        x.group_ranks,
         x.dtype AS recorded_dtype,
         CASE WHEN o.name LIKE '%alltoall_base%' THEN o.input_dims ELSE q.input_dims END AS dims,
         CASE WHEN o.name LIKE '%alltoall_base%' THEN o.input_types ELSE q.input_types END AS types

@@ -41,28 +41,28 @@ members AS (
 ),
 group_names AS (
     SELECT
-        m.set_id, m.member, e.group_ranks, e.group_name,
+        m.set_id, m.member, e.list_id, e.group_name,
         row_number() OVER (
-            PARTITION BY m.set_id, m.member, e.group_ranks
+            PARTITION BY m.set_id, m.member, e.list_id
             ORDER BY TRY_CAST(e.group_name AS BIGINT) NULLS LAST, min(e.start_ns), e.group_name
         ) AS place,
-        count(*) OVER (PARTITION BY m.set_id, e.group_ranks, e.group_name) AS members_with_it,
-        count(*) OVER (PARTITION BY m.set_id, m.member, e.group_ranks) AS names
+        count(*) OVER (PARTITION BY m.set_id, e.list_id, e.group_name) AS members_with_it,
+        count(*) OVER (PARTITION BY m.set_id, m.member, e.list_id) AS names
     FROM events AS e
     INNER JOIN members AS m
         ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
-    WHERE e.group_name IS NOT NULL AND e.group_ranks NOT LIKE '%...%'
-    GROUP BY m.set_id, m.member, e.group_ranks, e.group_name
+    WHERE e.group_name IS NOT NULL AND NOT e.is_shortened
+    GROUP BY m.set_id, m.member, e.list_id, e.group_name
 ),
 group_lists AS (
     SELECT
-        set_id, group_ranks,
+        set_id, list_id,
         max(members_with_it) < count(DISTINCT member) AND min(names) = max(names) AS is_by_place
     FROM group_names
-    GROUP BY set_id, group_ranks
+    GROUP BY set_id, list_id
 )
 SELECT
-    e.* EXCLUDE (op_name, outer_op_name),
+    e.* EXCLUDE (op_name, outer_op_name, is_shortened),
     CASE
         WHEN a.collective IS NOT NULL THEN a.collective
         WHEN n.collective IS NULL OR n.collective = 'sendrecv' THEN coalesce(o.collective, p.collective, n.collective)
@@ -76,9 +76,9 @@ SELECT
 FROM events AS e
 INNER JOIN members AS m
     ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
-LEFT JOIN group_lists AS g ON g.set_id = e.set_id AND g.group_ranks = e.group_ranks
+LEFT JOIN group_lists AS g ON g.set_id = e.set_id AND g.list_id = e.list_id
 LEFT JOIN group_names AS w
-    ON w.set_id = e.set_id AND w.member = m.member AND w.group_ranks = e.group_ranks
+    ON w.set_id = e.set_id AND w.member = m.member AND w.list_id = e.list_id
     AND w.group_name = e.group_name
 LEFT JOIN meanings AS a ON a.word = e.recorded_as
 LEFT JOIN meanings AS o ON o.word = e.op_name
