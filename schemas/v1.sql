@@ -909,6 +909,38 @@ COMMENT ON COLUMN main.expected_time.samples IS 'Calls, or shapes of the model, 
 COMMENT ON COLUMN main.expected_time.models_sha256 IS 'SHA-256 of models.json; NULL for basis others.';
 COMMENT ON COLUMN main.expected_time.predicted_at IS 'When it was predicted, UTC.';
 
+CREATE TABLE main.whatif (
+    capture_id INTEGER NOT NULL,
+    span VARCHAR NOT NULL,
+    scenario VARCHAR NOT NULL,
+    changes INTEGER NOT NULL,
+    ranks INTEGER NOT NULL,
+    rank INTEGER,
+    steps INTEGER NOT NULL,
+    measured_ns BIGINT NOT NULL,
+    predicted_ns BIGINT NOT NULL,
+    gain_percent DOUBLE NOT NULL,
+    bound_by VARCHAR NOT NULL,
+    limit_ns BIGINT NOT NULL,
+    limit_percent DOUBLE NOT NULL,
+    predicted_at TIMESTAMP NOT NULL
+);
+COMMENT ON TABLE main.whatif IS 'Time of the recorded steps under changes, as tracedb whatif --store found it: a row for each recording, span and scenario.';
+COMMENT ON COLUMN main.whatif.capture_id IS 'Capture; of several ranks that are timed together the first. [-]';
+COMMENT ON COLUMN main.whatif.span IS 'What is timed: steps, step N, window FROM:TO (ns), steps of a chosen range, or the whole capture.';
+COMMENT ON COLUMN main.whatif.scenario IS 'The change, as options of tracedb whatif; no change for the recording itself.';
+COMMENT ON COLUMN main.whatif.changes IS 'Number of changes that are made together; 0 for the recording itself. [count]';
+COMMENT ON COLUMN main.whatif.ranks IS 'Number of captures that are timed together. [count]';
+COMMENT ON COLUMN main.whatif.rank IS 'Rank that ends last under the scenario; NULL if unknown. [-]';
+COMMENT ON COLUMN main.whatif.steps IS 'Number of steps in the span; 0 if none is marked. [count]';
+COMMENT ON COLUMN main.whatif.measured_ns IS 'Time as recorded, from the start of the first step to the end of the last. [ns]';
+COMMENT ON COLUMN main.whatif.predicted_ns IS 'The same time under the scenario. [ns]';
+COMMENT ON COLUMN main.whatif.gain_percent IS 'By how much less that is. [percent]';
+COMMENT ON COLUMN main.whatif.bound_by IS 'What takes most of the critical path under the scenario (critical_path.bound_by).';
+COMMENT ON COLUMN main.whatif.limit_ns IS 'The time if the change were taken as far as it goes: the work takes no time. [ns]';
+COMMENT ON COLUMN main.whatif.limit_percent IS 'By how much less that is: the largest possible gain. [percent]';
+COMMENT ON COLUMN main.whatif.predicted_at IS 'When it was predicted, UTC.';
+
 CREATE SCHEMA meta;
 CREATE TABLE meta.schema_version (
     version INTEGER NOT NULL,

@@ -42,7 +42,7 @@ TABLES = (
     ),
     *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
     *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "synchronization"),
-    *("time_bound", "unrecorded_span", "why_rule"),
+    *("time_bound", "unrecorded_span", "whatif", "why_rule"),
 )
 BY_NO_CAPTURE = ("device_peak", "frame_rule", "kernel_rule", "time_bound", "why_rule")
 """Settings: tables without capture_id."""

@@ -29,12 +29,14 @@ NEEDED = (
     "pipelines",
     "predictions",
     "replay",
+    "scenarios",
     "stacks",
 )
 ANSWERED = [item.name for item in registry.every() if item.needs not in NEEDED]
 """The reports that the database of ``two_ranks`` answers: no range is named after a part of attention, no counter was
 read, no configuration has two ranks (test_rank_reports.py), no time was measured outside of a trace, no allocator event
-and no Python frame was loaded, no graph was launched, and no operator was predicted or replayed."""
+and no Python frame was loaded, no graph was launched, and no operator was predicted, replayed or timed
+under a change."""
 
 
 class Tiny:

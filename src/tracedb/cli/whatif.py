@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracedb.cli.filter_options import capture_filter_options
-from tracedb.cli.options import database_option, note, output_options, warn
+from tracedb.cli.options import database_option, note, output_options, some, warn
 from tracedb.cli.window_option import window_option
 
 
@@ -36,6 +36,26 @@ from tracedb.cli.window_option import window_option
 )
 @click.option("--bandwidth", metavar="FACTOR", help="Collectives transfer FACTOR times as fast, such as 2x.")
 @click.option("--no-sync", is_flag=True, help="The host waits for no GPU work.")
+@click.option(
+    "--gpu",
+    metavar="NAME|FILE",
+    help="Operators take as long as on another card: a product with a known data sheet (H200, MI300X), or a JSON file "
+    "as for predict --gpu-spec.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OLD=NEW,…",
+    help="Operators take as long as with other sizes of tensors (8=16: a size of 8 becomes 16). May be repeated.",
+)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Price --gpu and --shape by these models, fitted with tracedb fit --from traces, where they know an operator.",
+)
+@click.option("--store", is_flag=True, help="Keep the rows in the table whatif (tracedb report whatif).")
 @click.option("--step", type=int, metavar="N", help="Only this step. [default: from the first to the last]")
 @click.option("--step-range", metavar="GLOB", help="Use ranges with a matching name as steps, not ProfilerStep#N.")
 @window_option("Only this period after the first GPU event of a run, such as 10ms:12.5ms, instead of steps.")
@@ -48,6 +68,10 @@ def whatif(
     ranks_equal: bool,
     bandwidth: str | None,
     no_sync: bool,
+    gpu: str | None,
+    shapes: tuple[str, ...],
+    models: Path | None,
+    store: bool,
     step: int | None,
     step_range: str | None,
     window: tuple[int, int] | None,
@@ -63,6 +87,7 @@ def whatif(
     """
     from tracedb.errors import NotCaptured, UsageError
     from tracedb.output import choose_format, refuse, write
+    from tracedb.regress import card_spec, load
     from tracedb.report import caveats, registry, selection, time_caveats
     from tracedb.report import run as engine
     from tracedb.report.filters import Filters
@@ -70,12 +95,18 @@ def whatif(
     from tracedb.storage.interrupt import interruptible
     from tracedb.what_if import answer as answers
     from tracedb.what_if import scenario as scenarios
+    from tracedb.what_if import store as stored
 
     parts = [*map(scenarios.scaled, scales), *map(scenarios.removed, removes)]
     parts += [] if launch_delay is None else [scenarios.launched_after(launch_delay)]
     parts += [scenarios.equal_ranks()] if ranks_equal else []
     parts += [] if bandwidth is None else [scenarios.faster_network(bandwidth)]
     parts += [scenarios.without_waiting()] if no_sync else []
+    if models is not None and gpu is None and not shapes:
+        raise UsageError("--models prices the operators for --gpu or --shape; name one of them")
+    fitted = None if models is None else load(models)
+    parts += [] if gpu is None else [scenarios.on_card(gpu, card_spec.named(gpu), fitted)]
+    parts += [scenarios.resized(shapes, fitted)] if shapes else []
     asked = [*parts, scenarios.combined(parts)] if len(parts) > 1 else parts
     if window is not None and (step is not None or step_range is not None):
         raise UsageError("--window takes the place of --step and --step-range; give one of them")
@@ -93,7 +124,12 @@ def whatif(
         found.warnings += caveats.warnings(connection, registry.find("critical-path"), scope, columns)
         for caveat in found.warnings:
             warn(caveat)
-        found.notes = ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]
+        rows = list(found.rows)
+        found.rows = rows
+        found.notes += ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]
         for text in found.notes:
             note(text)
         write(found, form, out)
+    if store:
+        stored.write(db, found, rows)
+        note(f"{some(len(rows), 'row')} stored: tracedb report whatif --db {db}")

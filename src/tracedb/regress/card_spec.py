@@ -85,6 +85,20 @@ def _positive(path: Path, key: str, value: object) -> float:
     return float(value)
 
 
+def named(text: str) -> Spec:
+    """Return the card of a JSON file, or the data sheet of a product name such as H200. Raises ``TracedbError``."""
+    path = Path(text)
+    if path.suffix == ".json" or path.is_file():
+        return read(path)
+    found = known(text)
+    if found is None:
+        raise TracedbError(
+            f"--gpu {text}: is no file, and no data sheet is known of that name; name a product such as H200 or "
+            "MI300X, or a JSON file with memory_gbps and tensor_tflops"
+        )
+    return found
+
+
 @cache
 def known(gpu: str) -> Spec | None:
     """Return the data sheet of a sampled card by its product name; None if there is none for it."""

@@ -167,6 +167,10 @@ class OtherCard:
             raise UsageError(f"{operator} was fitted for several; name the element type (--dtype): {types}")
         return found[0]
 
+    def exact(self, operator: str, pass_: str, dtype: str | None) -> OtherModel | None:
+        """Return the model of exactly this target; None if there is none."""
+        return self._found.get((operator, pass_, dtype))
+
     def predict(
         self, gpu: str | None, operator: str, pass_: str, dtype: str | None, shape: Mapping[str, int]
     ) -> tuple[float, float, float]:
@@ -204,12 +208,24 @@ def _scaled(model: Model, spec: Spec, to: Spec, shapes: Sequence[Mapping[str, in
     work = problem(
         target.operator, target.pass_, [{name: shape[name] for name in model.parameters} for shape in adapted]
     )
+    moved = work.elements * ELEMENT_BYTES.get(target.dtype or "", 2)
+    return on_other_card(times, work.flops if work.matrices else None, moved, target.dtype, spec, to)
+
+
+def on_other_card(
+    times: Array, flops: Array | None, moved: Array | None, dtype: str | None, spec: Spec, to: Spec
+) -> Array:
+    """Return times of operators, in ns, scaled from one card to another.
+
+    After a constant part, by the ratio of the rates of products as far as the FLOPs bound an operator, and by that of
+    the memory bandwidths as far as the moved bytes do: wholly where it has no FLOPs.
+    """
     memory = spec.memory_gbps / to.memory_gbps
-    here, there = spec.tflops(target.dtype), to.tflops(target.dtype)
+    here, there = spec.tflops(dtype), to.tflops(dtype)
     share, compute = np.zeros(len(times)), 1.0
-    if work.matrices and here and there:
-        by_flops = work.flops / here / 1e3
-        by_bytes = work.elements * ELEMENT_BYTES.get(target.dtype or "", 2) / spec.memory_gbps
+    if flops is not None and here and there:
+        by_flops = flops / here / 1e3
+        by_bytes = np.zeros(len(times)) if moved is None else moved / spec.memory_gbps
         share = by_flops**SHARPNESS / (by_flops**SHARPNESS + by_bytes**SHARPNESS)
         compute = here / there
     clock = 1.0 if not (spec.sm_clock_mhz and to.sm_clock_mhz) else spec.sm_clock_mhz / to.sm_clock_mhz

@@ -56,6 +56,8 @@ class Needs(StrEnum):
     """Allocations and releases of GPU memory."""
     COUNTERS = "counters"
     """Hardware counters."""
+    SCENARIOS = "scenarios"
+    """Changes that `tracedb whatif --store` timed."""
     REPLAY = "replay"
     """Operators that `tracedb replay` ran again."""
     SAMPLES = "samples"

@@ -241,6 +241,7 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (frozenset({Needs.MEASURES}), not_recorded.no_measures),
     (frozenset({Needs.MEMORY}), not_recorded.no_memory),
     (frozenset({Needs.REPLAY}), not_recorded.no_replay),
+    (frozenset({Needs.SCENARIOS}), not_recorded.no_scenarios),
     (frozenset({Needs.PREDICTIONS}), not_recorded.no_predictions),
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),

@@ -45,6 +45,16 @@ def no_predictions(search: Search) -> str:
     )
 
 
+def no_scenarios(search: Search) -> str:
+    """Say why there are no times under changes."""
+    if count(search.connection, "main.whatif"):
+        return f"no stored change is left{search.filters}; `tracedb whatif --store` adds some"
+    return (
+        "no changes were timed and stored: run `tracedb whatif --store`, alone to compare the usual changes, or with "
+        "--scale, --remove, --gpu and others; of several ranks, rows belong to the first capture"
+    )
+
+
 def no_paths(search: Search) -> str:
     """Say why there is no critical path."""
     filters = search.scope.filters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import duckdb
 
@@ -18,12 +19,13 @@ from tracedb.what_if.capture_model import CaptureModel
 from tracedb.what_if.scenario import Scenario
 from tracedb.what_if.schedule import Meeting, Meetings, Timed, timed
 
-GAIN = 8
-"""Place of gain_percent among the columns."""
 MOST_CLASSES = 6
 MOST_RANGES = 6
 COLUMNS = (
+    about("place", "INTEGER", "Place among the single changes of the recording, by gain; NULL for others. [-]"),
     about("scenario", "VARCHAR", "The change, as options of `tracedb whatif`."),
+    about("changes", "INTEGER", "Number of changes that are made together. [count]"),
+    about("span", "VARCHAR", "What is timed: steps, step N, a window, or the whole capture."),
     about("capture_id", "INTEGER", "Capture; of several ranks the first. [-]"),
     about("configuration", "VARCHAR", "Labels of the capture as KEY=VALUE."),
     about("ranks", "INTEGER", "Number of captures that are timed together. [count]"),
@@ -37,6 +39,7 @@ COLUMNS = (
     about("limit_percent", "DOUBLE", "By how much less that is: the largest possible gain. [percent]"),
 )
 SHOWS = (
+    Show(("place",), "no", "raw", drop=5),
     Show(("scenario",), "scenario", "text", floor=44),
     Show(("configuration",), "configuration", "text", drop=4),
     Show(("rank",), "rank", "raw", drop=3),
@@ -71,19 +74,25 @@ def answer(
     step, or if a scenario matches nothing in any.
     """
     rows: list[tuple[object, ...]] = []
+    span = _span(connection, step, window)
     faults: dict[Scenario, list[NotCaptured]] = {}
     matched = set()
+    said: list[str] = []
     for group in _groups(connection, step, window):
         mine = []
         for scenario in asked or [*_usual(group), Scenario()]:
             try:
-                mine.append((scenario, _row(group, scenario)))
+                mine.append((scenario, _row(group, scenario, span)))
                 matched.add(scenario)
+                said += _bases(group, scenario)
             except NotCaptured as error:
                 faults.setdefault(scenario, []).append(error)
         # All changes together come first, the recording itself last.
-        mine.sort(key=lambda item: (-item[0].changes, -float(str(item[1][GAIN])), item[0].text))
-        rows += [row for _, row in mine]
+        mine.sort(key=lambda item: (-item[0].changes, item[1].predicted_ns, item[0].text))
+        singles = [row.predicted_ns for scenario, row in mine if scenario.changes == 1]
+        rows += [
+            (singles.index(row.predicted_ns) + 1 if scenario.changes == 1 else None, *row) for scenario, row in mine
+        ]
     for scenario in asked:
         if scenario not in matched:
             raise faults[scenario][0]
@@ -92,8 +101,16 @@ def answer(
         f"{scenario.text} left out for {len(errors)} recording{'s' * (len(errors) > 1)}: {errors[0]}"
         for scenario, errors in faults.items()
     ]
+    found.notes = [text for text in dict.fromkeys(said)]
     found.report, found.version, found.shows = "whatif", "v1", list(SHOWS)
     return found
+
+
+def _span(connection: duckdb.DuckDBPyConnection, step: int | None, window: Window | None) -> str:
+    if window is not None:
+        return f"window {window[0]}:{window[1]}"
+    ((pattern,),) = connection.execute("SELECT getvariable('step_range')").fetchall()
+    return ("steps" if step is None else f"step {step}") + (f" of {pattern}" if pattern is not None else "")
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, step: int | None, window: Window | None) -> list[_Group]:
@@ -164,7 +181,26 @@ def _usual(group: _Group) -> list[Scenario]:
     return found + [scenarios.removed(f"range={name}") for name in first.ranges(MOST_RANGES)]
 
 
-def _row(group: _Group, scenario: Scenario) -> tuple[object, ...]:
+class _Row(NamedTuple):
+    """A row of the answer without its place."""
+
+    scenario: str
+    changes: int
+    span: str
+    capture_id: int
+    configuration: str
+    ranks: int
+    rank: int | None
+    steps: int
+    measured_ns: int
+    predicted_ns: int
+    gain_percent: float
+    bound_by: str
+    limit_ns: int
+    limit_percent: float
+
+
+def _row(group: _Group, scenario: Scenario, span: str) -> _Row:
     ranks = _timed(group, scenario)
     limit = scenario.limit
     at_most = _latest(group, ranks if limit == scenario else _timed(group, limit))[0]
@@ -172,8 +208,10 @@ def _row(group: _Group, scenario: Scenario) -> tuple[object, ...]:
     measured = max(group.models[place].span.end - group.models[place].span.begin for place in group.chosen)
     model = group.models[last]
     found = bounds(ranks[last])
-    return (
+    return _Row(
         scenario.text,
+        scenario.changes,
+        span if model.steps or not model.is_whole else "whole capture",
         group.models[group.chosen[0]].capture_id,
         " ".join(f"{key}={value}" for key, value in sorted(group.labels.items())),
         len(group.models),
@@ -196,6 +234,20 @@ def _timed(group: _Group, scenario: Scenario) -> list[Timed]:
             where = ", ".join(str(model.capture_id) for model in group.models)
             raise NotCaptured(f"no {what} of capture {where} has {scale.key} {scale.pattern!r}")
     return timed(group.models, effects, scenario, group.meetings)
+
+
+def _bases(group: _Group, scenario: Scenario) -> list[str]:
+    """Say what the times on another card, or at other sizes, rest on."""
+    if scenario.priced is None or scenario.changes > 1:
+        return []
+    found = [model.priced(scenario.priced) for model in group.models]
+    times = [sum(getattr(one, name) for one in found if one) for name in ("modelled_ns", "rated_ns", "kept_ns")]
+    whole = sum(times) or 1
+    modelled, rated, kept = (100 * time / whole for time in times)
+    return [
+        f"{scenario.text}: {modelled:.0f} % of the GPU time is priced by fitted models, {rated:.0f} % by FLOPs and "
+        f"bytes (without known FLOPs: by the memory bandwidth), {kept:.0f} % kept as recorded"
+    ]
 
 
 def _latest(group: _Group, ranks: list[Timed]) -> tuple[int, int]:

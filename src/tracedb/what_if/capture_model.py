@@ -15,6 +15,9 @@ from tracedb.dependencies.path import Graph, Span
 from tracedb.dependencies.recorded import Mask, Numbers
 from tracedb.dependencies.spans import Window
 from tracedb.errors import NotCaptured
+from tracedb.what_if import pricing
+from tracedb.what_if.change import Change
+from tracedb.what_if.pricing import Priced
 from tracedb.what_if.scenario import COLLECTIVE, COPY, HOST, Scale, Scenario
 
 RETURN_NS = 5_000
@@ -55,6 +58,7 @@ class CaptureModel:
         if self.span.end <= self.span.begin:
             raise NotCaptured(f"the steps or GPU work of capture {capture_id} take no time; record a longer run")
         self._known: dict[tuple[str, str], Mask] = {}
+        self._priced: dict[Change, Priced] = {}
         self.is_collective, self.is_copy = self._kinds()
 
     def _spans(self, step: int | None, window: Window | None) -> list[Span]:
@@ -95,10 +99,22 @@ class CaptureModel:
             matched.append(bool(events.any()) or (within is not None and len(within[0]) > 0))
             factor[events] *= scale.factor
             is_gone |= events & scale.is_removed
+        priced = self.priced(scenario.priced)
+        if priced is not None:
+            factor *= priced.factor
         duration = gpu.end - gpu.start
         is_same = factor == 1
         duration = np.where(is_same, duration, np.rint(duration * factor).astype(np.int64))
         return Effect(duration, is_gone, _host_factors(spans_of), silent, matched)
+
+    def priced(self, change: Change | None) -> Priced | None:
+        """Return the factors of another card, or of other sizes. Raises ``NotCaptured`` if they cannot be known."""
+        if change is None:
+            return None
+        if change not in self._priced:
+            ids = self.graph.recorded.gpu.event_id
+            self._priced[change] = pricing.priced(self._connection, self.capture_id, ids, change)
+        return self._priced[change]
 
     def _within(self, scale: Scale) -> tuple[Numbers, Numbers] | None:
         """Return the spans of host work that are scaled; None for GPU work only."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tracedb.errors import UsageError
+from tracedb.regress.card_spec import Spec
+from tracedb.regress.model_folder import Models
+from tracedb.what_if.change import Change, together
+from tracedb.what_if.resized import sizes
 
 KEYS = ("class", "name", "op", "range")
 HOST = "host"
@@ -40,6 +45,8 @@ class Scenario:
     """Factor on the speed of collectives, once all ranks are there."""
     waits_for_gpu: bool = True
     """Whether the host waits in synchronizations."""
+    priced: Change | None = None
+    """Another card, or other sizes of tensors."""
     words: tuple[str, ...] = field(default=(), compare=False)
     """The options that give it."""
 
@@ -72,6 +79,7 @@ def combined(parts: list[Scenario]) -> Scenario:
             whole.ranks_are_equal or part.ranks_are_equal,
             whole.bandwidth * part.bandwidth,
             whole.waits_for_gpu and part.waits_for_gpu,
+            together(whole.priced, part.priced),
             whole.words + part.words,
         )
     return whole
@@ -118,6 +126,16 @@ def faster_network(text: str) -> Scenario:
     if not factor:
         raise UsageError(f"--bandwidth {text!r} is not a factor above 0, such as 2 or 2x")
     return Scenario(bandwidth=factor, words=("--bandwidth", text))
+
+
+def on_card(name: str, spec: Spec, models: Models | None) -> Scenario:
+    """Return the scenario of ``--gpu NAME``."""
+    return Scenario(priced=Change(spec, None, models), words=("--gpu", _quoted(name)))
+
+
+def resized(texts: Sequence[str], models: Models | None) -> Scenario:
+    """Return the scenario of ``--shape OLD=NEW``, given once or several times. Raises ``UsageError``."""
+    return Scenario(priced=Change(None, sizes(texts), models), words=("--shape", ",".join(texts)))
 
 
 def _number(text: str) -> float | None:
