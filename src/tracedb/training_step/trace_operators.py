@@ -30,7 +30,11 @@ up AS (
     FROM up AS u INNER JOIN main.op AS p ON p.capture_id = $capture AND p.op_id = u.parent_op_id
 ),
 directions AS (
-    SELECT u.leaf, bool_or(u.name LIKE 'autograd::%' OR u.name LIKE '%Backward0') AS is_backward
+    -- Within a backward pass, a linear layer is a forward that is run again: its gradients are plain products.
+    SELECT
+        u.leaf,
+        bool_or(u.name LIKE 'autograd::%' OR u.name LIKE '%Backward0') AND NOT bool_or(u.name = 'aten::linear')
+            AS is_backward
     FROM up AS u GROUP BY u.leaf
 )
 SELECT

@@ -75,7 +75,10 @@ EXPERTS = (
     *("aten::scatter", "aten::scatter_", "aten::gelu", "aten::gelu_backward", "aten::div"),
 )
 """Operators of experts alone, in a layer that has them."""
-POINTWISE = ("aten::mul", "aten::sum", "aten::fill_", "aten::zero_", "aten::copy_", "aten::add", "aten::add_")
+POINTWISE = (
+    *("aten::mul", "aten::sum", "aten::fill_", "aten::zero_", "aten::copy_", "aten::add", "aten::add_"),
+    *("aten::div_", "aten::remainder"),
+)
 BY_NAME = {
     "aten::native_layer_norm": "layernorm_fwd",
     "aten::native_layer_norm_backward": "layernorm_bwd",
@@ -143,6 +146,8 @@ def _part(step: Step, item: Recorded) -> str:
         return "optimizer"
     if "moe" in step.layer and (found := _of_experts(step, item)):
         return found
+    if item.name == "aten::sum" and item.is_backward and len(item.dims[0]) == 5:
+        return "flash_atten_bwd"  # the gradients of heads that share a key or a value
     if _is_swiglu(step, item):
         return "swiglu_bwd" if item.is_backward else "swiglu_fwd"
     if item.name in ("aten::mm", "aten::addmm") and (found := _linear(step, item)):
