@@ -107,7 +107,7 @@ def _stage(step: Step, number: int, layers: int, of: int) -> Stage:
         for counts in (forward, backward):
             counts[Part("ep_alltoall", "comm")] = counts[Part(EXPERT_COPIES, "comm")] = 2 * names["moe"]
     if step.recompute:
-        backward.update(forward)
+        backward.update(_recomputed(step, forward, layers))
     weights = layer_weights = layers * _layer_weights(step)
     if number == 0:
         forward[Part("embedding", "fwd")] += 1
@@ -122,6 +122,22 @@ def _stage(step: Step, number: int, layers: int, of: int) -> Stage:
         weights += step.vocabulary // step.mp * step.dim + _weights(step.norm, step)
     experts = layers * names["moe"] // max(layers, 1) * _expert_weights(step) if step.ep > 1 else 0
     return Stage(number, layers, forward, backward, weights, layer_weights, experts)
+
+
+def _recomputed(step: Step, forward: Counter[Part], layers: int) -> Counter[Part]:
+    """Return what of the layers' forward passes is run again.
+
+    PyTorch's checkpoint stops before the last product: its gradients need its inputs only. The schedule lockstep runs
+    everything again, as in estimate-train-time.
+    """
+    again = Counter(forward)
+    for name in () if step.schedule == "lockstep" else reversed(step.layer):
+        if name != "res_add" and not name.startswith("linear"):
+            break
+        again[Part(name, "fwd")] -= layers
+        if step.mp > 1 and name != "res_add":
+            again[Part("mp_allreduce", "comm")] -= layers
+    return again
 
 
 def _branches(layer: Sequence[str]) -> int:

@@ -69,6 +69,8 @@ FROM exposed AS x
 GROUP BY ALL
 ORDER BY ALL
 """
+SHARDING = ("aten::split_with_sizes_copy", "aten::_chunk_cat", "aten::_foreach_copy_")
+"""Operators that move weights and gradients between tensors and shards."""
 EXPERTS = (
     *("aten::topk", "aten::_softmax", "aten::_softmax_backward_data", "aten::sort", "aten::argsort", "aten::bmm"),
     *("aten::index", "aten::index_add", "aten::index_add_", "aten::index_put_", "aten::floor_divide"),
@@ -140,7 +142,7 @@ def _collective(step: Step, collective: str, elements: int | None) -> str:
 
 
 def _part(step: Step, item: Recorded) -> str:
-    if item.name.startswith("fsdp::"):
+    if item.name.startswith("fsdp::") or (step.fsdp and item.name in SHARDING):
         return SHARD_COPIES
     if item.name.startswith("aten::_foreach_") or item.name.startswith("aten::_fused_adam"):
         return "optimizer"
