@@ -51,6 +51,36 @@ def test_every_slice_is_in_the_perfetto_trace(db: Path, tmp_path: Path) -> None:
     }
 
 
+def test_clocks_and_power_are_counters_within_the_slices(tmp_path: Path) -> None:
+    """Readings of a capture, and those of ``tracedb watch`` on a host whose clock started 10 ns earlier."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture(0, host="a", clock_zero_unix_ns=ZERO)
+    tiny.add("device", capture_id=1, device_id=0, vendor="NVIDIA", uuid="GPU-aa-bb")
+    tiny.kernel(GEMM, 100, 50)
+    for at, clock in ((90, 1.0), (100, 1980.0), (150, 1410.0), (151, 2.0)):
+        tiny.add("device_condition", capture_id=1, device_id=0, time_ns=at, sm_clock_mhz=clock)
+    tiny.add("device_condition", capture_id=1, device_id=1, time_ns=120, sm_clock_mhz=3.0)
+    tiny.capture(None, source="conditions", host="a", clock_zero_unix_ns=ZERO - 10)
+    tiny.add("device", capture_id=2, device_id=5, vendor="NVIDIA", uuid="aabb")
+    tiny.add("device_condition", capture_id=2, device_id=5, time_ns=130, power_w=700.5, temperature_c=61.0)
+    db = tiny.save()
+    found = Proto(written(db, tmp_path / "t.pftrace"))
+    assert found.counters == {
+        "GPU 0 SM clock": [(ZERO + 100, 1980.0), (ZERO + 150, 1410.0)],
+        "GPU 0 power": [(ZERO + 120, 700.5)],
+        "GPU 0 temperature": [(ZERO + 120, 61.0)],
+    }
+    units = {track.name: track.counter.unit_name for track in found.tracks.values() if track.HasField("counter")}
+    assert units == {"GPU 0 SM clock": "MHz", "GPU 0 power": "W", "GPU 0 temperature": "°C"}
+    events = json_events(written(db, tmp_path / "t.json"))
+    assert [(item["name"], item["ts"], item["args"]) for item in events if item["ph"] == "C"] == [
+        ("GPU 0 SM clock", 0.1, {"MHz": 1980.0}),
+        ("GPU 0 SM clock", 0.15, {"MHz": 1410.0}),
+        ("GPU 0 power", 0.12, {"W": 700.5}),
+        ("GPU 0 temperature", 0.12, {"°C": 61.0}),
+    ]
+
+
 def test_names_are_numbered_anew_where_many_are_held(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Proto(written(db, tmp_path / "a.pftrace"))
     monkeypatch.setattr(perfetto_proto, "NAMES_HELD", 300)

@@ -14,7 +14,7 @@ from tracedb.report.filters import Filters
 from tracedb.report.query import plan
 from tracedb.storage.connection import open_read_only
 
-NAMES = ("stragglers", "gemm-spread", "range-time", "top-kernels")
+NAMES = ("stragglers", "gemm-spread", "range-time", "top-kernels", "roofline")
 FILTERS = (Filters(), Filters(captures=("1", "2"), by=("channels",)))
 
 
@@ -58,7 +58,7 @@ def test_work_is_done_once_for_the_same_captures(sample: Path) -> None:
 def test_names_in_strings_and_comments_are_left(sample: Path) -> None:
     with open_read_only(sample) as connection, shared_work.shared():
         scope = plan(connection, registry.find("stragglers"), Filters(), "v1").scope
-        text = "SELECT 'v1.stragglers' /* v1.stragglers */ FROM v1.stragglers, v1.top_kernels -- v1.stragglers"
+        text = "SELECT 'v1.stragglers' /* v1.stragglers */ FROM v1.stragglers, v1.memory_peak -- v1.stragglers"
         assert shared_work.reading(connection, scope, text) == text.replace("FROM v1.", "FROM temp.")
     assert shared_work.reading(connection, scope, text) == text
 

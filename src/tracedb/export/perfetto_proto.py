@@ -121,6 +121,8 @@ class _Writer:
             track.name = sample.name
             if sample.unit == "bytes":
                 track.counter.unit = track.counter.UNIT_SIZE_BYTES
+            elif sample.unit is not None:
+                track.counter.unit_name = sample.unit
             self._write(packet)
         packet = self._packet(sample.start_ns)
         packet.track_event.type = packet.track_event.TYPE_COUNTER

@@ -14,6 +14,8 @@ from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import BLUE, FAINT, INK, ORANGE, SERIES, SKY, time_axis, time_channel
 
 _HEIGHT = 320
+_ABOVE = -14
+"""Pixels from the top of a panel to the middle of the n=… text, which clears dots on the edge."""
 _LINEAR_NS = 1_000
 """Spreads below this are drawn on a linear scale, larger ones on a logarithmic one, since spreads may be 0."""
 _SPREAD = "spread: longest less shortest call of a GEMM"
@@ -113,7 +115,7 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
         x=x, y=y("mean_ns")
     )
     beyond = alt.Chart(dots).mark_point(size=14, color=INK, opacity=0.5).encode(x=x, y=y("spread_ns"))
-    counts = base.mark_text(fontSize=11, color=FAINT).encode(x=x, y=alt.value(-8), text="count:N")
+    counts = base.mark_text(fontSize=11, color=FAINT).encode(x=x, y=alt.value(_ABOVE), text="count:N")
     return alt.layer(whiskers, body, middle, beyond, mean, counts).properties(
         width=_width(len(names), is_alone), height=_HEIGHT
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-SHARED_VIEWS = ("_capture_set", "_collective_instance")
+SHARED_VIEWS = ("_capture_set", "_collective_instance", "_kernel_class", "_op_work")
 """Private views that are kept in temporary tables: slow to compute, few rows, and read by many views."""
 _NAMES = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\b(v\d+)\.(\w+)\b", re.DOTALL)
 
