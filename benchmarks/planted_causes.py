@@ -1,0 +1,356 @@
+"""Train a small GPT with one cause of slowness planted at a time, and without it.
+
+    torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT [--only NAME]... [--size SIZE]
+    NCCL_ALGO=Tree torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT --only tree
+    torchrun --standalone --nproc-per-node=1 benchmarks/planted_causes.py OUT --runs 2
+
+OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``config=NAME/run=K/rankN.json.gz`` with
+``--runs``), and ``NAME.json``, the times of steps without the profiler.
+
+| cause | with it | without |
+|---|---|---|
+| another process multiplies matrices on the GPU of rank 1 | shared_gpu | ddp |
+| rank 1 has fewer multiprocessors; needs MPS and ``--processors 50,25`` | gpu_slow | ddp |
+| the host of rank 1 sleeps before each step | host_sleeps | ddp |
+| the first pipeline stage has three times as many layers as the second | stages_unequal | stages_equal |
+| the expert of rank 1 gets 65 % of the tokens | experts_uneven | experts_even |
+| each gradient is reduced on its own | buckets_small | buckets_default |
+| NCCL reduces along a tree; ``NCCL_ALGO`` has to be set for the process | tree | ring |
+| one process: another one works on its GPU in some steps | shared_steps | one |
+| one process: a slow kernel of its own in each layer | kernel_slow | kernel_fast |
+| one process: the loss of each micro-batch is fetched | loss_fetched | loss_kept |
+
+Two ranks on one GPU (``--size shared``) have to be taken for two machines by NCCL, which then sends over sockets: the
+kernels are those of several machines, but the times are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from planted_model import VOCABULARY, Model, Plan
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+WARMUPS, STEPS, TRACED = 10, 20, 3
+AT_TIMES = 6
+"""Steps that are recorded if another process works in every other one."""
+REDUCED = Plan("reduce", batch=2)
+PIPELINE = Plan("pipeline", layers=(4, 4), batch=4, micro_batches=4)
+BUCKETS = Plan("ddp", layers=(12, 12), dim=1024, batch=2)
+ONE = Plan("one", dim=1024, batch=4)
+PLANS = {
+    "ddp": Plan("ddp"),
+    "shared_gpu": Plan("ddp", neighbour="always"),
+    "gpu_slow": Plan("ddp"),
+    "host_sleeps": Plan("ddp", sleep_ms=8),
+    "stages_equal": PIPELINE,
+    "stages_unequal": replace(PIPELINE, layers=(6, 2)),
+    "experts_even": Plan("experts", layers=(4, 4)),
+    "experts_uneven": Plan("experts", layers=(4, 4), share=0.65),
+    "buckets_default": BUCKETS,
+    "buckets_small": replace(BUCKETS, bucket_mb=0.001),
+    "ring": REDUCED,
+    "tree": REDUCED,
+    "one": ONE,
+    "shared_steps": replace(ONE, neighbour="some"),
+    "kernel_fast": replace(ONE, custom_kernel="fast"),
+    "kernel_slow": replace(ONE, custom_kernel="slow"),
+    "loss_kept": replace(ONE, layers=(6, 6), batch=1, micro_batches=8),
+    "loss_fetched": replace(ONE, layers=(6, 6), batch=1, micro_batches=8, fetches_loss=True),
+}
+SMALL: dict[str, Any] = {"dim": 32, "batch": 2, "length": 16}
+"""Sizes for a CPU."""
+SHARED: dict[str, dict[str, Any]] = {
+    "ddp": {"dim": 512, "layers": (6, 6), "batch": 16},
+    "reduce": {"dim": 512, "layers": (6, 6), "batch": 16},
+    "pipeline": {"dim": 2048, "batch": 1},
+    "experts": {"dim": 2048, "batch": 2, "layers": (2, 2), "expert_width": 16},
+    "buckets": {"dim": 256},
+}
+"""Sizes for two ranks on one GPU, whose network is slow: more work per byte sent. By ``Plan.spread``, or buckets."""
+
+
+class Trainer:
+    """Runs the steps of a plan on this rank."""
+
+    def __init__(self, plan: Plan, device: torch.device) -> None:
+        self.plan, self.device, self.rank = plan, device, dist.get_rank()
+        self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        torch.manual_seed(0)
+        with device:
+            self.module = Model(plan, self.rank).to(self.dtype)
+        self.model: nn.Module = self.module
+        if plan.spread == "ddp":
+            self.model = nn.parallel.DistributedDataParallel(
+                self.module, device_ids=[device] if device.type == "cuda" else None,
+                bucket_cap_mb=plan.bucket_mb, gradient_as_bucket_view=True, broadcast_buffers=False,
+            )  # fmt: skip
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
+        shape = (plan.batch, plan.length)
+        self.tokens, self.target = (torch.randint(0, VOCABULARY, shape, device=device) for _ in range(2))
+        self.losses: list[float] = []
+
+    def step(self) -> None:
+        with record_function("get_batch"):
+            if self.rank == 1 and self.plan.sleep_ms:
+                time.sleep(self.plan.sleep_ms / 1000)
+        self.optimizer.zero_grad()
+        if self.plan.spread == "pipeline":
+            self._pipeline()
+        else:
+            self._micro_batches()
+        if self.plan.spread == "reduce":
+            with record_function("reduce_gradients"):
+                self._reduce()
+        with record_function("optimizer"):
+            self.optimizer.step()
+        wait(self.device)
+
+    def _micro_batches(self) -> None:
+        for _ in range(self.plan.micro_batches):
+            with record_function("forward"):
+                loss = self.model(self.tokens, self.target)
+            if self.plan.fetches_loss:
+                with record_function("log loss"):
+                    self.losses.append(loss.item())
+            with record_function("backward"):
+                loss.backward()
+
+    def _reduce(self) -> None:
+        """Average all gradients in one all-reduce."""
+        gradients = [value.grad for value in self.module.parameters() if value.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        pieces = flat.split([gradient.numel() for gradient in gradients])
+        torch._foreach_copy_(gradients, [p.view_as(g) for p, g in zip(pieces, gradients, strict=True)])
+
+    def _pipeline(self) -> None:
+        """Run the micro-batches of two stages, alternating forward and backward (1F1B)."""
+        count = self.plan.micro_batches
+        kept: dict[int, tuple[Tensor, Tensor]] = {}
+
+        def forward(number: int, received: Tensor | None) -> Tensor:
+            with record_function("forward"):
+                taken = self.tokens if received is None else received.requires_grad_()
+                kept[number] = taken, self.model(taken, self.target)
+            return kept[number][1].detach()
+
+        def backward(number: int, gradient: Tensor | None) -> Tensor | None:
+            with record_function("backward"):
+                taken, made = kept.pop(number)
+                made.backward(gradient)
+            return taken.grad
+
+        if self.rank == 0:
+            self._pass_on(forward(0, None), receives=False)
+            for number in range(count):
+                ahead = forward(number + 1, None) if number + 1 < count else None
+                backward(number, self._pass_on(ahead, receives=True))
+            return
+        received = self._pass_on(None, receives=True)
+        for number in range(count):
+            forward(number, received)
+            received = self._pass_on(backward(number, None), receives=number + 1 < count)
+
+    def _pass_on(self, sent: Tensor | None, *, receives: bool) -> Tensor | None:
+        shape = (self.plan.batch, self.plan.length, self.plan.dim)
+        got = torch.empty(shape, dtype=self.dtype, device=self.device) if receives else None
+        other = 1 - self.rank
+        calls = [dist.P2POp(dist.isend, sent, other)] if sent is not None else []
+        calls += [dist.P2POp(dist.irecv, got, other)] if got is not None else []
+        for call in dist.batch_isend_irecv(calls):
+            call.wait()
+        return got
+
+
+def wait(device: torch.device) -> None:
+    """Wait for the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def meet(device: torch.device) -> None:
+    """Wait until all ranks are here and their GPUs are done."""
+    wait(device)
+    dist.barrier()
+    wait(device)
+
+
+def measured(run: Callable[[], None], device: torch.device) -> list[float]:
+    """Return the time of each of ``STEPS`` steps that follow each other. [us]"""
+    for _ in range(WARMUPS):
+        run()
+    meet(device)
+    found = []
+    for _ in range(STEPS):
+        start = time.perf_counter_ns()
+        run()
+        found.append((time.perf_counter_ns() - start) / 1000)
+    return found
+
+
+def traced(run: Callable[[], None], device: torch.device, trace: Path, beside: Neighbour | None) -> None:
+    """Write the trace of some steps, which begin when all ranks have run some under the profiler.
+
+    A process beside this one works in every other step.
+    """
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
+    trace.parent.mkdir(parents=True, exist_ok=True)
+    steps = TRACED if beside is None else AT_TIMES
+    with profile(
+        activities=activities,
+        schedule=schedule(wait=1, warmup=3, active=steps, repeat=1),
+        record_shapes=True,
+        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(trace)),
+    ) as profiler:
+        for number in range(4 + steps):
+            if number < 4:
+                meet(device)
+            if beside is not None:
+                beside.tell("begin" if number % 2 else "end")
+            run()
+            profiler.step()
+
+
+class Neighbour:
+    """Another process that multiplies matrices on the GPU of this one, from ``begin`` to ``end``."""
+
+    def __init__(self, device: torch.device) -> None:
+        command = [sys.executable, __file__, "--neighbour", str(device)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._answered()
+
+    def _answered(self) -> None:
+        assert self._process.stdout is not None
+        if not self._process.stdout.readline():
+            raise RuntimeError("the process beside this one ended")
+
+    def tell(self, word: str) -> None:
+        """Say ``begin`` or ``end`` and wait until it has done so."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(word + "\n")
+        self._process.stdin.flush()
+        self._answered()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+
+def neighbour(device: torch.device) -> None:
+    """Multiply matrices between the lines ``begin`` and ``end`` on standard input, until it is closed."""
+    size = 4096 if device.type == "cuda" else 256
+    a = torch.randn(size, size, device=device, dtype=torch.bfloat16 if device.type == "cuda" else torch.float32)
+    wait(device)
+    print("ready", flush=True)
+    works = False
+    while True:
+        if not works or select.select([sys.stdin], [], [], 0)[0]:
+            line = sys.stdin.readline()
+            if not line:
+                return
+            works = line.strip() == "begin"
+            print(line.strip(), flush=True)
+        if works:
+            for _ in range(5):
+                a @ a
+            wait(device)
+
+
+def one(name: str, plan: Plan, device: torch.device, out: Path, trace: Path) -> None:
+    """Time and trace a plan."""
+    rank = dist.get_rank()
+    trainer = Trainer(plan, device)
+    beside = Neighbour(device) if plan.neighbour and rank == dist.get_world_size() - 1 else None
+    meet(device)
+    if beside is not None and plan.neighbour == "always":
+        beside.tell("begin")
+    meet(device)
+    times = measured(trainer.step, device)
+    traced(trainer.step, device, trace / f"rank{rank}.json.gz", beside if plan.neighbour == "some" else None)
+    if beside is not None:
+        beside.tell("end")
+        beside.close()
+    everyone: list[list[float]] = [[] for _ in range(dist.get_world_size())]
+    dist.all_gather_object(everyone, times)
+    if rank == 0:
+        medians = [round(statistics.median(mine), 1) for mine in everyone]
+        content = {"config": name, **vars(plan), "step_us_median": medians, "step_us": everyone}
+        (out / f"{trace.relative_to(out).as_posix().replace('/', ' ')}.json").write_text(json.dumps(content) + "\n")
+        print(f"{trace.relative_to(out)}: {max(medians) / 1000:.2f} ms a step", flush=True)
+
+
+def joined(size: str, processors: list[str]) -> torch.device:
+    """Join the other ranks and return this rank's device."""
+    if processors:
+        os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = processors[int(os.environ["RANK"])]
+    if size == "small":
+        dist.init_process_group("gloo")
+        return torch.device("cpu")
+    if size == "shared":  # NCCL refuses two ranks on one GPU of one machine
+        alone = {"NCCL_HOSTID": f"rank{os.environ['RANK']}", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+        os.environ.update(alone)
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
+    return device
+
+
+def sized(name: str, size: str) -> Plan:
+    """Return a plan with the sizes of ``--size``."""
+    plan = PLANS[name]
+    if size == "shared":
+        return replace(plan, **SHARED.get("buckets" if name.startswith("buckets") else plan.spread, {}))
+    return replace(plan, **SMALL) if size == "small" else plan
+
+
+def main() -> None:
+    """Run the plans one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--only", action="append", choices=sorted(PLANS), help="by default all but tree and gpu_slow")
+    parser.add_argument("--size", choices=("full", "shared", "small"), default="full", help="small: a CPU, and gloo")
+    parser.add_argument("--processors", help="under MPS: multiprocessors of each rank in percent, such as 50,50")
+    parser.add_argument("--runs", type=int, default=1, help="how often each is recorded")
+    parser.add_argument("--neighbour", metavar="DEVICE", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.neighbour:
+        neighbour(torch.device(given.neighbour))
+        return
+    if given.out is None:
+        parser.error("OUT is missing")
+    device = joined(given.size, given.processors.split(",") if given.processors else [])
+    try:
+        is_alone = dist.get_world_size() == 1
+        for name in given.only or [key for key, plan in PLANS.items() if (plan.spread == "one") == is_alone]:
+            if name in ("tree", "gpu_slow") and not given.only:
+                continue
+            for number in range(given.runs):
+                folder = given.out / f"config={name}"
+                folder = folder / f"run={number + 1}" if given.runs > 1 else folder
+                one(name, sized(name, given.size), device, given.out, folder)
+                if device.type == "cuda":
+                    torch.cuda.empty_cache()
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

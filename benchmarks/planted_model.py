@@ -1,0 +1,135 @@
+"""The models that ``planted_causes.py`` trains: a small GPT, plain, in pipeline stages, or with an expert per rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+
+from training_step import Layer
+
+VOCABULARY = 4096
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model, how it is spread over the ranks, and the cause that is planted."""
+
+    spread: str
+    """one, ddp, reduce (all gradients in one all-reduce after the backward), pipeline or experts."""
+    layers: tuple[int, int] = (8, 8)
+    """Of each rank."""
+    dim: int = 1536
+    batch: int = 8
+    """Sequences of a micro-batch."""
+    length: int = 1024
+    micro_batches: int = 1
+    expert_width: int = 4
+    """Hidden width of an expert over the width of the model."""
+    share: float = 0.5
+    """Part of the tokens that goes to the expert of rank 1."""
+    bucket_mb: float = 25
+    sleep_ms: float = 0
+    """Sleep of rank 1 before each step."""
+    neighbour: str = ""
+    """When another process works on the last GPU: always, or in some steps."""
+    fetches_loss: bool = False
+    """Whether the host fetches the loss of each micro-batch."""
+    custom_kernel: str = ""
+    """A kernel of Triton in each layer: slow (one program does all) or fast."""
+
+
+class Exchange(torch.autograd.Function):  # type: ignore[misc]
+    """Send rows to the ranks: an all-to-all with uneven splits, and the reverse for the gradient."""
+
+    @staticmethod
+    def forward(context: Any, rows: Tensor, send: list[int], receive: list[int]) -> Tensor:
+        context.splits = send, receive
+        return _exchanged(rows, send, receive)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        send, receive = context.splits
+        return _exchanged(gradient.contiguous(), receive, send), None, None
+
+
+def _exchanged(rows: Tensor, send: list[int], receive: list[int]) -> Tensor:
+    found = rows.new_empty((sum(receive), rows.shape[1]))
+    dist.all_to_all_single(found, rows, receive, send)
+    return found
+
+
+class ExpertLayer(nn.Module):  # type: ignore[misc]
+    """A layer of every rank, then one expert per rank, to which a fixed share of the tokens goes."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.share = plan.share
+        self.dense = Layer(plan.dim, _heads(plan), 1)
+        self.norm = nn.LayerNorm(plan.dim)
+        inner = plan.expert_width * plan.dim
+        self.expert = nn.Sequential(
+            nn.Linear(plan.dim, inner, bias=False), nn.GELU(), nn.Linear(inner, plan.dim, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.dense(x)
+        rows = self.norm(x).flatten(0, 1)
+        second = round(len(rows) * self.share)
+        send = [len(rows) - second, second]
+        receive = [send[dist.get_rank()]] * 2
+        order = torch.randperm(len(rows), device=x.device)
+        sent = Exchange.apply(rows[order], send, receive)
+        back = Exchange.apply(self.expert(sent), receive, send)
+        return x + torch.zeros_like(rows).index_copy(0, order, back).view_as(x)
+
+
+class KernelLayer(nn.Module):  # type: ignore[misc]
+    """A layer, and a kernel of Triton on its output that changes nothing."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.layer = Layer(plan.dim, _heads(plan), 1)
+        from planted_kernels import custom_kernel
+
+        self.kernel = custom_kernel(plan.custom_kernel)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.layer(x)
+        self.kernel(x.detach())
+        return x
+
+
+def _heads(plan: Plan) -> int:
+    return max(plan.dim // 128, 2)
+
+
+def _layer(plan: Plan) -> nn.Module:
+    if plan.spread == "experts":
+        return ExpertLayer(plan)
+    return KernelLayer(plan) if plan.custom_kernel else Layer(plan.dim, _heads(plan), 1)
+
+
+class Model(nn.Module):  # type: ignore[misc]
+    """Layers of one rank, the first stage with the embedding, the last with the head and the loss."""
+
+    def __init__(self, plan: Plan, rank: int) -> None:
+        super().__init__()
+        first, last = (rank == 0, rank == 1) if plan.spread == "pipeline" else (True, True)
+        self.embedding = nn.Embedding(VOCABULARY, plan.dim) if first else None
+        self.layers = nn.ModuleList(_layer(plan) for _ in range(plan.layers[rank]))
+        self.norm = nn.LayerNorm(plan.dim) if last else None
+        self.head = nn.Linear(plan.dim, VOCABULARY, bias=False) if last else None
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        if self.embedding is not None:
+            x = self.embedding(x)
+        for layer in self.layers:
+            x = layer(x)
+        if self.norm is None or self.head is None:
+            return x
+        return functional.cross_entropy(self.head(self.norm(x)).view(-1, VOCABULARY).float(), target.view(-1))
