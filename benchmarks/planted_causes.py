@@ -18,6 +18,7 @@ OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``c
 | NCCL reduces along a tree; ``NCCL_ALGO`` has to be set for the process | tree | ring |
 | one process: another one works on its GPU in some steps | shared_steps | one |
 | one process: a slow kernel of its own in each layer | kernel_slow | kernel_fast |
+| one process: inputs of the layers are not contiguous | strided | one |
 | one process: the loss of each micro-batch is fetched | loss_fetched | loss_kept |
 
 Two ranks on one GPU (``--size shared``) have to be taken for two machines by NCCL, which then sends over sockets: the
@@ -51,7 +52,8 @@ AT_TIMES = 6
 REDUCED = Plan("reduce", batch=2)
 PIPELINE = Plan("pipeline", layers=(4, 4), batch=4, micro_batches=4)
 BUCKETS = Plan("ddp", layers=(12, 12), dim=1024, batch=2)
-ONE = Plan("one", dim=1024, batch=4)
+ONE = Plan("one", layers=(4, 4), dim=2048)
+LOSS = replace(ONE, batch=4, micro_batches=4)
 PLANS = {
     "ddp": Plan("ddp"),
     "shared_gpu": Plan("ddp", neighbour="always"),
@@ -69,15 +71,16 @@ PLANS = {
     "shared_steps": replace(ONE, neighbour="some"),
     "kernel_fast": replace(ONE, custom_kernel="fast"),
     "kernel_slow": replace(ONE, custom_kernel="slow"),
-    "loss_kept": replace(ONE, layers=(6, 6), batch=1, micro_batches=8),
-    "loss_fetched": replace(ONE, layers=(6, 6), batch=1, micro_batches=8, fetches_loss=True),
+    "loss_kept": LOSS,
+    "loss_fetched": replace(LOSS, fetches_loss=True),
+    "strided": replace(ONE, strided=True),
 }
 SMALL: dict[str, Any] = {"dim": 32, "batch": 2, "length": 16}
 """Sizes for a CPU."""
 SHARED: dict[str, dict[str, Any]] = {
     "ddp": {"dim": 512, "layers": (6, 6), "batch": 16},
     "reduce": {"dim": 512, "layers": (6, 6), "batch": 16},
-    "pipeline": {"dim": 2048, "batch": 1},
+    "pipeline": {"dim": 4096, "batch": 1},
     "experts": {"dim": 2048, "batch": 2, "layers": (2, 2), "expert_width": 16},
     "buckets": {"dim": 256},
 }
@@ -255,22 +258,25 @@ class Neighbour:
 
 def neighbour(device: torch.device) -> None:
     """Multiply matrices between the lines ``begin`` and ``end`` on standard input, until it is closed."""
-    size = 4096 if device.type == "cuda" else 256
+    size = 8192 if device.type == "cuda" else 256
     a = torch.randn(size, size, device=device, dtype=torch.bfloat16 if device.type == "cuda" else torch.float32)
+    a @ a
     wait(device)
     print("ready", flush=True)
-    works = False
+    works, count = False, 0
     while True:
         if not works or select.select([sys.stdin], [], [], 0)[0]:
             line = sys.stdin.readline()
             if not line:
+                print(f"{count} products beside", file=sys.stderr)
                 return
             works = line.strip() == "begin"
             print(line.strip(), flush=True)
         if works:
-            for _ in range(5):
+            for _ in range(2):
                 a @ a
             wait(device)
+            count += 2
 
 
 def one(name: str, plan: Plan, device: torch.device, out: Path, trace: Path) -> None:
@@ -316,7 +322,9 @@ def sized(name: str, size: str) -> Plan:
     """Return a plan with the sizes of ``--size``."""
     plan = PLANS[name]
     if size == "shared":
-        return replace(plan, **SHARED.get("buckets" if name.startswith("buckets") else plan.spread, {}))
+        plan = replace(plan, **SHARED.get("buckets" if name.startswith("buckets") else plan.spread, {}))
+        half = (plan.layers[0] // 2, plan.layers[1] // 2)
+        return replace(plan, layers=half) if plan.spread == "pipeline" else plan
     return replace(plan, **SMALL) if size == "small" else plan
 
 

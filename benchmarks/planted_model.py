@@ -41,6 +41,8 @@ class Plan:
     """Whether the host fetches the loss of each micro-batch."""
     custom_kernel: str = ""
     """A kernel of Triton in each layer: slow (one program does all) or fast."""
+    strided: bool = False
+    """Whether each layer gets its input transposed, that is, not contiguous."""
 
 
 class Exchange(torch.autograd.Function):  # type: ignore[misc]
@@ -119,6 +121,7 @@ class Model(nn.Module):  # type: ignore[misc]
 
     def __init__(self, plan: Plan, rank: int) -> None:
         super().__init__()
+        self.strided = plan.strided
         first, last = (rank == 0, rank == 1) if plan.spread == "pipeline" else (True, True)
         self.embedding = nn.Embedding(VOCABULARY, plan.dim) if first else None
         self.layers = nn.ModuleList(_layer(plan) for _ in range(plan.layers[rank]))
@@ -129,7 +132,7 @@ class Model(nn.Module):  # type: ignore[misc]
         if self.embedding is not None:
             x = self.embedding(x)
         for layer in self.layers:
-            x = layer(x)
+            x = layer(x.transpose(1, 2).contiguous().transpose(1, 2) if self.strided else x)
         if self.norm is None or self.head is None:
             return x
         return functional.cross_entropy(self.head(self.norm(x)).view(-1, VOCABULARY).float(), target.view(-1))
