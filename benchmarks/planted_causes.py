@@ -1,7 +1,7 @@
 """Train a small GPT with one cause of slowness planted at a time, and without it.
 
     torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT [--only NAME]... [--size SIZE]
-    NCCL_ALGO=Tree torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT --only tree
+    NCCL_ALGO=allreduce:tree torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT --only tree
     torchrun --standalone --nproc-per-node=1 benchmarks/planted_causes.py OUT --runs 2
 
 OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``config=NAME/run=K/rankN.json.gz`` with

@@ -98,6 +98,39 @@ def test_calls_of_one_step_are_no_independent_evidence(
     assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
 
 
+@pytest.mark.parametrize(
+    ("late", "named", "chance"),
+    [
+        ((850, 790, 870), 1, 0.000829),  # t = 34.73 with 2 degrees of freedom, for two ranks
+        ((850, -790, 870), None, 0.632),
+        ((850, 30, 20), None, 0.3918),  # once, perhaps because it began recording late
+        ((850, 860), None, None),
+    ],
+)
+def test_waits_of_steps_with_few_calls(
+    insert: Insert, ask: Ask, late: tuple[int, ...], named: int | None, chance: float | None
+) -> None:
+    """Each step has one call to which rank 1 is late by so much (below 0: rank 0), and one to which it is not."""
+    run(insert, [starts for by in late for starts in ((max(-by, 0), max(by, 0)), (2, 0))], transfer=100)
+    steps = range(len(late))
+    for capture in (0, 1):
+        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in steps],
+               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
+        insert("annotation_kernel", "annotation_id event_id", *[(n // 2, n) for n in range(2 * len(late))],
+               capture_id=capture, rule="process")  # fmt: skip
+    assert ask("SELECT DISTINCT straggler_rank, step_p_value FROM v1.stragglers WHERE rank = 1") == [
+        (named, None if chance is None else pytest.approx(chance, rel=0.01))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("t", "freedom", "tail"),
+    [(0, 1, 0.5), (1, 1, 0.25), (9.925, 2, 0.005), (5.841, 3, 0.005), (3.169, 10, 0.005), (1.679, 45, 0.05)],
+)
+def test_tail_of_t_distribution(ask: Ask, t: float, freedom: int, tail: float) -> None:
+    assert ask(f"SELECT v1._student_tail({t}::DOUBLE, {freedom}::BIGINT)") == [(pytest.approx(tail, rel=2e-3),)]
+
+
 def test_runs_with_different_stragglers_are_not_pooled(insert: Insert, ask: Ask, report: Report) -> None:
     """Two configurations of two ranks: rank 1 is late in the first and rank 0 in the second."""
     for capture, (label, rank, is_late) in enumerate([("a", 0, 0), ("a", 1, 1), ("b", 0, 1), ("b", 1, 0)]):

@@ -5,8 +5,12 @@
 -- p_value is the evidence: the probability that any rank is last this often if every rank
 -- of a call were equally likely to be last (binomial, times the number of ranks, because it could be any of them).
 -- long_wait_p_value is the same over the calls with at least a tenth of the mean waiting: a rank whose host sleeps once
--- a step is late to one call, and the others are noise. A rank is a straggler if
--- - either probability is below 0.01 and the rank is last in at least half of the calls concerned,
+-- a step is late to one call, and the others are noise. Both need many calls; a step with one or two large collectives has
+-- few. step_p_value is the evidence of the amounts: by a t-test over at least three steps, the probability that the waiting
+-- which the rank causes in a step, less what the others cause, is this far above zero by chance (times the number of
+-- ranks). A rank is a straggler if
+-- - one of the first two probabilities is below 0.01 and the rank is last in at least half of the calls concerned, or the
+--   third one is below 0.01,
 -- - its share of the waiting is at least halfway between an equal share and all of it,
 -- - it is at least a tenth of the time that ranks spend in the calls, and
 -- - it causes more than half of the waiting in more than half of the steps, if steps are marked: calls of one step are
@@ -85,6 +89,9 @@ step_sums AS (
         sum(long_chances) AS long_chances,
         sum(later_wait_caused_ns) AS wait_caused_ns,
         sum(later_wait_ns) AS all_wait_ns,
+        -- with the first call: if it is beyond the usual waiting, it widens the spread and the test is careful
+        sum(wait_caused_ns) AS whole_wait_caused_ns,
+        sum(all_wait_ns) AS whole_wait_ns,
         sum(later_collective_ns) AS all_collective_ns
     FROM sums
     GROUP BY set_id, member, step
@@ -92,7 +99,8 @@ step_sums AS (
 worst AS (
     SELECT
         s.*,
-        step IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst
+        step IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst,
+        CASE WHEN step IS NOT NULL THEN 2 * whole_wait_caused_ns - whole_wait_ns END AS excess_ns
     FROM step_sums AS s
 ),
 rank_sums AS (
@@ -102,6 +110,9 @@ rank_sums AS (
         max(ranks) AS ranks,
         count(step) AS steps,
         count(*) FILTER (is_worst) AS worst_steps,
+        count(excess_ns) AS judged_steps,
+        avg(excess_ns) AS excess_ns,
+        stddev_samp(excess_ns) AS excess_stddev_ns,
         sum(calls) AS calls,
         sum(known_calls)::BIGINT AS known_calls,
         sum(times_last)::BIGINT AS times_last,
@@ -123,15 +134,25 @@ tests AS (
         END AS p_value,
         CASE WHEN long_calls > 0
             THEN least(1.0, ranks * v1._binomial_tail(long_times_last, long_calls, long_chance))
-        END AS long_wait_p_value
+        END AS long_wait_p_value,
+        CASE WHEN judged_steps >= 3 THEN
+            CASE
+                WHEN excess_ns <= 0 THEN 1.0
+                -- a spread of 0, as of made recordings, is no certainty
+                ELSE least(1.0, ranks * v1._student_tail(
+                    excess_ns / greatest(excess_stddev_ns, 1e-6 * excess_ns) * sqrt(judged_steps), judged_steps - 1
+                ))
+            END
+        END AS step_p_value
     FROM rank_sums AS s
 ),
 judged AS (
     SELECT
-        set_id, member, p_value, long_wait_p_value, wait_caused_ns,
+        set_id, member, p_value, long_wait_p_value, step_p_value, wait_caused_ns,
         coalesce(
             (p_value < 0.01 AND times_last >= 0.5 * calls
-                OR long_wait_p_value < 0.01 AND long_times_last >= 0.5 * long_calls)
+                OR long_wait_p_value < 0.01 AND long_times_last >= 0.5 * long_calls
+                OR step_p_value < 0.01)
             AND wait_caused_ns >= 0.5 * (1 + 1.0 / ranks) * all_wait_ns
             AND wait_caused_ns >= 0.1 * all_collective_ns
             AND (steps = 0 OR worst_steps > 0.5 * steps), false
@@ -140,7 +161,7 @@ judged AS (
 ),
 named AS (
     SELECT
-        set_id, member, p_value, long_wait_p_value, is_straggler,
+        set_id, member, p_value, long_wait_p_value, step_p_value, is_straggler,
         first_value(CASE WHEN is_straggler THEN member END) OVER (
             PARTITION BY set_id ORDER BY is_straggler DESC, wait_caused_ns DESC, member
         ) AS straggler_member
@@ -149,6 +170,6 @@ named AS (
 SELECT
     s.set_id, s.member, s.step, s.capture_id, s.device_id, s.rank, s.source, s.labels,
     s.calls, s.known_calls, s.times_last, s.late_ns, s.collective_ns, s.wait_ns, s.margin_ns, s.wait_caused_ns, s.all_wait_ns,
-    n.p_value, n.long_wait_p_value, n.is_straggler, n.straggler_member
+    n.p_value, n.long_wait_p_value, n.step_p_value, n.is_straggler, n.straggler_member
 FROM sums AS s
 INNER JOIN named AS n ON n.set_id = s.set_id AND n.member = s.member;

@@ -26,7 +26,8 @@ SELECT
     END AS is_straggler,
     CASE WHEN min(part.straggler_member) = max(part.straggler_member) THEN max(part.straggler_member) END AS straggler_rank,
     CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.p_value) END AS p_value,
-    CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.long_wait_p_value) END AS long_wait_p_value
+    CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.long_wait_p_value) END AS long_wait_p_value,
+    CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.step_p_value) END AS step_p_value
 FROM v1._straggler AS part /* inline */
 /* grain */
 LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = part.set_id
@@ -52,7 +53,8 @@ COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of its collective time sp
 COMMENT ON COLUMN v1.stragglers.undecided_calls IS 'Number of calls without a last rank: the last two start together, or closer than the clock residual. [count]';
 COMMENT ON COLUMN v1.stragglers.recordings IS 'Number of recordings (configuration and cycle) in this row; 1 without --by. [count]';
 COMMENT ON COLUMN v1.stragglers.straggler_recordings IS 'Number of those in which the rank (with --by without rank: any rank) is the straggler. [count]';
-COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: chance does not explain how often it is last (p_value or long_wait_p_value below 0.01, and last in at least half of those calls), its share of the waiting is at least halfway between an equal share and all, that is at least 10 % of the collective time, and it causes more than half of the waiting in more than half of the steps. NULL if recordings in this row differ.';
+COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: chance does not explain how often it is last (p_value or long_wait_p_value below 0.01, and last in at least half of those calls) or how evenly it causes waiting in the steps (step_p_value below 0.01), its share of the waiting is at least halfway between an equal share and all, that is at least 10 % of the collective time, and it causes more than half of the waiting in more than half of the steps. NULL if recordings in this row differ.';
 COMMENT ON COLUMN v1.stragglers.straggler_rank IS 'Straggler of the configuration over the run; NULL if there is none, it is unknown, or recordings in this row differ. [-]';
 COMMENT ON COLUMN v1.stragglers.p_value IS 'Probability that any rank is last this often over the run if all ranks of a call were equally likely to be last (binomial tail times the number of ranks); NULL if no call has a last rank, or for several recordings. [probability]';
 COMMENT ON COLUMN v1.stragglers.long_wait_p_value IS 'The same over the calls with at least a tenth of the mean waiting; NULL if there are none, or for several recordings. [probability]';
+COMMENT ON COLUMN v1.stragglers.step_p_value IS 'Probability that the waiting which the rank causes in a step exceeds what the others cause by this much only by chance (t-test over steps, times the number of ranks); NULL with fewer than 3 marked steps, or for several recordings. [probability]';

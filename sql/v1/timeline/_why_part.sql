@@ -3,7 +3,7 @@
 -- the longer of FLOPs at the peak rate and bytes at the bandwidth) is split into the time at the roof and the rest; a
 -- kernel whose operator has no such figures is computation. Of an exposed collective, the time up to the latency of the
 -- call (the shortest duration over ranks) is transfer, and the rest is waiting. late_member: the straggler, if the call
--- waits for it, with the p_value of v1.stragglers.
+-- waits for it, with the least of the probabilities of v1.stragglers.
 CREATE VIEW v1._why_part AS
 WITH worked AS (
     SELECT s.clock_id, s.gpu_id, s.steps, s.state, s.event_id, sum(s.end_ns - s.start_ns)::BIGINT AS own_ns
@@ -12,7 +12,10 @@ WITH worked AS (
     GROUP BY s.clock_id, s.gpu_id, s.steps, s.state, s.event_id
 ),
 stragglers AS (
-    SELECT DISTINCT s.set_id, s.member, s.is_straggler, s.straggler_member, s.p_value FROM v1._straggler AS s
+    SELECT DISTINCT
+        s.set_id, s.member, s.is_straggler, s.straggler_member,
+        least(s.p_value, s.long_wait_p_value, s.step_p_value) AS p_value
+    FROM v1._straggler AS s
 ),
 waits AS (
     SELECT
