@@ -95,6 +95,19 @@ def test_verdicts(case: str, rows: Callable[..., None], ask: Ask) -> None:
     assert ask("SELECT DISTINCT verdict FROM v1.expected WHERE name <> 'aten::mul'") == [("as expected",)]
 
 
+def test_a_gpu_that_is_shared(rows: Callable[..., None], ask: Ask) -> None:
+    """Another process stops a kernel here and there: one call of three operators of rank 1, 2 calls long."""
+    for other in range(6):
+        rows(1, f"other{other}", [1.0] * 4)
+        rows(2, f"other{other}", [1.0] * 3 + [3.0 if other < 3 else 1.0])
+    columns = "rank, verdict, count(*), min(device_far_percent), min(device_ratio)"
+    assert ask(f"SELECT {columns} FROM v1.expected GROUP BY rank, verdict ORDER BY ALL") == [
+        (0, "as expected", 6, 0, 1),
+        (1, "as expected", 3, pytest.approx(100 * 3 * 1.96 / 24), 1),
+        (1, "slower at times", 3, pytest.approx(100 * 3 * 1.96 / 24), 1),
+    ]
+
+
 def test_the_more_rows_the_more_evidence(rows: Callable[..., None], ask: Ask) -> None:
     """1.06 is named among one row, not among ten: one of ten honest rows may well lie so far off."""
     query = "SELECT verdict, limit_ratio FROM v1.expected WHERE name = 'aten::mul'"

@@ -5,8 +5,9 @@
 -- together leave with 5 %, if deviations have exponential tails: half its width times 1 + log10(rows), on a log scale;
 -- and at least 5 %. Where most of a device's predicted time is beyond its plain interval, chance is no explanation, and the
 -- plain one decides: a slow GPU, or lower clocks. The calls alone and those beside a collective are judged by their medians; beside one, 15 % are
--- expected, because it takes bandwidth and multiprocessors. Then single calls: two or more far beyond (as for all calls
--- of the answer, and 15 %) that lose a tenth of the predicted time. A row that loses less than a thousandth of the
+-- expected, because it takes bandwidth and multiprocessors. Then single calls far beyond (as for all calls of the answer,
+-- and 15 %) that lose a tenth of the predicted time: two or more, or one if the device has three or more that lose a tenth
+-- of its predicted time, because a GPU shared with another process stops one kernel here and one there. A row that loses less than a thousandth of the
 -- operators' time on its device is not named.
 CREATE VIEW v1.expected AS
 WITH calls AS (
@@ -59,6 +60,9 @@ compared AS (
         u.alone_ratio, u.beside_ratio, u.far_calls, u.far_ns, u.basis, u.samples,
         100.0 * coalesce(sum(u.predicted_ns) FILTER (u.alone_ratio > u.high_ns / u.predicted_ns) OVER device, 0)
         / sum(u.predicted_ns) FILTER (u.alone_ratio IS NOT NULL) OVER device AS device_slow_percent,
+        median(u.alone_ratio) OVER device AS device_ratio,
+        sum(u.far_calls) OVER device AS device_far_calls,
+        100.0 * coalesce(sum(u.far_ns) OVER device, 0) / sum(u.predicted_ns) OVER device AS device_far_percent,
         u.lost_ns >= 0.001 * sum(u.measured_ns) OVER device AS is_much,
         count(u.predicted_ns) OVER () AS compared_rows
     FROM sums AS u
@@ -71,7 +75,7 @@ judged AS (
         q.name, q.input_dims, q.dtype, q.pass, q.calls, q.beside_calls,
         q.measured_ns, q.predicted_ns, q.low_ns, q.high_ns, q.lost_ns,
         q.alone_ratio, q.beside_ratio, q.far_calls, q.far_ns, q.basis, q.samples,
-        q.device_slow_percent, q.is_much,
+        q.device_slow_percent, q.device_ratio, q.device_far_calls, q.device_far_percent, q.is_much,
         greatest(1.05, exp(
             ln(q.high_ns / q.predicted_ns)
             * CASE WHEN q.device_slow_percent > 50 THEN 1 ELSE 1 + log10(q.compared_rows) END
@@ -95,7 +99,8 @@ SELECT
         WHEN j.predicted_ns IS NULL THEN 'unknown'
         WHEN j.is_much AND j.alone_ratio > j.limit_ratio THEN 'slower'
         WHEN j.is_much AND j.beside_ratio > greatest(1.15, j.limit_ratio) THEN 'slower beside collectives'
-        WHEN j.is_much AND j.far_calls >= 2 AND j.far_ns > 0.1 * j.predicted_ns THEN 'slower at times'
+        WHEN j.is_much AND j.far_ns > 0.1 * j.predicted_ns
+            AND (j.far_calls >= 2 OR j.device_far_calls >= 3 AND j.device_far_percent > 10) THEN 'slower at times'
         WHEN coalesce(j.alone_ratio, j.beside_ratio) < 1 / j.limit_ratio THEN 'faster'
         ELSE 'as expected'
     END AS verdict,
@@ -106,6 +111,8 @@ SELECT
     j.far_calls,
     j.limit_ratio,
     j.device_slow_percent,
+    j.device_ratio,
+    j.device_far_percent,
     j.basis,
     j.samples
 FROM judged AS j
@@ -126,7 +133,7 @@ COMMENT ON COLUMN v1.expected.predicted_ns IS 'Predicted time of all calls, if n
 COMMENT ON COLUMN v1.expected.low_ns IS 'Lower end of the interval of the predicted time, which should hold nine of ten runs. [ns]';
 COMMENT ON COLUMN v1.expected.high_ns IS 'Upper end of that interval. [ns]';
 COMMENT ON COLUMN v1.expected.lost_ns IS 'Sum over calls of the time beyond the upper end of their interval; also a row as expected loses a little, as one call of twenty lies beyond. [ns]';
-COMMENT ON COLUMN v1.expected.verdict IS 'slower (the median of the calls alone is beyond limit_ratio), slower beside collectives (only that of calls beside a collective is, and beyond 1.15), slower at times (two or more single calls far beyond lose a tenth of the predicted time), faster, as expected, or unknown (no prediction).';
+COMMENT ON COLUMN v1.expected.verdict IS 'slower (the median of the calls alone is beyond limit_ratio), slower beside collectives (only that of calls beside a collective is, and beyond 1.15), slower at times (single calls far beyond lose a tenth of the predicted time: two or more, or one if device_far_percent is above 10 with at least three such calls of the device), faster, as expected, or unknown (no prediction).';
 COMMENT ON COLUMN v1.expected.ratio IS 'Measured over predicted time. [ratio]';
 COMMENT ON COLUMN v1.expected.alone_ratio IS 'Median over the calls beside which neither a collective nor a kernel of another stream ran of measured over predicted time; NULL without such calls. [ratio]';
 COMMENT ON COLUMN v1.expected.beside_calls IS 'Calls beside which a collective ran. [count]';
@@ -134,5 +141,7 @@ COMMENT ON COLUMN v1.expected.beside_ratio IS 'Median over these calls of measur
 COMMENT ON COLUMN v1.expected.far_calls IS 'Calls alone that are far beyond the interval, among all calls of the answer; NULL without a prediction. [count]';
 COMMENT ON COLUMN v1.expected.limit_ratio IS 'Ratio beyond which a median is named: the interval, widened for the number of rows of the answer unless device_slow_percent is above 50; at least 1.05. [ratio]';
 COMMENT ON COLUMN v1.expected.device_slow_percent IS 'Share of the predicted time of the device (or of the --by group) in operators whose median alone is beyond their interval; more than 50 means a slow GPU or lower clocks; NULL if no call was alone. [percent]';
+COMMENT ON COLUMN v1.expected.device_ratio IS 'Median over the operators of the device (or of the --by group) of alone_ratio: how much slower the GPU is as a whole, as by lower clocks; NULL if no call was alone. [ratio]';
+COMMENT ON COLUMN v1.expected.device_far_percent IS 'Time that single calls far beyond their intervals (far_calls) lose on the device (or in the --by group), of its predicted time; more than 10 means that something stops its kernels at times, such as another process on the GPU. [percent]';
 COMMENT ON COLUMN v1.expected.basis IS 'recorded (time at the same shapes in other traces), model (of the operator, at this shape) or others (the other captures of this file).';
 COMMENT ON COLUMN v1.expected.samples IS 'Calls, or shapes of the model, that the prediction is based on. [count]';
