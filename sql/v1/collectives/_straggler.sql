@@ -100,7 +100,7 @@ worst AS (
     SELECT
         s.*,
         step IS NOT NULL AND wait_caused_ns > 0.5 * all_wait_ns AS is_worst,
-        CASE WHEN step IS NOT NULL THEN 2 * whole_wait_caused_ns - whole_wait_ns END AS excess_ns
+        CASE WHEN step IS NOT NULL THEN (2 * whole_wait_caused_ns - whole_wait_ns)::BIGINT END AS excess_ns
     FROM step_sums AS s
 ),
 rank_sums AS (
@@ -111,8 +111,8 @@ rank_sums AS (
         count(step) AS steps,
         count(*) FILTER (is_worst) AS worst_steps,
         count(excess_ns) AS judged_steps,
-        avg(excess_ns) AS excess_ns,
-        stddev_samp(excess_ns) AS excess_stddev_ns,
+        sum(excess_ns)::BIGINT AS excess_ns,
+        v1._sample_stddev(count(excess_ns), sum(excess_ns)::BIGINT, sum(excess_ns::HUGEINT * excess_ns)) AS excess_stddev_ns,
         sum(calls) AS calls,
         sum(known_calls)::BIGINT AS known_calls,
         sum(times_last)::BIGINT AS times_last,
@@ -140,7 +140,7 @@ tests AS (
                 WHEN excess_ns <= 0 THEN 1.0
                 -- a spread of 0, as of made recordings, is no certainty
                 ELSE least(1.0, ranks * v1._student_tail(
-                    excess_ns / greatest(excess_stddev_ns, 1e-6 * excess_ns) * sqrt(judged_steps), judged_steps - 1
+                    excess_ns / greatest(excess_stddev_ns, 1e-6 * excess_ns) / sqrt(judged_steps), judged_steps - 1
                 ))
             END
         END AS step_p_value
