@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
-
-from training_step import Layer
 
 VOCABULARY = 4096
 
@@ -45,6 +44,29 @@ class Plan:
     """Whether each layer gets its input transposed, that is, not contiguous."""
 
 
+class Layer(nn.Module):  # type: ignore[misc]
+    """Attention and an MLP of two products, each with a norm before it and a residual connection."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        dim = plan.dim
+        self.heads = max(dim // 128, 2)
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.linear1, self.linear2 = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.linear3, self.linear4 = nn.Linear(dim, 4 * dim, bias=False), nn.Linear(4 * dim, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, length, dim = x.shape
+        query, key, value = (
+            part.view(b, length, self.heads, dim // self.heads).transpose(1, 2)
+            for part in self.linear1(self.norm1(x)).chunk(3, dim=-1)
+        )
+        with nn.attention.sdpa_kernel(nn.attention.SDPBackend.FLASH_ATTENTION) if x.is_cuda else nullcontext():
+            y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.linear2(y.transpose(1, 2).reshape(b, length, -1))
+        return x + self.linear4(functional.gelu(self.linear3(self.norm2(x))))
+
+
 class Exchange(torch.autograd.Function):  # type: ignore[misc]
     """Send rows to the ranks: an all-to-all with uneven splits, and the reverse for the gradient."""
 
@@ -71,7 +93,7 @@ class ExpertLayer(nn.Module):  # type: ignore[misc]
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         self.share = plan.share
-        self.dense = Layer(plan.dim, _heads(plan), 1)
+        self.dense = Layer(plan)
         self.norm = nn.LayerNorm(plan.dim)
         inner = plan.expert_width * plan.dim
         self.expert = nn.Sequential(
@@ -95,7 +117,7 @@ class KernelLayer(nn.Module):  # type: ignore[misc]
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        self.layer = Layer(plan.dim, _heads(plan), 1)
+        self.layer = Layer(plan)
         from planted_kernels import custom_kernel
 
         self.kernel = custom_kernel(plan.custom_kernel)
@@ -106,14 +128,10 @@ class KernelLayer(nn.Module):  # type: ignore[misc]
         return x
 
 
-def _heads(plan: Plan) -> int:
-    return max(plan.dim // 128, 2)
-
-
 def _layer(plan: Plan) -> nn.Module:
     if plan.spread == "experts":
         return ExpertLayer(plan)
-    return KernelLayer(plan) if plan.custom_kernel else Layer(plan.dim, _heads(plan), 1)
+    return KernelLayer(plan) if plan.custom_kernel else Layer(plan)
 
 
 class Model(nn.Module):  # type: ignore[misc]
