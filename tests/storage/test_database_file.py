@@ -13,7 +13,7 @@ from support.loading import ask, ingest, trace
 from tracedb.pipeline import discovery
 from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.task import Request
-from tracedb.storage.connection import attached, workbench
+from tracedb.storage.connection import attached, open_read_only, workbench
 
 
 class TestDatabaseFile:
@@ -90,3 +90,10 @@ class TestDatabaseFile:
             assert wal.stat().st_size > 19_000_000
         assert not wal.exists()
         assert ask(tmp_path / "db", "SELECT count(*) FROM texts") == [(20,)]
+
+
+def test_views_over_many_others_are_planned_quickly(sample: Path) -> None:
+    with open_read_only(sample) as connection:
+        known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        left_out = connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    assert left_out == [("projection_pullup" if ("projection_pullup",) in known else "",)]

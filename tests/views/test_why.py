@@ -55,8 +55,8 @@ def test_the_parts_of_a_step(ask: Ask, shuffled: Callable[[], None]) -> None:
         ("unfused", 100_000),
         ("copy", 50_000),
         ("custom_kernel", 50_000),
-        ("host_sync", 40_000),  # from the end of the awaited kernel to the next launch
-        ("launch_bound", 3 * 10_000),  # from the launch to the start, after each gap
+        ("host_sync", 45_000),  # of the time from the end of the awaited kernel to the next start, as long as the call
+        ("launch_bound", 2 * 10_000 + 5_000),  # from the launch to the start, after each gap
     ]
     assert ask(REASONS) == right
     assert sum(time for _, time in right) == 1_000_000
@@ -65,6 +65,21 @@ def test_the_parts_of_a_step(ask: Ask, shuffled: Callable[[], None]) -> None:
     assert ask("SELECT round(sum(share_percent), 9), any_value(steps), max(wall_ns) FROM v1.why") == [
         (100.0, 1, 1_000_000)
     ]
+
+
+def test_the_lead_that_a_synchronization_costs(insert: Insert, ask: Ask) -> None:
+    """The host waits for 40 µs, and then launches a kernel of 10 µs every 20 µs: four gaps of 10 µs are the call's."""
+    insert("capture", "capture_id source", (1, "torch"))
+    calls = [(3 + n, "cudaLaunchKernel", 110_000 + 20_000 * n, 5_000) for n in range(10)]
+    insert("launch", "launch_id name start_ns duration_ns",
+           (1, "cudaLaunchKernel", 0, 5_000), (2, "cudaStreamSynchronize", 60_000, 40_000), *calls,
+           capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id start_ns duration_ns", (1, 1, 10_000, 90_000),
+           *[(number, number, start + 5_000, 10_000) for number, _, start, _ in calls],
+           capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
+    found: dict[str, int] = dict(ask(REASONS))
+    idle = 15_000 + 9 * 10_000  # after the long kernel, and between the others
+    assert found == {"unfused": 190_000, "host_sync": 40_000, "launch_bound": idle - 40_000}
 
 
 @pytest.mark.usefixtures("step")

@@ -3,19 +3,24 @@
 -- v1.idle_breakdown. That part is, in this order: loading data, by name (v1._why_rule, subject host); silence of at least
 -- 50 µs on all threads that launch GPU work; API calls that block; and the rest, in which the host runs operators and
 -- launches. If the gap began in a call that waits for the GPU (or within 30 µs of its end), the rest belongs to that
--- call: without it the host would be ahead. After the launch, up to 50 µs are the time that launching takes; more is a
--- dependency. After the last event of the window, nothing is pending. Method: intervals are met with gaps by ASOF joins in both directions, which stay linear.
+-- call: without it the host would be ahead. So does the rest of later gaps, with the time that launching takes, until
+-- they sum to the duration of the call: that is how far ahead the host would have been. After the launch, up to 50 µs are
+-- the time that launching takes; more is a dependency. After the last event of the window, nothing is pending.
+-- Method: intervals are met with gaps by ASOF joins in both directions, which stay linear.
 CREATE VIEW v1._why_idle AS
 WITH gaps AS (
     SELECT
-        s.clock_id, s.gpu_id, s.event_id, s.steps, s.start_ns, s.end_ns,
+        s.clock_id, s.gpu_id, s.event_id, s.steps, s.start_ns, s.end_ns, s.from_ns,
         s.first_launch_ns IS NOT NULL OR s.event_id IS NULL AND count(s.first_launch_ns) OVER (PARTITION BY s.clock_id) > 0
             AS is_known,
         CASE
             WHEN is_known AND s.event_id IS NULL THEN s.end_ns
             ELSE greatest(least(s.end_ns, coalesce(s.first_launch_ns, s.start_ns)), s.start_ns)
         END AS host_end_ns
-    FROM v1._why_slice AS s /* inline */
+    FROM (
+        SELECT s.*, min(s.start_ns) OVER (PARTITION BY s.clock_id, s.gpu_id) AS from_ns
+        FROM v1._why_slice AS s /* inline */
+    ) AS s
     WHERE s.state = 'idle'
 ),
 threads AS (
@@ -149,12 +154,16 @@ sums AS (
     FROM met AS m
     GROUP BY m.clock_id, m.gpu_id, m.start_ns, m.reason, m.is_call
 ),
-waits AS (
-    SELECT g.clock_id, g.gpu_id, g.start_ns, c.reason
+-- The last call before a gap that waited, and for how long inside the window.
+held AS (
+    SELECT
+        g.clock_id, g.gpu_id, g.start_ns, c.reason, c.start_ns AS call_ns,
+        greatest(c.end_ns - greatest(c.start_ns, g.from_ns), 0) AS lost_ns,
+        c.end_ns >= g.start_ns - 30000 AS is_direct,
+        greatest(least(c.end_ns, g.host_end_ns) - g.start_ns, 0) AS inside_ns
     FROM gaps AS g
     ASOF JOIN (SELECT c.capture_id, c.reason, c.start_ns, c.end_ns FROM calls AS c WHERE c.reason IN ('host_sync', 'copy')) AS c
         ON c.capture_id = g.clock_id AND c.start_ns <= g.start_ns
-    WHERE c.end_ns >= g.start_ns - 30000
 ),
 -- Parts in order, each within what the previous ones leave of the host's part of the gap.
 ordered AS (
@@ -186,32 +195,47 @@ explained AS (
     INNER JOIN gaps AS g
         ON g.clock_id = o.clock_id AND g.gpu_id IS NOT DISTINCT FROM o.gpu_id AND g.start_ns = o.start_ns
 ),
-rest AS (
+rests AS (
     SELECT
-        g.clock_id, g.gpu_id, g.event_id, g.steps,
-        coalesce(any_value(w.reason), 'launch_bound') AS reason,
-        any_value(g.host_end_ns) - g.start_ns - coalesce(any_value(x.part_ns), 0) AS part_ns
+        g.clock_id, g.gpu_id, g.event_id, g.steps, g.start_ns,
+        g.host_end_ns - g.start_ns - coalesce(x.part_ns, 0) AS rest_ns,
+        CASE WHEN g.is_known AND g.end_ns - g.host_end_ns <= 50000 THEN g.end_ns - g.host_end_ns ELSE 0 END AS launch_ns,
+        h.reason, h.is_direct,
+        greatest(h.lost_ns - h.inside_ns - coalesce(sum(rest_ns + launch_ns + h.inside_ns) OVER (
+            PARTITION BY g.clock_id, g.gpu_id, h.call_ns ORDER BY g.start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0), 0) AS lead_ns
     FROM gaps AS g
-    LEFT JOIN waits AS w
-        ON w.clock_id = g.clock_id AND w.gpu_id IS NOT DISTINCT FROM g.gpu_id AND w.start_ns = g.start_ns
+    LEFT JOIN held AS h
+        ON h.clock_id = g.clock_id AND h.gpu_id IS NOT DISTINCT FROM g.gpu_id AND h.start_ns = g.start_ns
     LEFT JOIN (
         SELECT e.clock_id, e.gpu_id, e.start_ns, sum(e.part_ns) AS part_ns
         FROM explained AS e
         GROUP BY e.clock_id, e.gpu_id, e.start_ns
     ) AS x ON x.clock_id = g.clock_id AND x.gpu_id IS NOT DISTINCT FROM g.gpu_id AND x.start_ns = g.start_ns
-    GROUP BY g.clock_id, g.gpu_id, g.event_id, g.steps, g.start_ns
+),
+rest AS (
+    SELECT
+        r.clock_id, r.gpu_id, r.event_id, r.steps, r.reason,
+        coalesce(CASE WHEN r.is_direct THEN r.rest_ns ELSE least(r.rest_ns, r.lead_ns) END, 0) AS from_rest_ns,
+        from_rest_ns + coalesce(least(r.launch_ns, greatest(r.lead_ns - from_rest_ns, 0)), 0) AS call_ns,
+        r.rest_ns + r.launch_ns - call_ns AS own_ns
+    FROM rests AS r
 )
 SELECT e.clock_id, e.gpu_id, e.steps, e.event_id, e.reason, e.part_ns::BIGINT AS part_ns
 FROM explained AS e
 WHERE e.part_ns > 0
 UNION ALL
-SELECT r.clock_id, r.gpu_id, r.steps, r.event_id, r.reason, r.part_ns::BIGINT
+SELECT r.clock_id, r.gpu_id, r.steps, r.event_id, r.reason, r.call_ns::BIGINT
 FROM rest AS r
-WHERE r.part_ns > 0
+WHERE r.call_ns > 0
+UNION ALL
+SELECT r.clock_id, r.gpu_id, r.steps, r.event_id, 'launch_bound', r.own_ns::BIGINT
+FROM rest AS r
+WHERE r.own_ns > 0
 UNION ALL
 SELECT
     g.clock_id, g.gpu_id, g.steps, g.event_id,
-    CASE WHEN NOT g.is_known THEN 'unknown_idle' WHEN g.end_ns - g.host_end_ns <= 50000 THEN 'launch_bound' ELSE 'dependency' END,
+    CASE WHEN g.is_known THEN 'dependency' ELSE 'unknown_idle' END,
     g.end_ns - g.host_end_ns
 FROM gaps AS g
-WHERE g.end_ns > g.host_end_ns;
+WHERE g.end_ns > g.host_end_ns AND (NOT g.is_known OR g.end_ns - g.host_end_ns > 50000);
