@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tracedb_nsys.export.protocol import ROW, TIMES
+from tracedb_nsys.export.protocol import ROW, SYNC, TIMES
+from tracedb_nsys.export.table_roles import role_of
 
 LARGEST = (1 << 63) - 1
 ODD = -LARGEST
@@ -21,6 +22,7 @@ EXACT = 1 << 53
 ANY = (ODD + 1, LARGEST)
 TIME = (-LARGEST - 1, LARGEST)
 UNSIGNED_31 = (0, (1 << 31) - 1)
+UNSIGNED_32 = (0, (1 << 32) - 1)
 ID = (0, LARGEST - 1)
 BLOCK = (0, (1 << 15) - 1)
 LIMITS: dict[str, tuple[int, int]] = {
@@ -38,8 +40,13 @@ Odd = Callable[[str, int], None]
 """Called with a column's name and how many odd values became NULL."""
 
 
-def limits(column: str) -> tuple[int, int]:
-    """Return the least and the greatest value of a column."""
+def limits(column: str, table: str) -> tuple[int, int]:
+    """Return the least and the greatest value of a column.
+
+    A synchronization that concerns no single stream has the largest unsigned 32-bit number for its stream.
+    """
+    if column == "streamId" and role_of(table) == SYNC:
+        return UNSIGNED_32
     return LIMITS.get(column, ANY)
 
 
@@ -53,14 +60,14 @@ def whole_sql(quoted: str) -> str:
     )
 
 
-def within(batch: pa.RecordBatch, odd: Odd) -> pa.RecordBatch:
-    """Return the batch with NULL for integers outside of their column's limits."""
+def within(batch: pa.RecordBatch, table: str, odd: Odd) -> pa.RecordBatch:
+    """Return the batch of a table with NULL for integers outside of their column's limits."""
     import pyarrow.compute as pc  # costs 6 MiB, and the compiled reader reads most exports without it
 
     for place, field in enumerate(batch.schema):
         if field.name == ROW or field.type != pa.int64():
             continue
-        least, most = limits(field.name)
+        least, most = limits(field.name, table)
         found = pc.min_max(batch.column(place))
         low, high = found["min"].as_py(), found["max"].as_py()
         if low is None or (low >= least and high <= most):
@@ -85,7 +92,7 @@ def whole_numbers(column: pa.Array, name: str, odd: Odd) -> pa.Array:
     if pa.types.is_temporal(kind) and kind.bit_width == 64:
         return column.view(pa.int64())
     numbers = [None if item is None else _number(item, ODD) for item in column.to_pylist()]
-    if limits(name) != TIME:
+    if name not in TIMES:
         if count := numbers.count(ODD):
             odd(name, count)
         numbers = [None if number == ODD else number for number in numbers]

@@ -71,11 +71,12 @@ def state() -> str:
 class Table:
     """A table of a file that is not being written. Any number of threads may read; the interpreter lock is released."""
 
-    def __init__(self, found: ctypes.CDLL, path: Path, root: int, places: dict[str, int]) -> None:
+    def __init__(self, found: ctypes.CDLL, path: Path, root: int, name: str, places: dict[str, int]) -> None:
         """``root``: the table's root page; ``places``: positions of its columns in a record."""
         self._library = found
         self._path = path
         self._root = root
+        self._name = name
         self._places = places
 
     def read(self, columns: Sequence[str], rows: range) -> pa.RecordBatch | None:
@@ -87,7 +88,7 @@ class Table:
         missing = [np.empty(len(rows), np.bool_) for _ in columns]
         for column, at in zip(made, order, strict=True):
             column.place = self._places[columns[at]]
-            column.least, column.most = limits(columns[at])
+            column.least, column.most = limits(columns[at], self._name)
             column.values, column.is_missing = values[at].ctypes.data, missing[at].ctypes.data
         with self._path.open("rb", buffering=0) as file:
             header = file.read(HEADER)
@@ -127,4 +128,4 @@ def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None
     if not roots or any(key or hidden for _, key, hidden in columns):
         return None
     places = {column: place for place, (column, _, _) in enumerate(columns)}
-    return Table(found, path, roots[0][0], places)
+    return Table(found, path, roots[0][0], name, places)

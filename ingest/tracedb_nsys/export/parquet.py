@@ -103,7 +103,7 @@ class ParquetExport:
             for batch in self._files[table].iter_batches(BATCH_ROWS, columns=list(columns)):
                 numbers = pa.array(np.arange(done + 1, done + batch.num_rows + 1, dtype=np.int64))
                 arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field, odd) for field in wanted]
-                yield within(pa.RecordBatch.from_arrays(arrays, schema=wanted), odd)
+                yield within(pa.RecordBatch.from_arrays(arrays, schema=wanted), table, odd)
                 done += batch.num_rows
         except ERRORS as error:
             raise _damaged(table, error) from error

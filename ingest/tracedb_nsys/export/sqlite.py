@@ -254,7 +254,7 @@ class SqliteExport:
                 for array, field in zip(batch.columns, wanted, strict=True)
             ]
             made = pa.RecordBatch.from_arrays(arrays, schema=wanted)
-            yield integer_limits.within(made, partial(self._count_odd, table))
+            yield integer_limits.within(made, table, partial(self._count_odd, table))
 
     def _count_odd(self, table: str, column: str, count: int) -> None:
         with self._lock:

@@ -125,7 +125,7 @@ class TestPages:
                 data[at] = random.integers(256)
             damaged = tmp_path / "damaged.sqlite"
             damaged.write_bytes(data[: random.integers(1_024, len(data))])
-            batch = pages.Table(library, damaged, 2, {"a": 0, "b": 1, "c": 2}).read(COLUMNS, range(1, 1_500))
+            batch = pages.Table(library, damaged, 2, "t", {"a": 0, "b": 1, "c": 2}).read(COLUMNS, range(1, 1_500))
             assert batch is None or batch.num_rows <= 1_500
 
     def test_the_export_is_read_by_pages(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,25 @@ class TestFields:
         assert found.one("ingest_issue", "code", "severity", "count", "skipped") == ("field_missing", "warning", 3, 0)
         assert len(found.rows("kernel_event", "name")) == 7
 
+    @pytest.mark.parametrize("by", ["native", "python"])
+    def test_a_synchronization_of_all_streams_is_not_odd(
+        self, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TRACEDB_READER", by)
+        made = many(5)
+        for at, stream in enumerate([7, (1 << 32) - 1]):
+            place = {"deviceId": 0, "contextId": 1, "streamId": stream, "globalPid": process()}
+            made.add("SYNCHRONIZATION", start=at, end=at + 5, syncType=3 + at, **place)
+        path = made.sqlite(tmp_path / "a.sqlite")
+        found = Loaded(path, db=tmp_path / "a.duckdb")
+        assert found.rows("synchronization", "kind", "stream_id") == [("context", None), ("stream", 7)]
+        assert "field_unreadable" not in found.issues
+        found = Loaded(
+            change(path, f"UPDATE {PREFIX}SYNCHRONIZATION SET streamId = {1 << 32} WHERE streamId = 7"),
+            db=tmp_path / "b.duckdb",
+        )
+        assert found.one("ingest_issue", "code", "severity", "count") == ("field_unreadable", "warning", 1)
+
 
 class TestNames:
     @pytest.mark.parametrize("smallest", [1, 1 << 40])
