@@ -217,6 +217,10 @@ class Prices:
     def moved(self, elements: float) -> Price:
         """Return the price of reading or writing a number of elements in order."""
         moved = elements * ELEMENT_BYTES.get(self._step.dtype, 2)
+        if self._is_described and (price := self._operator("res_add", "fwd")):
+            # Gradients are accumulated and copied at the rate of any other sum.
+            rate = work("res_add", "fwd", self._step.dtype, self._shape)[1] / price.ns
+            return _unsure(moved / rate, "bytes, at the rate of res_add")
         return _unsure(moved / self._memory_rate(), "bytes, at the rate of sampled operators")
 
     def _tokens(self) -> int:

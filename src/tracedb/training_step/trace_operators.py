@@ -23,17 +23,19 @@ WITH RECURSIVE own AS (
     GROUP BY ALL
 ),
 up AS (
-    SELECT w.op_id AS leaf, o.name, o.parent_op_id
+    SELECT w.op_id AS leaf, o.name AS leaf_name, o.name, o.parent_op_id
     FROM own AS w INNER JOIN main.op AS o ON o.capture_id = w.capture_id AND o.op_id = w.op_id
     UNION ALL
-    SELECT u.leaf, p.name, p.parent_op_id
+    SELECT u.leaf, u.leaf_name, p.name, p.parent_op_id
     FROM up AS u INNER JOIN main.op AS p ON p.capture_id = $capture AND p.op_id = u.parent_op_id
 ),
 directions AS (
-    -- Within a backward pass, a linear layer is a forward that is run again: its gradients are plain products.
+    -- Within a backward pass, a linear layer is a forward that is run again, since gradients are plain products; and so
+    -- is whatever else runs within the gradient of a product, whose inputs a checkpoint then computes again.
     SELECT
         u.leaf,
-        bool_or(u.name LIKE 'autograd::%' OR u.name LIKE '%Backward0') AND NOT bool_or(u.name = 'aten::linear')
+        bool_or(u.name LIKE 'autograd::%' OR u.name LIKE '%Backward0')
+        AND NOT bool_or(u.name = 'aten::linear' OR (u.name = 'MmBackward0' AND u.leaf_name <> 'aten::mm'))
             AS is_backward
     FROM up AS u GROUP BY u.leaf
 )

@@ -22,13 +22,24 @@ OTHER = "other"
 WAITING = "collective_wait"
 ROTATION = ("aten::mul", "aten::neg", "aten::cat", "aten::add", "aten::add_")
 EXPOSED = """
-WITH calls AS (
+WITH members AS (
     SELECT
-        m.event_id, m.collective, m.message_elements, e.start_ns, m.duration_ns,
-        CASE WHEN m.ranks > 1 THEN m.latency_ns END AS latency_ns
+        m.event_id, m.collective, m.message_elements, e.start_ns, e.start_ns + m.duration_ns AS end_ns,
+        CASE WHEN m.ranks > 1 THEN m.latency_ns END AS latency_ns,
+        max(e.start_ns + m.duration_ns) OVER (
+            ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reach_ns
     FROM v1._collective_member AS m
     INNER JOIN main.kernel_event AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id
     WHERE m.capture_id = $capture AND m.collective <> 'barrier'
+),
+-- Collectives of several streams run beside each other: a moment counts for the one that began first.
+calls AS (
+    SELECT
+        m.event_id, m.collective, m.message_elements, m.latency_ns,
+        greatest(m.start_ns, coalesce(m.reach_ns, m.start_ns)) AS start_ns,
+        greatest(m.end_ns - greatest(m.start_ns, coalesce(m.reach_ns, m.start_ns)), 0) AS duration_ns
+    FROM members AS m
 ),
 kernels AS (
     SELECT
