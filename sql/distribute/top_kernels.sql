@@ -1,6 +1,7 @@
 -- v1.top_kernels from counts of durations: the median of counted values is exact.
 WITH counted AS (
     SELECT
+        /* by p */
         p.name,
         max(p.class) AS class,
         max(p.rule_source) AS rule_source,
@@ -9,7 +10,7 @@ WITH counted AS (
         p.duration_ns,
         sum(p.calls)::BIGINT AS calls
     FROM part AS p
-    GROUP BY p.name, p.is_argued, p.duration_ns
+    GROUP BY /* by p */ p.name, p.is_argued, p.duration_ns
 ),
 mixed AS (
     SELECT c.name
@@ -19,6 +20,7 @@ mixed AS (
 ),
 kept AS (
     SELECT
+        /* by c */
         c.name, c.class, c.rule_source, c.short_name, c.duration_ns,
         CASE
             WHEN m.name IS NOT NULL AND (c.class = 'collective' OR c.rule_source = 'user') THEN 'pooled'
@@ -28,18 +30,19 @@ kept AS (
         sum(c.calls)::BIGINT AS calls
     FROM counted AS c
     LEFT JOIN mixed AS m ON m.name = c.name
-    GROUP BY c.name, c.class, c.rule_source, c.short_name, c.duration_ns, calls_taken
+    GROUP BY /* by c */ c.name, c.class, c.rule_source, c.short_name, c.duration_ns, calls_taken
 ),
 placed AS (
     SELECT
-        k.*,
-        sum(k.calls) OVER same AS all_calls,
-        sum(k.calls) OVER (PARTITION BY k.name, k.calls_taken ORDER BY k.duration_ns) AS reach
-    FROM kept AS k
-    WINDOW same AS (PARTITION BY k.name, k.calls_taken)
+        x.*,
+        sum(x.calls) OVER same AS all_calls,
+        sum(x.calls) OVER (PARTITION BY /* by x */ x.name, x.calls_taken ORDER BY x.duration_ns) AS reach
+    FROM kept AS x
+    WINDOW same AS (PARTITION BY /* by x */ x.name, x.calls_taken)
 ),
 sums AS (
     SELECT
+        /* by p */
         p.name, p.calls_taken,
         max(p.class) AS class,
         max(p.rule_source) AS rule_source,
@@ -52,14 +55,15 @@ sums AS (
         min(p.duration_ns) AS min_ns,
         max(p.duration_ns) AS max_ns
     FROM placed AS p
-    GROUP BY p.name, p.calls_taken
+    GROUP BY /* by p */ p.name, p.calls_taken
 )
 SELECT
+    /* by s */
     s.name,
     CASE WHEN s.calls_taken = 'argued' AND s.rule_source <> 'user' THEN 'collective' ELSE s.class END AS class,
     s.calls,
     s.total_ns::BIGINT AS total_ns,
-    100.0 * s.total_ns / nullif(sum(s.total_ns) OVER (), 0) AS share_percent,
+    100.0 * s.total_ns / nullif(sum(s.total_ns) OVER (/* partition */), 0) AS share_percent,
     s.total_ns / s.calls AS avg_ns,
     s.median_ns,
     s.min_ns,

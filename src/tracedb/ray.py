@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.distribute.plan import plan
+from tracedb.distribute.plan import Plan, plan
 from tracedb.distribute.task import answer
+from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +18,21 @@ def run(lake: str | Path, report: str) -> pa.Table:
 
     tracedb must be installed on the workers. Raises ``UsageError`` and ``TracedbError``.
     """
+    return gather(plan(lake, report))
+
+
+def gather(planned: Plan) -> pa.Table:
+    """Return the rows of a divided view. Raises ``TracedbError`` if a task fails."""
     import ray
 
-    planned = plan(lake, report)
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     answered = ray.remote(answer)
-    return planned.put_together(ray.get([answered.remote(task) for task in planned.tasks]))
+    try:
+        return planned.put_together(ray.get([answered.remote(task) for task in planned.tasks]))
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TracedbError):
+            raise error.cause from error
+        raise TracedbError(f"a task of Ray failed: {error.cause}") from error
+    except ray.exceptions.RayError as error:
+        raise TracedbError(f"Ray could not run the tasks: {error}") from error

@@ -134,6 +134,7 @@ def spark(source: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFa
     session.stop()
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", script.declared("spark"))
 def test_spark_gives_the_same_rows(name: str, spark: Any, source: duckdb.DuckDBPyConnection) -> None:
     wanted = source.execute(f"FROM file.v1.{name}").fetchall()

@@ -11,24 +11,14 @@ import duckdb
 import pytest
 
 import tracedb
-from support.command import run
 from tracedb.distribute.plan import plan, unit_of
 from tracedb.distribute.task import answer
 from tracedb.errors import TracedbError, UsageError
 from tracedb.storage import lake_catalog, lake_manifest
 from tracedb.storage.views import shipped
 
-ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = [view.name for view in shipped() if not view.is_private]
 RUNS = [name for name in PUBLIC if unit_of(name) == "runs"]
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("parts") / "lake"
-    recorded = ROOT / "tests" / "data" / "recorded" / "data" / "nsys"
-    assert run("ingest", ROOT / "examples" / "run", recorded, "--lake", path).exit_code == 0
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Continue a critical path on the rank that a collective or message waited for (critical-path only).",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(("spark", "ray")),
+    help="Let DuckDB run in the tasks of Spark or Ray, one for each run of a lake; needs --lake.",
+)
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
 def report(
@@ -64,6 +69,7 @@ def report(
     version: str,
     wide: bool,
     measured: bool,
+    engine: str | None,
     show_sql: bool,
     **chosen: Any,
 ) -> None:
@@ -81,6 +87,7 @@ def report(
     tracedb report kernels --path '*rank0*' --range 'forward*' --range 'backward*' --wide
     tracedb report gpu-timeline top-kernels stragglers -o run.xlsx
     tracedb report --all -o reports
+    tracedb report gemm-variance --engine spark --lake /data/lake
     """
     from tracedb.output import choose_format, write
     from tracedb.report import registry
@@ -97,6 +104,12 @@ def report(
     reports = registry.every() if is_all else [registry.find(name) for name in dict.fromkeys(names)]
     if is_all and out is None and not show_sql:
         raise click.UsageError("name a folder for all reports with -o FOLDER, or a file with -o FILE.html")
+    if engine is not None:
+        from tracedb.cli import report_engine
+
+        if len(reports) > 1:
+            raise click.UsageError("--engine takes one report")
+        report_engine.check(engine, db)
     if len(reports) > 1 and out is not None and (out.is_dir() or not out.suffix) and not show_sql:
         form = format_name or "html"
         _write_folder(db, reports, filters, version, rows_shown(form, top), form, out)
@@ -106,7 +119,7 @@ def report(
     if len(reports) > 1:
         _run_several(db, reports, filters, version, top, None if show_sql else form, out, wide)
     else:
-        _run(db, reports[0], filters, version, top, None if show_sql else form, out, wide)
+        _run(db, reports[0], filters, version, top, None if show_sql else form, out, wide, engine)
 
 
 def _run_several(
@@ -168,6 +181,7 @@ def _run(
     form: str | None,
     out: Path | None,
     is_wide: bool,
+    engine_name: str | None,
 ) -> None:
     """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
     from tracedb.output import write
@@ -182,7 +196,12 @@ def _run(
             click.echo(query.text(top) + ";")
             return
         detail("runs:\n" + query.text(top))
-        found = engine.run(connection, db, query, top, is_wide)
+        rows = None
+        if engine_name is not None:
+            from tracedb.cli import report_engine
+
+            rows = report_engine.rows_by(engine_name, db, query, connection)
+        found = engine.run(connection, db, query, top, is_wide, rows)
         if form == "jsonl" and report.jsonl:
             found.answer = engine.renamed(connection, query, top, found.answer)
         for text in found.answer.warnings:

@@ -38,16 +38,22 @@ def statements(engine: str, names: Sequence[str] = ()) -> list[str]:
 
     Raises ``UsageError`` for a view that is not declared for the engine.
     """
-    wanted = [name.replace("-", "_").removeprefix(f"{CURRENT}.") for name in names] or list(declared(engine))
-    for name in wanted:
-        _check(engine, name)
+    chosen = wanted(engine, names)
     rewritten = ENGINES[engine]
     databases = [] if engine == "trino" else [f"CREATE DATABASE IF NOT EXISTS {CURRENT}"]
     return databases + [
         f"CREATE {'VIEW' if engine == 'clickhouse' else 'OR REPLACE VIEW'} {CURRENT}.{name} AS\n"
         + rewritten(view_tree.tree(name))
-        for name in view_tree.in_order(*wanted)
+        for name in view_tree.in_order(*chosen)
     ]
+
+
+def wanted(engine: str, names: Sequence[str]) -> list[str]:
+    """Return the views with these names, or all declared ones. Raises ``UsageError`` for one that is not declared."""
+    chosen = [name.replace("-", "_").removeprefix(f"{CURRENT}.") for name in names] or list(declared(engine))
+    for name in chosen:
+        _check(engine, name)
+    return chosen
 
 
 def script(engine: str, names: Sequence[str] = ()) -> str:

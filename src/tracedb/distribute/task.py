@@ -31,6 +31,8 @@ def answer(task: Task, memory_limit: str = MEMORY_LIMIT, threads: int = 1) -> pa
             lake.register(found)
             attach(found, path, ALIAS)
             found.execute(f"USE {ALIAS}")
+            for statement in task.before:
+                found.execute(statement)
             columns = found.execute(f"DESCRIBE {task.query}").fetchall()
             listed = ", ".join(
                 f'"{name}"::BIGINT AS "{name}"' if kind in ("HUGEINT", "UBIGINT") else f'"{name}"'

@@ -35,6 +35,8 @@ class Query:
     where: str = ""
     keys: dict[str, list[str]] = field(default_factory=dict)
     """Map columns that are shown as a column for each key, with the keys."""
+    edits: view_template.Edits | None = None
+    """What the hooks of the view's text were filled with; None where the view is read as it is."""
 
     @property
     def shown(self) -> dict[str, str]:
@@ -69,13 +71,18 @@ class Query:
     def _groups(self) -> str:
         return ", ".join(identifier(name) for name in self.by)
 
+    @property
+    def before(self) -> list[str]:
+        """Statements that set the variables which the views read: the chosen steps and captures, if any."""
+        filters = self.scope.filters
+        found = [] if filters.step_range is None else [step_ranges.statement(filters.step_range)]
+        if self.report.spans_ranks and filters.captures:
+            found.append(captures.statement(filters.captures))
+        return found
+
     def text(self, top: int) -> str:
-        """Return the complete statement, runnable on the file, preceded by the one that chooses the steps, if any."""
-        steps = self.scope.filters.step_range
-        chosen = "" if steps is None else step_ranges.statement(steps) + ";\n"
-        if self.report.spans_ranks and self.scope.filters.captures:
-            chosen += captures.statement(self.scope.filters.captures) + ";\n"
-        return chosen + self.select(self.source, self.where, top)
+        """Return the complete statement, runnable on the file, preceded by those that set variables."""
+        return "".join(f"{text};\n" for text in self.before) + self.select(self.source, self.where, top)
 
     def counts(self, source: str, where: str, top: int) -> str:
         """Return the query for whether the rows are an answer, for their number, and for how many ``top`` keeps."""
@@ -105,12 +112,11 @@ def plan(
         rows = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id")
         where = f"capture_id IN ({', '.join(str(number) for (number,) in rows.fetchall())})"
     source = f"{version}.{view.name}"
-    by: list[str] = []
+    edits: view_template.Edits | None = None
     if not inner.filters.is_bare or scope.in_frames or view_template.has_rule(view.select):
         text = (report.text or view.select).replace("{version}", version)
         op = [column.name for column in schema.columns(connection, "main", "op")]  # some texts join it
         edits = filter_sql.edits(inner, text, report.name, [*own, *op])
-        by = [item.name for item in edits.by]
         source = f"(\n{view_template.resolve(text, edits)}\n) AS answer"
     if filters.chooses_span(report.is_by_span):
         from tracedb.derive import chosen_segment  # imports numpy
@@ -121,9 +127,11 @@ def plan(
         source = f"(\n{text}\n) AS answer"
     described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
     columns = [str(row[0]) for row in shared_work.ask(connection, described)]
+    by = [item.name for item in edits.by] if edits else []
     groups = by + [name for name in filters.by if name not in inner.filters.by]
     keys = {name: _keys(connection, name, source, where) for name in report.wide if name in columns} if is_wide else {}
-    return Query(report, scope, source, columns, groups, _order(report, scope, columns, groups), where, keys)
+    order = _order(report, scope, columns, groups)
+    return Query(report, scope, source, columns, groups, order, where, keys, edits)
 
 
 def _of_range(report: Report, filters: Filters) -> Filters:

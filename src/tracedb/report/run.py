@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -21,6 +22,9 @@ from tracedb.storage.connection import identifier, quoted
 from tracedb.storage.database_file import is_damage
 from tracedb.storage.error_lines import engine_words
 from tracedb.storage.lake_store import is_lake, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
 """Columns that name kernels; a report has at most one."""
@@ -71,10 +75,20 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
         ) from error
 
 
-def run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, is_wide: bool = False) -> Found:
-    """Run a report. ``is_wide``: a table shows every column. Raises ``NotCaptured`` if there is no answer."""
+def run(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    query: Query,
+    top: int,
+    is_wide: bool = False,
+    rows: pa.Table | None = None,
+) -> Found:
+    """Run a report. ``is_wide``: a table shows every column. ``rows``: its rows, if they were worked out elsewhere.
+
+    Raises ``NotCaptured`` if there is no answer.
+    """
     try:
-        found = _run(connection, path, query, top)
+        found = _run(connection, path, query, top, rows)
     except NotCaptured as error:
         undone = caveats.unfinished(connection)  # pending facts may explain the lack of an answer
         if undone:
@@ -101,12 +115,17 @@ def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
     return Show((name,), re.sub(r"_(ns|percent)$", "", name), "raw" if is_number or name.endswith("_id") else kind)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int) -> Found:
+def _run(
+    connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, rows_given: pa.Table | None
+) -> Found:
     report, scope = query.report, query.scope
     source, where = shared_work.reading(connection, scope, query.source), query.where
     if report.spans_ranks:
         rank_checks.check(connection, scope)
-    if not report.is_by_row or report.summary is not None:
+    if rows_given is not None:
+        _keep(connection, source, rows_given)
+        source, where = "temp.answer", ""
+    elif not report.is_by_row or report.summary is not None:
         condition = f" WHERE {where}" if where else ""
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
         source, where = "temp.answer", ""
@@ -144,6 +163,15 @@ def _run(connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: i
     if shown is not None and shown < rows:
         answer.left_out = f"{shown} of {rows} rows; --top 0 shows all"
     return Found(answer, gist)
+
+
+def _keep(connection: duckdb.DuckDBPyConnection, source: str, rows: pa.Table) -> None:
+    """Put a report's rows into ``temp.answer``, with the types that ``source`` has."""
+    columns = connection.execute(f"DESCRIBE FROM {source}").fetchall()
+    listed = ", ".join(f"g.{identifier(name)}::{kind} AS {identifier(name)}" for name, kind, *_ in columns)
+    connection.register("given_rows", rows)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM given_rows AS g")
+    connection.unregister("given_rows")
 
 
 def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:

@@ -57,7 +57,7 @@ def fill(
     """Replace the tables of the current catalog by views over a lake."""
     chosen = None if captures is None else frozenset(captures)
     wanted = [item for item in manifest.held() if chosen is None or item.capture_id in chosen]
-    sources = _sources(lake, manifest, chosen, with_facts)
+    sources = sources_of(lake, manifest, chosen, with_facts)
     for table in lake_tables.declared():
         found = sources.get(table, [])
         if table in lake_tables.SETTINGS:
@@ -71,7 +71,7 @@ def fill(
             connection.execute(f"CREATE VIEW main.{table} AS {_select(connection, table, found)}")
 
 
-def _sources(
+def sources_of(
     lake: Store, manifest: Manifest, chosen: frozenset[int] | None, with_facts: bool
 ) -> dict[str, list[Source]]:
     found: dict[str, dict[tuple[str, frozenset[int] | None], Source]] = {}
