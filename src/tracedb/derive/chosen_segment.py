@@ -29,7 +29,7 @@ def find(connection: duckdb.DuckDBPyConnection, window: Window | None, is_across
     for number, rows in _across(connection, window) if is_across_ranks else _alone(connection, window):
         connection.register("chosen_rows", rows)
         connection.execute(
-            "INSERT INTO temp.chosen_segment BY NAME SELECT ?::INTEGER AS path_id, * FROM chosen_rows", [number]
+            "INSERT INTO temp.chosen_segment BY NAME SELECT ?::BIGINT AS path_id, * FROM chosen_rows", [number]
         )
         connection.unregister("chosen_rows")
 
@@ -103,4 +103,4 @@ def _of_ranks(
 
 
 def _repeated(number: int, count: int) -> pa.Array:
-    return pa.array(np.full(count, number, np.int32))
+    return pa.array(np.full(count, number, np.int64))
