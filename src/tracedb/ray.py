@@ -18,18 +18,20 @@ def run(lake: str | Path, report: str) -> pa.Table:
 
     tracedb must be installed on the workers. Raises ``UsageError`` and ``TracedbError``.
     """
-    return gather(plan(lake, report))
+    planned = plan(lake, report)
+    return planned.put_together(gather(planned))
 
 
-def gather(planned: Plan) -> pa.Table:
-    """Return the rows of a divided view. Raises ``TracedbError`` if a task fails."""
+def gather(planned: Plan) -> list[pa.Table]:
+    """Return the tasks' answers. Raises ``TracedbError`` if a task fails."""
     import ray
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     answered = ray.remote(answer)
     try:
-        return planned.put_together(ray.get([answered.remote(task) for task in planned.tasks]))
+        found: list[pa.Table] = ray.get([answered.remote(task) for task in planned.tasks])
+        return found
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, TracedbError):
             raise error.cause from error

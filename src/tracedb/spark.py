@@ -60,8 +60,8 @@ def register(spark: SparkSession, lake: str | Path, *views: str) -> list[str]:
     return spark_tables.register(spark, Path(lake), views)
 
 
-def gather(planned: Plan) -> pa.Table:
-    """Return the rows of a divided view; Spark is started as its own configuration says, if it is not running.
+def gather(planned: Plan) -> list[pa.Table]:
+    """Return the tasks' answers, put together; Spark is started as its own configuration says, if it is not running.
 
     Raises ``TracedbError`` if Spark cannot be started or a task fails.
     """
@@ -73,7 +73,7 @@ def gather(planned: Plan) -> pa.Table:
     try:
         spark = running or _started()
         try:
-            return planned.put_together([_frame(spark, planned).toArrow()])
+            return [_frame(spark, planned).toArrow()]
         finally:
             if running is None:
                 spark.stop()

@@ -18,9 +18,9 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of tasks of the reports, whose tasks are run here, the last one first; Ray needs no installation."""
     counted: list[int] = []
 
-    def gather(planned: Plan) -> object:
+    def gather(planned: Plan) -> list[object]:
         counted.append(len(planned.tasks))
-        return planned.put_together([answer(task) for task in reversed(planned.tasks)])
+        return [answer(task) for task in reversed(planned.tasks)]
 
     monkeypatch.setattr(tracedb.ray, "gather", gather)
     monkeypatch.setitem(sys.modules, "ray", sys)

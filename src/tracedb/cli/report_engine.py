@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracedb.cli.options import detail, some
 from tracedb.distribute import plan as division
 from tracedb.errors import TracedbError, UsageError
 from tracedb.report import view_template
@@ -31,8 +32,11 @@ def rows_by(engine: str, lake: Path, query: Query, connection: duckdb.DuckDBPyCo
     Raises ``UsageError`` if the report cannot be divided, ``TracedbError`` if the engine is not installed or fails.
     """
     planned = _divided(lake, query, connection)
-    gather: Callable[[division.Plan], pa.Table] = import_module(f"tracedb.{engine}").gather
-    return gather(planned)
+    gather: Callable[[division.Plan], list[pa.Table]] = import_module(f"tracedb.{engine}").gather
+    sent = gather(planned)
+    rows, size = sum(table.num_rows for table in sent), sum(table.nbytes for table in sent)
+    detail(f"{engine}: {some(len(planned.tasks), 'task')} sent {rows} rows, {size} bytes")
+    return planned.put_together(sent)
 
 
 def check(engine: str, lake: Path) -> None:
