@@ -155,3 +155,20 @@ def test_the_paths_of_a_chosen_range_are_those_at_load(
     insert("kernel_event", EVENT, (1, "kernel", "a", 15, 500, 7, None), capture_id=1, device_id=0)
     critical_segment.find(db, 1)
     assert paths(is_across_ranks=False) == db.execute(f"SELECT {COLUMNS} FROM main.critical_segment").fetchall()
+
+
+def test_nothing_is_known_before_a_rank_recorded(insert: Insert, paths: Paths) -> None:
+    """Rank 1, which is waited for, has recorded from 400 on; the step of rank 0 begins at 0."""
+    for rank, (begin, length) in enumerate(((20, 1_000), (920, 100))):
+        capture = rank + 1
+        insert("capture", "capture_id source rank", (capture, "torch", rank), world_size=2)
+        insert("launch", CALL, (1, 1, "cudaLaunchKernel", 5, begin - 20, 10), capture_id=capture)
+        insert("kernel_event", EVENT, (1, "kernel", "ncclDevKernel_AllReduce", begin, length, 7, 1),
+               capture_id=capture, device_id=0, collective="allreduce", group_name="0", group_size=2)  # fmt: skip
+    insert("op", "op_id name thread_id start_ns duration_ns", (1, "forward", 5, 400, 510), capture_id=2)
+    assert paths(chosen="rank = 0") == [
+        (2, "unknown", None, 0, 400),
+        (2, "host", None, 400, 510),
+        (2, "launch", 1, 910, 10),
+        (1, "gpu", 1, 920, 100),
+    ]

@@ -26,6 +26,8 @@ class Message(NamedTuple):
     destination: int
     what: str
     micro_batch: int
+    chunk: int = 0
+    """Chunk of layers that takes the tensor in: a rank has several in an interleaved schedule."""
 
 
 @dataclass
@@ -36,18 +38,23 @@ class Item:
     duration: int = 0
     messages: Sequence[Message] = ()
     is_batch: bool = True
+    is_one_way: bool = False
     start: int | None = None
     end: int | None = None
 
 
 @dataclass
 class Pipeline:
-    """A pipeline of stages. Times are in µs; ``forward`` and ``backward`` are per micro-batch, by stage."""
+    """A pipeline of stages. Times are in µs; ``forward`` and ``backward`` are per micro-batch and chunk, by stage.
+
+    Schedules are ``1f1b``, ``gpipe`` and ``interleaved`` (1F1B over ``chunks`` of layers on each rank, as in Megatron).
+    """
 
     forward: Sequence[int]
     backward: Sequence[int]
     micro_batches: int
     schedule: str = "1f1b"
+    chunks: int = 1
     transfer: int = 0
     elements: int = 1024
     is_batched: bool = True
@@ -71,7 +78,8 @@ class Pipeline:
         self.items = [[] for _ in range(self.stages)]
         begin = self.gap
         for step in range(self.steps):
-            programs = [_program(self, stage) for stage in range(self.stages)]
+            write = _interleaved if self.schedule == "interleaved" else _program
+            programs = [write(self, stage) for stage in range(self.stages)]
             _simulate(programs, begin, self.transfer)
             for stage, program in enumerate(programs):
                 self.items[stage] += [(self.first_step + step, item) for item in program]
@@ -132,6 +140,40 @@ def _program(of: Pipeline, stage: int) -> list[Item]:
     return items
 
 
+def _interleaved(of: Pipeline, stage: int) -> list[Item]:
+    """Return what a rank launches; the number of micro-batches is a multiple of that of stages."""
+    stages, chunks = of.stages, of.chunks
+    total = of.micro_batches * chunks
+    warm = min(2 * (stages - stage - 1) + (chunks - 1) * stages, total)
+    items: list[Item] = []
+
+    def move(what: str, batch: int, chunk: int, is_in: bool) -> None:
+        """Receive what a chunk takes in, or send what it gives out; not at the ends of the model."""
+        along = 1 if what == "activation" else -1
+        source, destination = (stage - along, stage) if is_in else (stage, stage + along)
+        into = chunk if is_in else chunk + along * (destination in (-1, stages))
+        first = into - along * (source in (-1, stages)) if is_in else chunk
+        if 0 <= into < chunks and 0 <= first < chunks:
+            message = Message(source % stages, destination % stages, what, batch, into)
+            items.append(Item(SEND_RECV, messages=[message], is_batch=False, is_one_way=True))
+
+    def compute(number: int, is_forward: bool) -> None:
+        batch = number // (stages * chunks) * stages + number % stages
+        chunk = number % (stages * chunks) // stages
+        chunk = chunk if is_forward else chunks - 1 - chunk
+        what = "activation" if is_forward else "gradient"
+        move(what, batch, chunk, True)
+        items.append(Item(f"{what}_gemm", (of.forward if is_forward else of.backward)[stage]))
+        move(what, batch, chunk, False)
+
+    for number in range(total + warm):
+        if number < total:
+            compute(number, True)
+        if number >= warm:
+            compute(number - warm, False)
+    return items
+
+
 def _simulate(programs: Sequence[Sequence[Item]], begin: int, transfer: int) -> None:
     """Give every item its start and end."""
     kernels = {
@@ -146,8 +188,11 @@ def _simulate(programs: Sequence[Sequence[Item]], begin: int, transfer: int) -> 
         for stage, program in enumerate(programs):
             free: dict[int, int] = {}
             ready = received = begin
+            held: set[int] = set()
             for item in program:
                 stream = _stream(item, stage)
+                if stream in held:
+                    continue
                 if item.start is None:
                     item.start = max(free.get(stream, begin), ready) if item.messages else max(ready, received)
                     moved = True
@@ -156,6 +201,9 @@ def _simulate(programs: Sequence[Sequence[Item]], begin: int, transfer: int) -> 
                 if item.end is None:
                     others = [kernels[message, message.source != stage].start for message in item.messages]
                     if None in others:
+                        if item.is_one_way and item.messages[0].source == stage:
+                            held.add(stream)  # the rank computes on while it sends
+                            continue
                         break
                     item.end = max([item.start, *(other for other in others if other is not None)]) + transfer
                     moved = True
@@ -168,11 +216,15 @@ def _simulate(programs: Sequence[Sequence[Item]], begin: int, transfer: int) -> 
 
 
 def _stream(item: Item, stage: int) -> int:
-    """The stream of an item: that of NCCL for batches, one of its own for each other rank without them."""
+    """The stream of an item: that of NCCL for batches, one of its own for each other rank without them.
+
+    Chunks of layers have one for each direction too, so that ranks need not send and receive in the same order.
+    """
     if not item.messages or item.is_batch:
         return NCCL if item.messages else COMPUTE
     (message,) = item.messages
-    return NCCL + 1 + (message.destination if message.source == stage else message.source)
+    other = message.destination if message.source == stage else message.source
+    return NCCL + 1 + other + (100 * (message.source == stage) if item.is_one_way else 0)
 
 
 class _Writer:

@@ -66,6 +66,25 @@ def test_equal_stages_have_the_ideal_bubble(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("chunks", "micro_batches"), [(2, 8), (4, 8), (2, 16)])
+def test_interleaved_chunks_have_the_ideal_bubble(insert: Insert, ask: Ask, chunks: int, micro_batches: int) -> None:
+    """With several chunks of layers on each rank, the bubble is that of as many times more micro-batches."""
+    insert_pipeline(insert, Pipeline(*EQUAL, micro_batches, "interleaved", chunks))
+    percent = 300 / (chunks * micro_batches + 3)
+    assert ask("""SELECT stage, rank, stages, micro_batches, bubble_percent, ideal_percent, is_bottleneck
+                  FROM v1.pipeline_bubble ORDER BY stage""") == [
+        (stage, stage, 4, micro_batches, percent, percent, False) for stage in range(4)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "interleaved"])
+def test_the_slow_stage_of_other_schedules(insert: Insert, ask: Ask, schedule: str) -> None:
+    forward, backward = ([150 if stage == 1 else 100 for stage in range(4)], [200] * 4)
+    chunks = 2 if schedule == "interleaved" else 1
+    insert_pipeline(insert, Pipeline(forward, backward, 8, schedule, chunks))
+    assert ask("SELECT stage, micro_batches FROM v1.pipeline_bubble WHERE is_bottleneck") == [(1, 8)]
+
+
 def test_phases_of_1f1b(insert: Insert, ask: Ask) -> None:
     """Each stage waits for the ones before it in the warm-up, and for the ones behind it in the cool-down."""
     insert_pipeline(insert, Pipeline(*EQUAL, 8))

@@ -51,6 +51,9 @@ class Graph:
         self.causes: Causes = starts.find(recorded)
         self.host: Host = hosts.find(recorded, self.causes)
         self._runs = _runs(recorded.gpu, self.causes)
+        parts = (recorded.gpu, recorded.calls, recorded.ops, recorded.ranges)
+        self.begin = min((int(part.start[0]) for part in parts if len(part.start)), default=0)
+        """When the recording begins."""
 
     def path(self, span: Span) -> Segments:
         """Return the critical path of a span. The segments' durations sum to that of the span."""
@@ -133,14 +136,13 @@ class Walk:
         return int(blocked.event[place])
 
     def _stretches(self, until: int) -> None:
-        """Add the host's work since ``until``, by thread."""
+        """Add the host's work since ``until``, by thread; nothing is known of the time before the recording."""
         line = self._graph.host
-        if not len(line.begin):
-            self._add(UNKNOWN, NONE, until)
-            return
-        while self._now > until:
+        since = max(until, self._graph.begin)
+        while len(line.begin) and self._now > since:
             place = max(int(np.searchsorted(line.begin, self._now, side="left")) - 1, 0)
-            self._add(HOST, int(line.thread[place]), max(int(line.begin[place]), until) if place else until)
+            self._add(HOST, int(line.thread[place]), max(int(line.begin[place]), since) if place else since)
+        self._add(UNKNOWN, NONE, until)
 
     def _on_gpu(self, event: int) -> int:
         """Go back through the run of an event to what its first one depended on; returns that event or ``NONE``."""
