@@ -21,13 +21,14 @@ from tracedb.training_step import configuration, prediction
 from tracedb.training_step.composition import Part
 from tracedb.training_step.cost_model import Prices
 
-RECORDED = Path(__file__).parents[1] / "data" / "steady"
+DATA = Path(__file__).parents[1] / "data"
+RECORDED, LLAMA = DATA / "steady", DATA / "llama"
 
 
-def samples() -> Mapping[Target, list[Sample]]:
-    """Return the recorded samples."""
+def samples(folder: Path = RECORDED) -> Mapping[Target, list[Sample]]:
+    """Return recorded samples."""
     found: dict[Target, list[Sample]] = {}
-    with gzip.open(RECORDED / "samples.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / "samples.csv.gz", "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             names = ("sm_clock_mhz", "memory_clock_mhz", "gpu_events", "gap_ns")
             state = [float(row[name]) if row[name] else None for name in names]
@@ -64,6 +65,20 @@ def test_ten_steps_of_three_architectures(models: Models) -> None:
     assert len(errors) == 10
     assert np.mean(errors) < 2.0
     assert max(errors) < 6.0
+
+
+def test_steps_of_llama_like_layers() -> None:
+    """Grouped-query attention, SwiGLU, recomputation, two micro-batches; sweeps with and without grouped heads."""
+    models = Models([fitted(target, everything) for target, everything in samples(LLAMA).items()], {}, "recorded")
+    errors = {}
+    for item in configuration.read(LLAMA / "steps.json"):
+        assert item.measured_ns is not None
+        found = prediction.predict(item, models)
+        assert set(found.estimated) <= {"gradient_copies"}
+        errors[item.name] = 100 * abs(found.ns / item.measured_ns - 1)
+    assert len(errors) == 5
+    assert np.mean(list(errors.values())) < 2.5
+    assert max(errors.values()) < 5.0, errors
 
 
 def test_a_step_runs_at_the_clock_of_its_mix(models: Models) -> None:
