@@ -93,6 +93,20 @@ def test_a_step_runs_at_the_clock_of_its_mix(models: Models) -> None:
     assert not [said for said in found.remarks if "times as fast" in said]
 
 
+@pytest.mark.parametrize(("host_ns", "is_said"), [(1_000, False), (1_000_000, True), (None, False)])
+def test_a_host_that_launches_slower_than_the_gpu_works_is_said(
+    models: Models, monkeypatch: pytest.MonkeyPatch, host_ns: int | None, is_said: bool
+) -> None:
+    given = replace(configuration.read(RECORDED / "steps.json")[0], pp=1)
+    known = Prices.conditions
+    monkeypatch.setattr(Prices, "conditions", lambda self, part: replace(known(self, part), host_ns=host_ns))
+    found = prediction.predict(given, models)
+    assert any("the GPU may wait for the host" in remark for remark in found.remarks) == is_said
+    if host_ns is not None:
+        runs = sum(found.stages[0].stage.forward.values()) + sum(found.stages[0].stage.backward.values())
+        assert found.host_ns == pytest.approx(runs * host_ns, rel=0.05)  # and a few launches of the optimizer
+
+
 def test_launches_and_gaps_are_those_of_the_samples(models: Models) -> None:
     item = configuration.read(RECORDED / "steps.json")[0]
     prices = Prices(models, item, None)

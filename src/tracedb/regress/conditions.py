@@ -27,6 +27,8 @@ class Sample(NamedTuple):
     gpu_events: float | None
     gap_ns: float | None
     """Mean idle time between two of its GPU activities."""
+    host_ns: float | None = None
+    """Time of its range on the host, which launches it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Conditions:
     """Kernels, copies and memsets of one run."""
     gap_ns: float | None = None
     """Mean idle time between two of these, in ns."""
+    host_ns: float | None = None
+    """Time in which the host launches one run, with the profiler, in ns; of steady samples, whose host never waits."""
 
     def slowdown(self, sm_clock_mhz: float | None, memory_clock_mhz: float | None = None) -> float:
         """Return how many times as long a run takes at other clocks.
@@ -79,6 +83,7 @@ def in_one_state(operator: str, everything: Sequence[Sample]) -> tuple[list[Samp
         clock_share=clock_share(operator, everything),
         gpu_events=_median([sample.gpu_events for sample in samples]),
         gap_ns=_median([sample.gap_ns for sample in samples]),
+        host_ns=_median([sample.host_ns for sample in samples if sample.regime == STEADY]),
     )
     return [
         sample._replace(ns=sample.ns / found.slowdown(sample.sm_clock_mhz, sample.memory_clock_mhz))

@@ -25,7 +25,8 @@ ROWS = f"""
 SELECT
     s.gpu, s.operator, s.pass, s.dtype,
     s.shape, s.target_ns, s.sm_count, s.regime, s.sm_clock_mhz, s.memory_clock_mhz, s.gpu_events,
-    CASE WHEN s.gpu_events > 1 THEN (s.span_median_ns - s.busy_median_ns) / (s.gpu_events - 1) END AS gap_ns
+    CASE WHEN s.gpu_events > 1 THEN (s.span_median_ns - s.busy_median_ns) / (s.gpu_events - 1) END AS gap_ns,
+    s.range_median_ns
 FROM {VIEW} AS s
 WHERE s.target_ns > 0 AND s.labels['beside'] IS NULL
 ORDER BY s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)), s.target_ns, s.regime

@@ -11,7 +11,7 @@ from typing import Any
 from tracedb.training_step import composition, fully_sharded, recorded_effects, schedule
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
-from tracedb.training_step.cost_model import Predictor, Price, PriceList, Prices
+from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
 from tracedb.training_step.fully_sharded import NOTHING, Sharding
 from tracedb.training_step.schedule import Work
 
@@ -57,6 +57,8 @@ class Prediction:
     """How many times as fast products are priced as they were sampled."""
     sm_clock_mhz: float | None = None
     """SM clock that the step is predicted at; None if that of the samples is not known."""
+    host_ns: float | None = None
+    """Time in which the host launches the step, as sampled with the profiler; None if not known of every part."""
     beside: tuple[float, str | None] = (1.0, None)
     """Slowdown of a product beside an all-reduce, and the other GPU that it was measured on."""
 
@@ -89,6 +91,11 @@ class Prediction:
                 f"matrix products are priced {self.speedup:.2f} times as fast as in a sweep: in a step{why}; measured "
                 "on an H100, for sweeps without a regime (`tracedb sample` samples as in a step)"
             )
+        if self.host_ns is not None and self.host_ns > self.ns:
+            said.append(
+                f"the GPU may wait for the host, which takes up to {self.host_ns / 1e6:.1f} ms to launch the step (as "
+                f"sampled, with the profiler) against {self.ns / 1e6:.1f} ms of GPU time; such waiting is not predicted"
+            )
         if "overlap_slowdown" in self.parts and self.beside[1]:
             said.append(
                 f"overlap_slowdown is that of an {self.beside[1]}; `tracedb sample --beside allreduce` measures it here"
@@ -105,8 +112,28 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     if clock is not None and step.sm_clock_mhz is None:
         found = _priced(step, Prices(models, replace(step, sm_clock_mhz=clock), link_gbps), facts)
     found.sm_clock_mhz = clock
+    found.host_ns = _launching(step, found, prices)
     found.speedup = prices.speedup("linear1")
     return found
+
+
+def _launching(step: Step, found: Prediction, prices: Prices) -> float | None:
+    """Return the time in which the host of the busiest stage launches a step, or None if it is not known."""
+    longest = 0.0
+    for stage in (item.stage for item in found.stages):
+        total = 0.0
+        for part, count in [*stage.forward.items(), *stage.backward.items()]:
+            if part.pass_ != "comm" and part.name in found.parts:
+                host = prices.conditions(Part("res_add", "fwd") if part.operator == "res_add" else part).host_ns
+                if host is None:
+                    return None
+                total += count * step.micro_batches * host
+        optimizer = prices.conditions(OPTIMIZER)
+        if optimizer.host_ns and optimizer.gpu_events:
+            launches = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / ELEMENTS_A_LAUNCH)
+            total += optimizer.host_ns / optimizer.gpu_events * launches
+        longest = max(longest, total)
+    return longest
 
 
 def _priced(step: Step, prices: Prices, facts: Mapping[str, Any]) -> Prediction:
