@@ -8,6 +8,9 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
+MESSAGE = "m "
+"""How the name of a call begins that is a message."""
+
 
 class Member(NamedTuple):
     """A rank's kernel of a call."""

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import duckdb
 
 from tracedb.dependencies import meetings
+from tracedb.dependencies.meetings import MESSAGE
 from tracedb.dependencies.spans import Window
 from tracedb.errors import NotCaptured
 from tracedb.output import Answer, Show, from_rows
 from tracedb.output.answer import about
 from tracedb.what_if import scenario as scenarios
+from tracedb.what_if import shares
 from tracedb.what_if.bound import bounds
 from tracedb.what_if.capture_model import CaptureModel
 from tracedb.what_if.scenario import Scenario
 from tracedb.what_if.schedule import Meeting, Meetings, Timed, timed
+from tracedb.what_if.shares import Shares
 
 MOST_CLASSES = 6
 MOST_RANGES = 6
@@ -62,6 +65,7 @@ class _Group:
     chosen: list[int]
     """Places of those that were asked for."""
     meetings: Meetings
+    shares: Shares
 
 
 def answer(
@@ -132,15 +136,20 @@ def _groups(connection: duckdb.DuckDBPyConnection, step: int | None, window: Win
             faults.append(error)
             continue
         places = [place for place, is_chosen in enumerate(chosen) if is_chosen]
-        found.append(_Group(models, ranks, dict(labels or {}), places, _meetings(connection, models)))
+        met, has_messages = _meetings(connection, models)
+        sharing = shares.read(connection, captures, has_messages)
+        found.append(_Group(models, ranks, dict(labels or {}), places, met, sharing))
     if not found:
         raise faults[0] if faults else NotCaptured("no capture was selected; see `tracedb doctor`")
     return found
 
 
-def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel]) -> Meetings:
-    """Return the collectives of several ranks, on their common clock; none if there is no such clock."""
-    nothing = Meetings([], [0] * len(models))
+def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel]) -> tuple[Meetings, bool]:
+    """Return the collectives of several ranks on their common clock, and whether any is a message.
+
+    There are none without such a clock.
+    """
+    nothing = Meetings([], [0] * len(models)), False
     if len(models) < 2:
         return nothing
     captures = [model.capture_id for model in models]
@@ -165,7 +174,8 @@ def _meetings(connection: duckdb.DuckDBPyConnection, models: list[CaptureModel])
         of[rank, where] = call
         calls.setdefault(call, set()).add((rank, where))
     shift = [met.shift[capture] for capture in captures]
-    return Meetings([Meeting(sorted(members)) for _, members in sorted(calls.items()) if len(members) > 1], shift)
+    found = [(call, Meeting(sorted(members))) for call, members in sorted(calls.items()) if len(members) > 1]
+    return Meetings([meeting for _, meeting in found], shift), any(call.startswith(MESSAGE) for call, _ in found)
 
 
 def _usual(group: _Group) -> list[Scenario]:
@@ -178,7 +188,12 @@ def _usual(group: _Group) -> list[Scenario]:
         found.append(scenarios.faster_network("2x"))
     if group.meetings.all:
         found.append(scenarios.equal_ranks())
-    return found + [scenarios.removed(f"range={name}") for name in first.ranges(MOST_RANGES)]
+    longest: dict[str, int] = {}
+    for model in group.models:
+        for name, time in model.ranges(MOST_RANGES):
+            longest[name] = max(time, longest.get(name, 0))
+    names = sorted(longest, key=lambda name: (-longest[name], name))[:MOST_RANGES]
+    return found + [scenarios.removed(f"range={name}") for name in names]
 
 
 class _Row(NamedTuple):
@@ -227,7 +242,11 @@ def _row(group: _Group, scenario: Scenario, span: str) -> _Row:
 
 
 def _timed(group: _Group, scenario: Scenario) -> list[Timed]:
-    effects = [model.effect(scenario) for model in group.models]
+    by = [1.0] * len(group.models)
+    if scenario.ranks_are_equal and group.shares is Shares.STAGES:
+        by = shares.factors(group.models)
+        scenario = replace(scenario, ranks_are_equal=False)  # stages still wait for the data of others
+    effects = [model.effect(scenario, factor) for model, factor in zip(group.models, by, strict=True)]
     for place, scale in enumerate(scenario.scales):
         if not any(effect.matched[place] for effect in effects):
             what = "range or operator" if scale.key in ("range", "op") else "GPU work"
@@ -253,9 +272,15 @@ def _bases(group: _Group, scenario: Scenario) -> list[str]:
 def _latest(group: _Group, ranks: list[Timed]) -> tuple[int, int]:
     """Return the longest time of the chosen captures, and which of them takes it.
 
-    If no rank is to be waited for, that of the median rank, to which the slower ones are then equal.
+    If no rank is to be waited for, that of the median rank, to which the slower ones are then equal; if the work is
+    shared out unevenly, the mean of all ranks.
     """
     equal = bool(group.meetings.all) and ranks[0].are_equal
     places = range(len(ranks)) if equal else group.chosen
     lengths = sorted((ranks[place].finish() - group.models[place].span.begin, place) for place in places)
-    return lengths[(len(lengths) - 1) // 2] if equal else lengths[-1]
+    if not equal:
+        return lengths[-1]
+    length, place = lengths[(len(lengths) - 1) // 2]
+    if group.shares is Shares.EXPERTS:
+        length = round(sum(length for length, _ in lengths) / len(lengths))
+    return length, place

@@ -22,6 +22,8 @@ from tracedb.what_if.scenario import COLLECTIVE, COPY, HOST, Scale, Scenario
 
 RETURN_NS = 5_000
 """Most time that a synchronizing call takes besides waiting."""
+EVER = np.array([LONG_AGO]), np.array([-LONG_AGO])
+"""Start and end of the span that holds all others."""
 
 
 @dataclass
@@ -79,8 +81,8 @@ class CaptureModel:
                 )
         return found
 
-    def effect(self, scenario: Scenario) -> Effect:
-        """Return what the scenario changes."""
+    def effect(self, scenario: Scenario, by: float = 1.0) -> Effect:
+        """Return what the scenario changes, with a factor on all work but collectives."""
         gpu = self.graph.recorded.gpu
         factor = np.ones(len(gpu.start))
         is_gone = np.zeros(len(gpu.start), np.bool_)
@@ -99,6 +101,9 @@ class CaptureModel:
             matched.append(bool(events.any()) or (within is not None and len(within[0]) > 0))
             factor[events] *= scale.factor
             is_gone |= events & scale.is_removed
+        if by != 1:
+            factor[~self.is_collective] *= by
+            spans_of.append((*EVER, by))
         priced = self.priced(scenario.priced)
         if priced is not None:
             factor *= priced.factor
@@ -119,7 +124,7 @@ class CaptureModel:
     def _within(self, scale: Scale) -> tuple[Numbers, Numbers] | None:
         """Return the spans of host work that are scaled; None for GPU work only."""
         if (scale.key, scale.pattern) == ("class", HOST):
-            return np.array([LONG_AGO]), np.array([-LONG_AGO])
+            return EVER
         if scale.key not in ("range", "op"):
             return None
         rows = self._connection.execute(RANGES if scale.key == "range" else OPS, [self.capture_id, scale.pattern])
@@ -185,10 +190,10 @@ class CaptureModel:
         )
         return [name for (name,) in rows.fetchall() if name]
 
-    def ranges(self, most: int) -> list[str]:
-        """Return the names of ranges inside the steps that take most time; those that hold a number are left out."""
+    def ranges(self, most: int) -> list[tuple[str, int]]:
+        """Return the names of ranges inside the steps that take most time, with that time in ns."""
         rows = self._connection.execute(
-            """SELECT a.name FROM main.annotation AS a
+            """SELECT a.name, sum(a.duration_ns)::BIGINT AS total_ns FROM main.annotation AS a
                WHERE a.capture_id = ? AND a.style IN ('push_pop', 'user') AND a.duration_ns > 0
                    AND a.name NOT LIKE 'ProfilerStep#%' AND a.time_fault IS NULL AND a.start_ns BETWEEN ? AND ?
                    AND length(a.name) <= 60 AND NOT regexp_matches(a.name, '[*?\\[\\]]')
@@ -197,7 +202,7 @@ class CaptureModel:
                ORDER BY sum(a.duration_ns) DESC, a.name LIMIT ?""",
             [self.capture_id, self.span.begin, self.span.end, self.span.end - self.span.begin, most],
         )
-        return [name for (name,) in rows.fetchall()]
+        return rows.fetchall()
 
     def delays(self, effect: Effect, scenario: Scenario) -> tuple[Numbers, Numbers, Numbers]:
         """Return for each event the time from its launch, from the event before and from an awaited one, in ns.
