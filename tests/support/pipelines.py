@@ -64,6 +64,8 @@ class Pipeline:
     gap: int = 1000
     group: Sequence[int] = ()
     """Global ranks of the stages."""
+    waits: bool = False
+    """Whether the calls are written by which computation waits for receives."""
     items: list[list[tuple[int, Item]]] = field(default_factory=list)
     """By stage: step and item, in the order of launches."""
 
@@ -291,6 +293,8 @@ class _Writer:
             ]
             self._external += 1
             host += 0.6
+        if self._of.waits and any(message.destination == self._stage for message in item.messages):
+            self._made.append(call(self._at(host - 0.2), 0.1, 1_000_000 + correlation, "cudaStreamWaitEvent"))
         return host
 
     def _told(self, message: Message, is_send: bool) -> Mapping[str, Any]:

@@ -58,7 +58,7 @@ def predict(db: duckdb.DuckDBPyConnection) -> Predict:
         found = answer.answer(db, asked, step)
         names = [column.name for column in found.columns]
         wanted = [names.index(name) for name in ("measured_ns", "predicted_ns", "bound_by", "limit_ns")]
-        return {str(row[0]): tuple(_in_us(row[place]) for place in wanted) for row in found.rows}  # type: ignore[misc]
+        return {str(row[names.index("scenario")]): tuple(_in_us(row[place]) for place in wanted) for row in found.rows}  # type: ignore[misc]
 
     return predicted
 

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from tracedb.dependencies import recorded, spans
+from tracedb.dependencies import recorded, spans, unnamed_waits
 from tracedb.dependencies.causes import BY_LAUNCH, BY_STREAM, BY_WAIT, LONG_AGO
 from tracedb.dependencies.host import union
 from tracedb.dependencies.path import Graph, Span
@@ -52,6 +52,8 @@ class CaptureModel:
         self._connection = connection
         self.capture_id = capture_id
         self.graph = Graph(recorded.read(connection, capture_id))
+        awaited = unnamed_waits.added(self.graph.recorded, self.graph.causes)
+        self.causes = self.graph.causes._replace(awaited=awaited)
         found = self._spans(step, window)
         self.steps = len(found) if found[0].step is not None else 0
         self.is_whole = self.steps == 0 and window is None
@@ -209,7 +211,7 @@ class CaptureModel:
 
         What an event did not start after, it could have started after as early as is usual.
         """
-        gpu, causes = self.graph.recorded.gpu, self.graph.causes
+        gpu, causes = self.graph.recorded.gpu, self.causes
         by_launch = gpu.start - causes.launched
         usual = np.maximum(causes.call_start + causes.latency - causes.launched, 0)
         launch = np.where(causes.cause == BY_LAUNCH, by_launch, np.minimum(usual, by_launch))

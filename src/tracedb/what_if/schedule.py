@@ -39,7 +39,7 @@ class Timed:
     """One rank's times under a scenario."""
 
     def __init__(self, model: CaptureModel, effect: Effect, scenario: Scenario) -> None:
-        gpu, causes = model.graph.recorded.gpu, model.graph.causes
+        gpu, causes = model.graph.recorded.gpu, model.causes
         span = model.span
         self.model = model
         self.are_equal = scenario.ranks_are_equal
