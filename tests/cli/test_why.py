@@ -9,6 +9,7 @@ import pytest
 
 from support.command import run
 from support.loading import ingest
+from support.tiny import Tiny
 from support.traces import annotation, call, kernel, write
 
 
@@ -47,6 +48,25 @@ def test_one_page_of_words(db: Path) -> None:
 def test_fewer_reasons(db: Path) -> None:
     done = run("why", "--db", db, "--top", "1")
     assert [line[:3] for line in done.stdout.splitlines() if line[:1].isdigit()] == ["1. "]
+
+
+def test_profilers_and_files_of_one_run(tmp_path: Path) -> None:
+    """Each profiler has reasons of its own; files whose ranks are not known are taken for one run, with a warning."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    for source, path in (("nsys", "a.sqlite"), ("nsys", "b.sqlite"), ("rocprofv3", "c.csv")):
+        tiny.capture(None, source=source, path=path)
+        tiny.kernel("first", 0, 100)
+        tiny.kernel("last", 400, 100)
+    done = run("why", "--db", tiny.save())
+    assert done.exit_code == 0, done.stderr
+    heads = [line.partition(" is not")[0] for line in done.stdout.splitlines() if line.startswith("Why")]
+    assert heads == ["Why the step of source nsys", "Why the step of source rocprofv3"]
+    assert "Smaller reasons: 0.0 %. Computation at the roof, or that cannot be judged: " in done.stdout
+    pooled = [line for line in done.stderr.splitlines() if "taken for one run" in line]
+    assert pooled == [
+        "tracedb: warning: 2 files with the same source and labels, whose ranks are not known, are taken for one run "
+        "(a.sqlite, b.sqlite); --capture or --path chooses one"
+    ]
 
 
 def test_rows_for_scripts(db: Path) -> None:

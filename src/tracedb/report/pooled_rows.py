@@ -25,6 +25,8 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
     elif report.needs is Needs.STEPS:  # a configuration may have several runs
         said += _recordings(connection)
+    elif report.needs is Needs.GPU and "cycle" in columns:  # recordings of known ranks have a row each
+        said += _recordings_of_unknown_ranks(connection)
     said += _gpus(connection, report, scope, columns)
     if scope.filters.by:
         said += _devices(connection, scope) + _numbers_of_steps(connection, report, scope)
@@ -73,6 +75,20 @@ def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [
         f"{len(paths)} captures with the same source, rank and labels pooled ({captures.some_of(paths)}); "
         "--by capture keeps them apart, and --capture chooses one"
+    ]
+
+
+def _recordings_of_unknown_ranks(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = _rows(
+        connection,
+        """SELECT list(DISTINCT s.path ORDER BY s.path) FROM temp.selected_capture AS s
+           WHERE s.rank IS NULL AND s.status <> 'no_gpu_activity'
+           GROUP BY s.source, s.labels HAVING count(DISTINCT s.path) > 1 ORDER BY min(s.capture_id)""",
+    )
+    return [
+        f"{len(paths)} files with the same source and labels, whose ranks are not known, are taken for one run "
+        f"({captures.some_of(paths)}); --capture or --path chooses one"
+        for (paths,) in rows
     ]
 
 

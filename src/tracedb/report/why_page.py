@@ -22,9 +22,12 @@ def page(found: Found, reasons: int = REASONS) -> str:
     """Return the page: for each recording its reasons by share, the rest, and what the recording cannot tell."""
     names = [column.name for column in found.answer.columns]
     rows = [dict(zip(names, row, strict=True)) for row in found.answer.rows]
+    sources = {row["source"] for row in rows}
     recordings: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        recordings.setdefault((_setting(row), str(row["cycle"] or "")), []).append(row)
+        source = f"source {row['source']}" if len(sources) > 1 else ""
+        setting = " ".join(filter(None, (source, _setting(row))))
+        recordings.setdefault((setting, str(row["cycle"] or "")), []).append(row)
     lines: list[str] = []
     for (setting, cycle), of_recording in recordings.items():
         lines += [*_recording(setting, cycle, of_recording, reasons), ""]
