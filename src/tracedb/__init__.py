@@ -37,8 +37,8 @@ _HOMES = {
 
 
 def __dir__() -> list[str]:
-    """Return the public names, including those not imported yet."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, including those not imported yet, and none that serve this module alone."""
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
 def __getattr__(name: str) -> object:

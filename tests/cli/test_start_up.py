@@ -80,6 +80,7 @@ def test_public_names_come_when_asked_for() -> None:
 def test_the_public_names_are_listed_before_they_are_imported() -> None:
     listed = run("import sys, tracedb; print(*dir(tracedb)); print('duckdb' in sys.modules)").split()
     assert {"Capture", "Ingester", "Options", "Rows", "connect", "ingest", "report"} <= set(listed)
+    assert not {"TYPE_CHECKING", "annotations"} & set(listed)
     assert listed[-1] == "False"
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from support.command import run
+from support.loading import ingest
 from support.tiny import Tiny
+from support.traces import annotation, call, frame, kernel, op, write
 
 NAMES = (
     "</script><script>document.title='owned'</script>",
@@ -36,6 +38,24 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place, name in enumerate(NAMES):
         tiny.kernel(name, 10_000 * place, 1_000 + place)
     return tiny.save()
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return two steps in which ranges, operators, modules, Python functions and kernels have these names."""
+    folder = tmp_path_factory.mktemp("steps")
+    events = []
+    for place, name in enumerate(NAMES):
+        at, number = 10_000 + 1_000 * place, place + 1
+        function, module = frame(at + 1, 890, f"{name}.py(12): {name}"), frame(at + 2, 880, f"nn.Module: {name}_0")
+        function["args"] = {"Python id": number, "Python parent id": None}
+        module["args"] = {"Python id": 100 + number, "Python parent id": number, "Python module id": 0}
+        events += [annotation(at, 900, name), function, module, op(at + 10, 300, name, **{"External id": number})]
+        events += [call(at + 20, 5, correlation=number), kernel(at + 50, 400, name, correlation=number)]
+    window = annotation(9_000, 1_000 * (len(NAMES) + 2), "ProfilerStep#3")
+    trace = write(folder / "t.json", [window, *events])
+    assert ingest(trace, db=folder / "t.duckdb").exit_code == 0
+    return folder / "t.duckdb"
 
 
 def written(db: Path, out: Path) -> Path:
@@ -78,6 +98,28 @@ def test_a_terminal_gets_no_control_character(db: Path, form: str) -> None:
         assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text) == []
     lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
     assert form == "table" or len(lines) == 2 + len(NAMES)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("why",),
+        ("brief",),
+        ("whatif", "--remove", "range=*owned*"),
+        ("compare", "1", "1"),
+        ("export", "stacks"),
+        *(
+            ("report", name, "--top", "0")
+            for name in ("critical-path", "kernel-source", "kernel-stacks", "module-time")
+        ),
+    ],
+)
+def test_no_command_prints_control_characters(steps: Path, words: tuple[str, ...]) -> None:
+    done = run(*words, "--db", steps)
+    assert done.exit_code == 0, done.stderr
+    for text in (done.stdout, done.stderr):
+        assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text) == []
+    assert max(map(len, done.stderr.splitlines()), default=0) < 5_000
 
 
 def test_a_browser_shows_names_as_text(db: Path, tmp_path: Path) -> None:

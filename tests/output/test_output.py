@@ -207,6 +207,16 @@ class TestEyes:
             "b         0.002      \N{EN DASH}  k=v",
         ]
 
+    def test_lists_and_spans_of_unknown_values(self) -> None:
+        columns = [Column("flags", "VARCHAR[]"), Column("min_ns", "BIGINT", "ns"), Column("max_ns", "BIGINT", "ns")]
+        answer = from_rows(columns, [(["a", "b"], 1_000, 2_000), ([], None, None)])
+        answer.shows = [Show(("flags",)), Show(("min_ns", "max_ns"), "min-max", "span")]
+        lines = [line.split("  ") for line in text_of(write_table, answer).splitlines()[-2:]]
+        assert [[cell.strip() for cell in line if cell] for line in lines] == [
+            ["a, b", "1\N{EN DASH}2"],
+            ["\N{EN DASH}", "\N{EN DASH}"],
+        ]
+
     def test_table_fits_the_width_and_says_what_it_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "40")
         answer = from_rows(

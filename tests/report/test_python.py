@@ -54,6 +54,9 @@ def test_a_report_is_a_relation(file: Path, connection: duckdb.DuckDBPyConnectio
     assert pa.table(rows) == table
     assert connection.sql("SELECT count(*) FROM rows").fetchall() == [(table.num_rows,)]
     assert rows.filter("calls > 1e9").fetchall() == []
+    reader = rows.arrow()
+    assert "gemm" in repr(rows).lower()  # while the reader is open
+    assert reader.read_all() == table
 
 
 def test_a_report_is_a_data_frame_of_polars(file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ FORMATS = ("table", "csv", "json", "ndjson", "jsonl", "markdown", "parquet", "xl
 FOR_EYES = ("table", "markdown", "html")
 ROWS_FOR_EYES = 50
 DEFAULT_DATABASE = "trace.duckdb"
+_LONGEST = 1_000
+"""Characters of a word in a message; longer than any path that a user must see."""
 WRITERS = ("expected", "ingest", "label", "merge", "remove", "replay", "sample", "sample-collectives")
 """Commands that write into the database."""
 
@@ -226,25 +229,33 @@ def verbosity() -> int:
 def warn(text: str) -> None:
     """Print a warning about the answer on stderr."""
     if verbosity() >= 0:
-        click.echo(f"tracedb: warning: {text}", err=True)
+        click.echo(f"tracedb: warning: {_harmless(text)}", err=True)
 
 
 def note(text: str) -> None:
     """Print a note on stderr."""
     if verbosity() >= 0:
-        click.echo(f"tracedb: {text}", err=True)
+        click.echo(f"tracedb: {_harmless(text)}", err=True)
 
 
 def detail(text: str) -> None:
     """Print a message on stderr if ``-v`` is given."""
     if verbosity() > 0:
-        click.echo(f"tracedb: {text}", err=True)
+        click.echo(f"tracedb: {_harmless(text)}", err=True)
 
 
 def fault(text: str, code: int) -> int:
     """Print in one line on stderr why the command fails, and return its exit code."""
-    click.echo(f"tracedb: error: {' '.join(text.split())}", err=True)
+    click.echo(f"tracedb: error: {_harmless(' '.join(text.split()))}", err=True)
     return code
+
+
+def _harmless(text: str) -> str:
+    """Return a message in which names from traces can neither control the terminal nor fill it."""
+    from tracedb.output.shorten import middle, visible
+
+    lines = [visible(line) for line in text.split("\n")]
+    return re.sub(rf"\S{{{_LONGEST + 1},}}", lambda word: middle(word[0], _LONGEST), "\n".join(lines))
 
 
 def some(count: int, noun: str) -> str:

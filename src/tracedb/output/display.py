@@ -154,7 +154,8 @@ def _span(header: str, parts: Sequence[Values], show: Show, largest: float) -> S
         [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
         for values in parts
     ]
-    return Strip(f"{header} {unit}", ["\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)], True, show.drop)
+    texts = [MISSING if set(pair) == {MISSING} else "\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)]
+    return Strip(f"{header} {unit}", texts, True, show.drop)
 
 
 def _compact(value: float) -> str:
@@ -187,6 +188,8 @@ def _text(value: object, kind: str, show: Show) -> str:
         return visible(" ".join(f"{key}={value[key]}" for key in wanted if key in value)) or MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return visible(", ".join(map(str, value))) or MISSING
     text = value if isinstance(value, str) else str(value)
     if kind == "dims":
         return dims(text) or MISSING

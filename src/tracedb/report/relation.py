@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -18,6 +18,9 @@ from tracedb.report import run as engine
 from tracedb.report.filters import Filters
 from tracedb.report.query import plan
 from tracedb.storage.connection import connect, identifier, quoted
+
+if TYPE_CHECKING:
+    import pyarrow
 
 SHOWN = 10
 """Number of rows in the display of a report."""
@@ -61,6 +64,13 @@ class ReportRelation:
 
     def __len__(self) -> int:
         return len(self.relation)
+
+    def arrow(self, batch_size: int = 1_000_000) -> pyarrow.RecordBatchReader:
+        """Return the rows as a reader over rows already in memory.
+
+        DuckDB's own reader would keep the connection busy, and the next display of the report would fail.
+        """
+        return self.relation.to_arrow_table().to_reader(batch_size)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.relation.to_arrow_table().__arrow_c_stream__(requested_schema)
