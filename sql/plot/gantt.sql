@@ -1,5 +1,6 @@
 -- GPU events as bars on their streams; each run starts at its first event. The first 40 streams, and on them the 5,000
--- longest events. Streams are numbered after grouping: a window over all events takes five times as long.
+-- longest events. If there are more, streams with less than a thousandth of their capture's time come last. Streams are
+-- numbered after grouping: a window over all events takes five times as long.
 -- In:  answer: rows of v1.gpu_activity, with its column step if a step is selected. {place}: order of captures. {step}:
 --      number of a step, or NULL. {from_ns}, {to_ns}: window since the first event of a run, or NULL.
 WITH chosen AS (
@@ -51,13 +52,20 @@ grouped AS (
     FROM windowed AS w
     GROUP BY w.capture_id, w.device_id, w.lane, w.lane_number
 ),
+weighed AS (
+    SELECT
+        g.capture_id, g.device_id, g.lane, g.lane_number, g.set_id, g.rank, g.labels, g.events, g.total_ns,
+        count(*) OVER () > 40
+            AND g.total_ns < sum(g.total_ns) OVER (PARTITION BY g.capture_id) / 1000 AS is_slight
+    FROM grouped AS g
+),
 placed AS (
     SELECT
         g.capture_id, g.device_id, g.lane, g.lane_number, g.events, g.total_ns,
         row_number() OVER (
-            ORDER BY {place}, g.set_id, g.capture_id, g.device_id, g.lane_number NULLS LAST, g.lane NULLS LAST
+            ORDER BY g.is_slight, {place}, g.set_id, g.capture_id, g.device_id, g.lane_number NULLS LAST, g.lane NULLS LAST
         ) AS lane_place
-    FROM grouped AS g
+    FROM weighed AS g
 ),
 counted AS (
     SELECT

@@ -50,7 +50,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
         function, module = frame(at + 1, 890, f"{name}.py(12): {name}"), frame(at + 2, 880, f"nn.Module: {name}_0")
         function["args"] = {"Python id": number, "Python parent id": None}
         module["args"] = {"Python id": 100 + number, "Python parent id": number, "Python module id": 0}
-        events += [annotation(at, 900, name), function, module, op(at + 10, 300, name, **{"External id": number})]
+        events += [annotation(at, 900, name), function, module, op(at + 10, 300, name, External_id=number)]
         events += [call(at + 20, 5, correlation=number), kernel(at + 50, 400, name, correlation=number)]
     window = annotation(9_000, 1_000 * (len(NAMES) + 2), "ProfilerStep#3")
     trace = write(folder / "t.json", [window, *events])
@@ -107,7 +107,6 @@ def test_a_terminal_gets_no_control_character(db: Path, form: str) -> None:
         ("brief",),
         ("whatif", "--remove", "range=*owned*"),
         ("compare", "1", "1"),
-        ("export", "stacks"),
         *(
             ("report", name, "--top", "0")
             for name in ("critical-path", "kernel-source", "kernel-stacks", "module-time")

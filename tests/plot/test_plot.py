@@ -170,6 +170,19 @@ def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) ->
     assert "10 streams are left out: with 10 events" in " ".join(texts(tmp_path / "a.svg"))
 
 
+def test_gantt_prefers_busy_streams_to_slight_ones(tmp_path: Path) -> None:
+    """Of 41 streams, those below a thousandth of their capture's time give way; of 40, none does."""
+    for count in (41, 40):
+        tiny = Tiny(tmp_path / f"{count}.duckdb")
+        tiny.capture(0)
+        for stream in range(count):
+            tiny.kernel(ADD, 10 * stream, 9, stream_id=stream)
+        tiny.kernel(GEMM, 1_000, 10_000_000, stream_id=count - 1)
+        drawn = {row["lane"] for row in table(tiny.save(), "gantt")}
+        assert f"stream {count - 1}" in drawn
+        assert len(drawn) == 40
+
+
 def table(db: Path, name: str, filters: Filters | None = None, choice: Choice | None = None) -> list[dict[str, Any]]:
     """Return the rows that a picture draws."""
     picture, filters, choice = registry.find(name), filters or Filters(), choice or Choice()

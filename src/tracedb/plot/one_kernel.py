@@ -127,7 +127,7 @@ def _calls(table: Table) -> alt.X:
         type="quantitative",
         title="call",
         scale=alt.Scale(nice=False, zero=False),
-        axis=alt.Axis(format=",d", values=calls if len(calls) <= 12 else alt.Undefined),
+        axis=alt.Axis(format=",d", values=calls if len(calls) <= 12 else alt.Undefined, tickCount=10),
     )
 
 

@@ -25,7 +25,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += _sources(connection, scope) + _configurations(connection, scope) + _recordings(connection)
     elif report.needs is Needs.STEPS:  # a configuration may have several runs
         said += _recordings(connection)
-    elif report.needs is Needs.GPU and "cycle" in columns:  # recordings of known ranks have a row each
+    elif report.needs is Needs.GPU and "cycle" in columns and "rank" not in columns:
         said += _recordings_of_unknown_ranks(connection)
     said += _gpus(connection, report, scope, columns)
     if scope.filters.by:
