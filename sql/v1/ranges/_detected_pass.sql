@@ -10,19 +10,24 @@ WITH regular AS (
     SELECT r.*
     FROM v1._recurring_kernel AS r
 ),
-agreeing AS (
-    SELECT r.capture_id, r.device_id, r.name_no, r.kernels, r.period, r.passes, count(*) AS names
+alike AS (
+    SELECT r.capture_id, r.device_id, r.kernels, r.period, r.passes, count(*) AS names
     FROM regular AS r
-    INNER JOIN regular AS o ON o.capture_id = r.capture_id AND o.device_id IS NOT DISTINCT FROM r.device_id
-        AND o.passes = r.passes AND o.period BETWEEN 0.9 * r.period AND 1.1 * r.period
-    GROUP BY r.capture_id, r.device_id, r.name_no, r.kernels, r.period, r.passes
+    GROUP BY r.capture_id, r.device_id, r.kernels, r.period, r.passes
+),
+agreeing AS (
+    SELECT a.capture_id, a.device_id, a.kernels, a.period, a.passes, sum(o.names) AS names
+    FROM alike AS a
+    INNER JOIN alike AS o ON o.capture_id = a.capture_id AND o.device_id IS NOT DISTINCT FROM a.device_id
+        AND o.passes = a.passes AND o.period BETWEEN 0.9 * a.period AND 1.1 * a.period
+    GROUP BY a.capture_id, a.device_id, a.kernels, a.period, a.passes
 ),
 chosen AS (
     SELECT a.capture_id, a.device_id, a.kernels, a.period
     FROM agreeing AS a
     WHERE a.passes > 2 OR a.names >= 2
     QUALIFY row_number() OVER (
-        PARTITION BY a.capture_id, a.device_id ORDER BY a.names < 2, a.period DESC, a.passes DESC, a.name_no
+        PARTITION BY a.capture_id, a.device_id ORDER BY a.names < 2, a.period DESC, a.passes DESC
     ) = 1
 ),
 counted AS (
