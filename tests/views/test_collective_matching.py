@@ -215,3 +215,21 @@ def test_the_straggler_of_such_a_layout(
     assert ask(query) == [(5, 60, 60, waiting)]
     shuffled()
     assert ask(query) == [(5, 60, 60, waiting)]
+
+
+def test_lists_of_ranks_are_numbered_once_and_kernels_carry_the_number(insert: Insert, ask: Ask) -> None:
+    """A list of 1,000 ranks has 5,000 characters: no step of the matching repeats it for every kernel."""
+    captures(insert, 0, 1, 2, 3)
+    lists = ("[2, 3]", "[10, 20, ...]", "[0, 1]")
+    for rank in range(4):
+        for place, listed in enumerate((lists[rank < 2 and 2], lists[1])):
+            at = 100 * place + 10_000 * (rank // 2)
+            calls(insert, rank, (at, at + 20), first=place, group_name="7", group_size=2, group_ranks=listed)
+    assert ask("SELECT list_id, group_ranks, is_shortened FROM v1._group_list ORDER BY ALL") == [
+        (1, "[0, 1]", False), (2, "[10, 20, ...]", True), (3, "[2, 3]", False),
+    ]  # fmt: skip
+    for view in ("_collective_kernel", "_collective_match", "_collective_member"):
+        columns = {name for name, *_ in ask(f"DESCRIBE v1.{view}")}
+        assert "list_id" in columns and "group_ranks" not in columns
+    found = ask("SELECT group_ranks, count(*), sum(ranks) FROM v1.collectives GROUP BY ALL ORDER BY ALL")
+    assert [(listed, ranks) for listed, _, ranks in found] == [("[0, 1]", 2), ("[10, 20, ...]", 4), ("[2, 3]", 2)]
