@@ -36,6 +36,11 @@ def commands(is_quick: bool, others: str | None, traces: Sequence[str]) -> list[
             ["many_ranks.py", "--ranks", *(["16"] if is_quick else ["64", "256", "1024"])],
         ),
     ]
+    found.append(
+        ("Matching and aligning by number of ranks", ["alignment.py", *(["--ranks", "64"] if is_quick else [])])
+    )
+    if others:
+        found.append(("Other tools", ["peers.py", "--others", others, *(["--rows", "100000"] if is_quick else [])]))
     if traces:
         found.append(("Reports over ranks and configurations", ["ranks.py", *traces]))
     return found
