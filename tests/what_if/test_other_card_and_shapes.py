@@ -131,6 +131,19 @@ def test_faults(step: Path, options: tuple[str, ...], exit_code: int, said: str)
     assert said in done.stderr
 
 
+def test_products_of_unknown_shape_are_kept(tmp_path: Path, card: Card) -> None:
+    """As in recordings without operators: only the other kernel is faster."""
+    tiny = Tiny(tmp_path / "run.duckdb")
+    tiny.capture()
+    tiny.kernel("nvjet_gemm", 0, 100_000)
+    tiny.kernel("vectorized_elementwise_kernel", 100_000, 52_500)
+    path = tiny.save()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE main.device SET name = ?", [CARD])
+    assert gained(path, "--gpu", card(2, 2)) == 25_000
+    assert run("whatif", "--db", path, "--shape", "4=8").exit_code == 3
+
+
 def test_a_card_without_data_sheet(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "run.duckdb")
     tiny.capture()

@@ -44,14 +44,15 @@ MODELLED, RATED, KEPT = range(3)
 def priced(connection: duckdb.DuckDBPyConnection, capture_id: int, event_ids: Numbers, change: Change) -> Priced:
     """Return the factor of each GPU event.
 
-    Collectives and copies between host and device depend on links, and are kept as recorded. Raises ``NotCaptured`` if
+    Collectives and copies between host and device depend on links, and are kept as recorded; so are products,
+    convolutions and attention of unknown FLOPs, whose bound is not known. Raises ``NotCaptured`` if
     the recorded card has no data sheet, or if no tensor has one of the sizes.
     """
     pricing = _Pricing(connection, capture_id, change)
     found: dict[int, float] = {}
     spent = [0, 0, 0]
-    for event, op, is_link, duration in connection.execute(EVENTS, [capture_id]).fetchall():
-        factor, basis = (1.0, KEPT) if is_link else pricing.factor(op, duration)
+    for event, op, is_link, is_product, duration in connection.execute(EVENTS, [capture_id]).fetchall():
+        factor, basis = (1.0, KEPT) if is_link else pricing.factor(op, is_product, duration)
         found[event] = factor
         spent[basis] += duration
     return Priced(np.array([found.get(event, 1.0) for event in event_ids.tolist()]), *spent)
@@ -84,14 +85,16 @@ class _Pricing:
                 "`tracedb report op-flops` lists their shapes"
             )
 
-    def factor(self, op: int | None, duration: int) -> tuple[float, int]:
+    def factor(self, op: int | None, is_product: bool, duration: int) -> tuple[float, int]:
         """Return the factor of an event, and what it rests on."""
         call = None if op is None else self._of_op.get(op)
         if call is not None:
             if call not in self._calls:
                 self._calls[call] = self._of_call(call)
-            return self._calls[call]
-        if self._change.spec is None or self._own is None or not duration:
+            factor, basis = self._calls[call]
+            is_unknown = basis == RATED and is_product and not self._after[call.signature].flops
+            return (1.0, KEPT) if is_unknown else (factor, basis)
+        if is_product or self._change.spec is None or self._own is None or not duration:
             return 1.0, KEPT
         return self._rated(float(duration), None, None, None) / duration, RATED
 
@@ -171,6 +174,7 @@ EVENTS = """
 SELECT
     e.event_id, e.op_id,
     e.class = 'collective' OR (e.kind = 'memcpy' AND coalesce(e.copy_kind, '') <> 'DtoD') AS is_link,
+    e.class IN ('matmul', 'convolution', 'attention') AS is_product,
     e.duration_ns
 FROM v1._gpu_event AS e
 WHERE e.capture_id = ?

@@ -57,6 +57,8 @@ def sizes(texts: Sequence[str]) -> dict[int, int]:
 
 def costs(signatures: Sequence[Signature], changed: Mapping[int, int]) -> dict[Signature, Cost]:
     """Return the cost of each operator with some sizes of its tensors replaced."""
+    if not signatures:
+        return {}
     dims = [_replaced(signature.input_dims, changed) for signature in signatures]
     with in_memory() as connection:
         connection.execute(schema.ddl())
