@@ -15,6 +15,7 @@ import tracedb
 from support import rocprof_files
 from support.command import run
 from support.recordings import DATA, ROOT
+from support.tiny import Tiny
 
 EXPORT = DATA / "nsys" / "single_graph.sqlite"
 K, M, R = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -82,3 +83,11 @@ def test_the_queries_run_on_an_amd_trace(tmp_path: Path) -> None:
     assert len(answers["per stream"]) == len(answers["GPUs"]) == 1
     for name in ("copies", "memsets", "threads", "calls", "launch to start", "ranges"):  # none was recorded
         assert answers[name] == []
+
+
+def test_without_the_option_the_message_names_it(tmp_path: Path) -> None:
+    db = Tiny(tmp_path / "t.duckdb").save()
+    done = run("sql", "SELECT count(*) FROM stringids", "--db", db)
+    assert done.exit_code == 1
+    assert "there is no table stringids here: it is one of nsys's, which `tracedb sql --as nsys`" in done.stderr
+    assert "Table with name nothing does not exist" in run("sql", "FROM nothing", "--db", db).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tracedb.errors import TracedbError
@@ -19,6 +20,11 @@ SETTINGS: Settings = {"integer_division": True}
 def statements() -> str:
     """Return the SQL that makes nsys's tables as temporary views."""
     return resources.text("sql", "nsys", "tables.sql")
+
+
+def has(name: str) -> bool:
+    """Whether nsys's exports have a table of this name, in any case of letters, and tracedb provides it."""
+    return re.search(rf"\bVIEW\s+(?:\w+\.)?{re.escape(name)}\b", statements(), re.IGNORECASE) is not None
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 
 import duckdb
 
+from tracedb.catalog import nsys_tables
 from tracedb.errors import TracedbError
 from tracedb.output import Answer, from_sql
 from tracedb.storage.database_file import is_damage
 from tracedb.storage.error_lines import engine_words
 
 _VARIABLE = re.compile(r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*(?:SET|RESET)\s+VARIABLE\b", re.IGNORECASE | re.DOTALL)
+_MISSING = re.compile(r"Table with name (\w+) does not exist")
 _PIVOT = (duckdb.StatementType.CREATE, duckdb.StatementType.SELECT)  # DuckDB 1.4 splits PIVOT into these
 
 
@@ -28,7 +30,18 @@ def explained() -> Iterator[None]:
     except duckdb.Error as error:
         if is_damage(error):
             raise  # the caller knows the file's name
-        raise TracedbError(engine_words(error)) from error
+        raise TracedbError(_of_nsys(str(error)) or engine_words(error)) from error
+
+
+def _of_nsys(message: str) -> str | None:
+    """Return what to do if a query reads a table of nsys that is not there; None for any other fault."""
+    found = _MISSING.search(message)
+    if found is None or not nsys_tables.has(found[1]):
+        return None
+    return (
+        f"there is no table {found[1]} here: it is one of nsys's, which `tracedb sql --as nsys` and "
+        "`tracedb shell --as nsys` provide for every capture"
+    )
 
 
 def check(connection: duckdb.DuckDBPyConnection, text: str) -> None:
