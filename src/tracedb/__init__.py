@@ -47,9 +47,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            return version("tracedb-gpu")
+            found = version("tracedb-gpu")
         except PackageNotFoundError:
-            return "0+unknown"
+            found = "0+unknown"
+        return globals().setdefault(name, found)  # reading the distribution's metadata takes some 5 ms
     if name == "report":  # a callable module: importing it must not replace the function
         from importlib import import_module
 

@@ -72,11 +72,19 @@ CONTRACT = {
 """Columns that people's queries may rely on."""
 
 
-@pytest.fixture
-def fresh() -> Iterator[duckdb.DuckDBPyConnection]:
+@pytest.fixture(scope="module")
+def applied() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as connection:
         schema.apply(connection, "test")
         yield connection
+
+
+@pytest.fixture
+def fresh(applied: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The tables as declared; what a test changes is undone."""
+    applied.execute("BEGIN")
+    yield applied
+    applied.execute("ROLLBACK")
 
 
 def test_the_ddl_makes_the_tables(fresh: duckdb.DuckDBPyConnection) -> None:

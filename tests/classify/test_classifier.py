@@ -36,8 +36,9 @@ EVENT = "capture_id event_id kind name"
 RULE = "priority pattern class"
 
 
-@pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+@pytest.fixture(scope="module")
+def classifier() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The classifier over tables that have what it reads and nothing else."""
     with duckdb.connect() as connection:
         connection.execute(
             """
@@ -51,6 +52,14 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         for view in needed("_kernel_class"):
             connection.execute(view.text)
         yield connection
+
+
+@pytest.fixture
+def con(classifier: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same; what a test inserts is undone."""
+    classifier.execute("BEGIN")
+    yield classifier
+    classifier.execute("ROLLBACK")
 
 
 def needed(name: str) -> list[views.View]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.both_readers import assert_same, outcome
+from support.both_readers import WAYS, assert_same, outcome
 from support.traces import HEADER, Event, Raw, annotation, call, document, dumps, frame, kernel, launched, op
 from tracedb.ingester.issues import Account
 from tracedb_torch.header import DISTRIBUTED, READ, header_of
@@ -82,12 +83,13 @@ def test_an_odd_value_in_any_field_loses_no_other_event(name: str) -> None:
 
 
 @pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
-@pytest.mark.parametrize("name", VALUES)
-def test_both_readers_read_odd_values_alike(name: str) -> None:
+@pytest.mark.parametrize(("name", "way"), zip(VALUES, itertools.cycle(WAYS)))
+def test_both_readers_read_odd_values_alike(name: str, way: str) -> None:
+    """Values do not depend on the way of reading; test_torch_readers.py reads odd values in every way."""
     events = with_value(VALUES[name])
     # The smaller blocks hold one odd event each among sound ones.
     content = document([event for odd in events for event in (*launched(1), odd)])
-    assert_same(content, 2000 if len(VALUES[name]) < 100 else 20_000, stacks=True, memory_events=True)
+    assert_same(content, 2000 if len(VALUES[name]) < 100 else 20_000, [way], stacks=True, memory_events=True)
 
 
 DEVICE = HEADER["deviceProperties"][0]

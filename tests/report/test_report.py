@@ -37,6 +37,16 @@ def bare(db: Path) -> Callable[[str], list[dict[str, Any]]]:
     return cache(partial(report, db))
 
 
+@pytest.fixture(scope="module")
+def shown(db: Path) -> Callable[..., str]:
+    """``shown(name, *options)``: the SQL that a report shows; each is asked once."""
+
+    def text(name: str, *options: str) -> str:
+        return run("report", name, "--db", db, "--show-sql", *options, "--format", "json").stdout
+
+    return cache(text)
+
+
 UNGROUPED = {
     "critical-path",
     "gemm-spread",
@@ -202,23 +212,26 @@ class TestShowSql:
 
     @pytest.mark.parametrize("name", ANSWERED)
     def test_it_is_what_runs(
-        self, name: str, bare: Callable[[str], list[dict[str, Any]]], db: Path, opened: duckdb.DuckDBPyConnection
+        self,
+        name: str,
+        bare: Callable[[str], list[dict[str, Any]]],
+        shown: Callable[..., str],
+        opened: duckdb.DuckDBPyConnection,
     ) -> None:
-        assert self.answer(name, db, opened) == bare(name)
+        assert self.answer(shown(name), opened) == bare(name)
 
     @pytest.mark.parametrize("name", sorted(set(ANSWERED) - UNGROUPED))
     def test_every_report_can_be_grouped_and_shows_what_runs(
-        self, name: str, db: Path, opened: duckdb.DuckDBPyConnection
+        self, name: str, db: Path, shown: Callable[..., str], opened: duckdb.DuckDBPyConnection
     ) -> None:
         by = ("threads", "channels", "sweep", "source", *(() if name in OVER_RANKS else ("rank",)))
         options = [f"--by={key}" for key in by] + ([] if name in OVER_RANKS else ["--rank", "1"])
         rows = report(db, name, *options)
         assert rows and set(by) <= set(rows[0])
-        assert self.answer(name, db, opened, *options) == rows
+        assert self.answer(shown(name, *options), opened) == rows
 
-    def answer(self, name: str, db: Path, opened: duckdb.DuckDBPyConnection, *options: str) -> list[dict[str, Any]]:
+    def answer(self, text: str, opened: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
         """Run the SQL that a report shows."""
-        text = run("report", name, "--db", db, "--show-sql", *options, "--format", "json").stdout
         assert "/* filter" not in text and "/* by" not in text
         cursor = opened.execute(text)
         names = [item[0] for item in cursor.description or []]
@@ -239,11 +252,10 @@ class TestShowSql:
         assert "\nFROM v1.matmul_fraction\n" in text
         assert text.endswith(";\n")
 
-    def test_the_order_is_total(self, db: Path, opened: duckdb.DuckDBPyConnection) -> None:
+    def test_the_order_is_total(self, shown: Callable[..., str], opened: duckdb.DuckDBPyConnection) -> None:
         for item in registry.every():
-            text = run("report", item.name, "--db", db, "--show-sql", "--format", "json").stdout
             columns = [row[0] for row in opened.execute(f"DESCRIBE v1.{item.view}").fetchall()]
-            ordered = text.partition("ORDER BY")[2]
+            ordered = shown(item.name).partition("ORDER BY")[2]
             assert [name for name in columns if name not in ordered] == []
 
 

@@ -39,19 +39,18 @@ FROM (
 """
 
 
-def faults(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int]]:
-    """Return (view, capture) of every row whose parts do not sum, or are negative."""
-    return connection.execute(
-        f"""SELECT name, capture_id FROM ({_PARTS})
-            WHERE is_busy IS NOT TRUE OR is_total IS NOT TRUE OR is_negative ORDER BY ALL"""
-    ).fetchall()
-
-
-def captures(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int]]:
-    """Return for how many captures each view has rows; all of them should have those with GPU activity."""
-    return connection.execute(
-        f"SELECT name, count(DISTINCT capture_id) FROM ({_PARTS}) GROUP BY name ORDER BY name"
-    ).fetchall()
+def check(connection: duckdb.DuckDBPyConnection, least: int) -> None:
+    """Check that every view divides the time of every capture with GPU activity, of which there are ``least``."""
+    connection.execute(f"CREATE TEMP TABLE part AS {_PARTS}")
+    counts = connection.execute("SELECT name, count(DISTINCT capture_id) FROM part GROUP BY name ORDER BY name")
+    count = with_gpu(connection)
+    assert count >= least
+    assert [number for _, number in counts.fetchall()] == [count] * 4
+    faults = connection.execute(
+        """SELECT name, capture_id FROM part
+           WHERE is_busy IS NOT TRUE OR is_total IS NOT TRUE OR is_negative ORDER BY ALL"""
+    )
+    assert faults.fetchall() == []
 
 
 def with_gpu(connection: duckdb.DuckDBPyConnection) -> int:

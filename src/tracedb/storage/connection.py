@@ -244,7 +244,7 @@ def _opened(
 def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
     """Leave out an optimization of DuckDB 2 that takes most of the time to plan views over many others.
 
-    ``why``, ``critical_path`` and ``pipeline_bubble`` take half the CPU time without it, and no report takes longer.
+    ``why``, ``critical_path`` and ``pipeline_bubble`` take half the CPU time without it.
     """
     has_it = connection.execute("SELECT count(*) FROM duckdb_optimizers() WHERE name = 'projection_pullup'").fetchall()
     if has_it == [(1,)]:

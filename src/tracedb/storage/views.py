@@ -61,7 +61,7 @@ class View(NamedTuple):
     @property
     def digest(self) -> str:
         """SHA-256 of its file."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return _digest(self)
 
     @property
     def select(self) -> str:
@@ -77,6 +77,11 @@ class View(NamedTuple):
     def _inlined(self, match: re.Match[str]) -> str:
         indented = "\n".join(f"    {line}" if line else "" for line in View(self.version, match[1]).select.split("\n"))
         return f"(\n{indented}\n) AS {match[2]}"
+
+
+@cache  # every report and every ingest compares all of them with those of the database
+def _digest(view: View) -> str:
+    return hashlib.sha256(view.text.encode()).hexdigest()
 
 
 @cache
@@ -98,8 +103,13 @@ def shipped(version: str = CURRENT) -> list[View]:
     """
     if version not in VERSIONS:
         raise UsageError(f"there is no view version {version!r}; there are: {', '.join(VERSIONS)}")
+    return list(_shipped(version))
+
+
+@cache
+def _shipped(version: str) -> tuple[View, ...]:
     files = sorted(_topics(version))
-    return [View(version, name.removesuffix(".sql")) for name in files if name.endswith(".sql")]
+    return tuple(View(version, name.removesuffix(".sql")) for name in files if name.endswith(".sql"))
 
 
 def by_dependency(version: str = CURRENT) -> list[View]:
@@ -152,6 +162,15 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     for version in VERSIONS:
         for view in shipped(version):
             connection.execute("INSERT INTO meta.view_version VALUES (?, ?, ?)", [version, view.name, view.digest])
+    _add_aliases(connection)
+
+
+def _add_aliases(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the aliases of the current version's public views in ``main``, with their comments.
+
+    Aliases do not inherit comments, so these are copied. A view does not get one if a table has its name, as
+    ``main.replay``.
+    """
     tables = {
         name
         for (name,) in connection.execute(
@@ -159,28 +178,25 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
                WHERE database_name = current_database() AND schema_name = 'main'"""
         ).fetchall()
     }
-    for view in shipped(CURRENT):
-        if not view.is_private and view.name not in tables:  # the table has the name, as main.replay
-            _alias(connection, view)
-
-
-def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
-    """Create a public view's alias in ``main``; aliases do not inherit comments, so these are copied."""
-    connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS FROM {view.version}.{view.name}")
+    named = {view.name for view in shipped(CURRENT) if not view.is_private} - tables
+    for name in sorted(named):
+        connection.execute(f"CREATE OR REPLACE VIEW main.{name} AS FROM {CURRENT}.{name}")
     comments = connection.execute(
-        """SELECT comment FROM duckdb_views()
-           WHERE database_name = current_database() AND schema_name = ? AND view_name = ? AND comment <> ''""",
-        [view.version, view.name],
+        """SELECT view_name, comment FROM duckdb_views()
+           WHERE database_name = current_database() AND schema_name = ? AND comment <> ''""",
+        [CURRENT],
     ).fetchall()
-    for (comment,) in comments:
-        connection.execute(f"COMMENT ON VIEW main.{view.name} IS {quoted(comment)}")
     described = connection.execute(
-        """SELECT column_name, comment FROM duckdb_columns()
-           WHERE database_name = current_database() AND schema_name = ? AND table_name = ? AND comment IS NOT NULL""",
-        [view.version, view.name],
+        """SELECT table_name, column_name, comment FROM duckdb_columns()
+           WHERE database_name = current_database() AND schema_name = ? AND comment IS NOT NULL""",
+        [CURRENT],
     ).fetchall()
-    for column, text in described:
-        connection.execute(f'COMMENT ON COLUMN main.{view.name}."{column}" IS {quoted(text)}')
+    for name, comment in comments:
+        if name in named:
+            connection.execute(f"COMMENT ON VIEW main.{name} IS {quoted(comment)}")
+    for name, column, comment in described:
+        if name in named:
+            connection.execute(f'COMMENT ON COLUMN main.{name}."{column}" IS {quoted(comment)}')
 
 
 def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -125,9 +125,7 @@ def test_busy_compute_and_collective_time(answer: dict[str, Any], times: dict[st
 
 
 def test_parts_sum_to_the_total(connection: duckdb.DuckDBPyConnection) -> None:
-    count = timeline_parts.with_gpu(connection)
-    assert [number for _, number in timeline_parts.captures(connection)] == [count] * 4
-    assert timeline_parts.faults(connection) == []
+    timeline_parts.check(connection, least=1)
 
 
 @pytest.fixture(scope="session")
