@@ -34,7 +34,7 @@ def parts(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
     for task in plan(lake, "kernels").tasks:
         path = folder / f"{len(opened)}.duckdb"
         lake_catalog.build(store, path, task.captures)
-        opened.append(duckdb.connect(path, read_only=True))
+        opened.append(tracedb.connect(path))
     yield opened
     for connection in opened:
         connection.close()

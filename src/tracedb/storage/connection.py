@@ -38,6 +38,8 @@ ROW_GROUP = 61_440
 
 Each thread writes one at a time, and the kernels of a typical trace would not fill two of the default size.
 """
+SMALL = 16 << 20
+"""Bytes of a database below which most reports take longer to plan than to run."""
 STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
 """Options for attaching a database for writing."""
 
@@ -230,7 +232,8 @@ def _opened(
         chosen["memory_limit"] = memory_limit
     connection = in_memory(chosen)
     try:
-        _plan_quickly(connection)
+        if not is_lake(path) and file.stat().st_size < SMALL:
+            _plan_quickly(connection)
         give_access(connection, [path])
         until_free(lambda: attach(connection, file, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
