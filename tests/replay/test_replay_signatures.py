@@ -11,12 +11,12 @@ import duckdb
 import pytest
 
 from support import rows
+from support.loading import empty_connection
 from support.recordings import ROOT
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.pipeline import run as pipeline
 from tracedb.replay import recorded
 from tracedb.replay.recorded import Selection
-from tracedb.storage import views
 from tracedb.storage.connection import open_read_only
 
 Insert = Callable[..., None]
@@ -24,11 +24,7 @@ Insert = Callable[..., None]
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(":memory:") as connection:
-        connection.execute((ROOT / "schemas" / "v1.sql").read_text(encoding="utf-8"))
-        connection.execute("CREATE SCHEMA v1")
-        for view in views.by_dependency("v1"):
-            connection.execute(view.text)
+    with empty_connection() as connection:
         yield connection
 
 

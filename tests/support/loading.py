@@ -31,6 +31,16 @@ def empty_database() -> bytes:
         return path.read_bytes()
 
 
+@contextmanager
+def empty_connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database of its own, with all tables and views and no rows; creating the views takes seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.duckdb"
+        path.write_bytes(empty_database())
+        with duckdb.connect(str(path)) as connection:
+            yield connection
+
+
 def own_cache(folder: Path) -> Path:
     """Make a cache folder for one test, with the template of a database, since making one takes long."""
     empty_database()  # has the template made

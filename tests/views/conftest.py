@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 from support import rows
+from support.loading import empty_connection
 from tracedb.report.view_template import By, Edits, resolve
-from tracedb.storage import views
+from tracedb.storage.connection import plan_quickly
 from tracedb.storage.views import View
-
-ROOT = Path(__file__).resolve().parents[2]
 
 Rows = list[tuple[Any, ...]]
 
 
-def install(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables and views of version 1 from their files."""
-    connection.execute((ROOT / "schemas" / "v1.sql").read_text(encoding="utf-8"))
-    connection.execute("CREATE SCHEMA v1")
-    for view in views.by_dependency("v1"):
-        connection.execute(view.text)
-
-
 @pytest.fixture(scope="session")
 def installed() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory with tables and views."""
-    with duckdb.connect(":memory:") as connection:
-        install(connection)
+    """A database with tables and views, in which views over many others are planned as by a report."""
+    with empty_connection() as connection:
+        plan_quickly(connection)
         yield connection
 
 

@@ -233,7 +233,7 @@ def _opened(
     connection = in_memory(chosen)
     try:
         if not is_lake(path) and file.stat().st_size < SMALL:
-            _plan_quickly(connection)
+            plan_quickly(connection)
         give_access(connection, [path])
         until_free(lambda: attach(connection, file, ALIAS))
         connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
@@ -244,7 +244,7 @@ def _opened(
     return connection
 
 
-def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
+def plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
     """Leave out an optimization of DuckDB 2 that takes most of the time to plan views over many others.
 
     ``why``, ``critical_path`` and ``pipeline_bubble`` take half the CPU time without it.

@@ -162,15 +162,6 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     for version in VERSIONS:
         for view in shipped(version):
             connection.execute("INSERT INTO meta.view_version VALUES (?, ?, ?)", [version, view.name, view.digest])
-    _add_aliases(connection)
-
-
-def _add_aliases(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the aliases of the current version's public views in ``main``, with their comments.
-
-    Aliases do not inherit comments, so these are copied. A view does not get one if a table has its name, as
-    ``main.replay``.
-    """
     tables = {
         name
         for (name,) in connection.execute(
@@ -178,25 +169,28 @@ def _add_aliases(connection: duckdb.DuckDBPyConnection) -> None:
                WHERE database_name = current_database() AND schema_name = 'main'"""
         ).fetchall()
     }
-    named = {view.name for view in shipped(CURRENT) if not view.is_private} - tables
-    for name in sorted(named):
-        connection.execute(f"CREATE OR REPLACE VIEW main.{name} AS FROM {CURRENT}.{name}")
+    for view in shipped(CURRENT):
+        if not view.is_private and view.name not in tables:  # the table has the name, as main.replay
+            _alias(connection, view)
+
+
+def _alias(connection: duckdb.DuckDBPyConnection, view: View) -> None:
+    """Create a public view's alias in ``main``; aliases do not inherit comments, so these are copied."""
+    connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS FROM {view.version}.{view.name}")
     comments = connection.execute(
-        """SELECT view_name, comment FROM duckdb_views()
-           WHERE database_name = current_database() AND schema_name = ? AND comment <> ''""",
-        [CURRENT],
+        """SELECT comment FROM duckdb_views()
+           WHERE database_name = current_database() AND schema_name = ? AND view_name = ? AND comment <> ''""",
+        [view.version, view.name],
     ).fetchall()
+    for (comment,) in comments:
+        connection.execute(f"COMMENT ON VIEW main.{view.name} IS {quoted(comment)}")
     described = connection.execute(
-        """SELECT table_name, column_name, comment FROM duckdb_columns()
-           WHERE database_name = current_database() AND schema_name = ? AND comment IS NOT NULL""",
-        [CURRENT],
+        """SELECT column_name, comment FROM duckdb_columns()
+           WHERE database_name = current_database() AND schema_name = ? AND table_name = ? AND comment IS NOT NULL""",
+        [view.version, view.name],
     ).fetchall()
-    for name, comment in comments:
-        if name in named:
-            connection.execute(f"COMMENT ON VIEW main.{name} IS {quoted(comment)}")
-    for name, column, comment in described:
-        if name in named:
-            connection.execute(f'COMMENT ON COLUMN main.{name}."{column}" IS {quoted(comment)}')
+    for column, text in described:
+        connection.execute(f'COMMENT ON COLUMN main.{view.name}."{column}" IS {quoted(text)}')
 
 
 def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
