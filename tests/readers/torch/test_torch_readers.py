@@ -115,7 +115,7 @@ def test_plain_events_are_taken_by_the_library(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("flag", ["stacks", "memory_events", None])
 @pytest.mark.parametrize("layout", ["native", "compact", "indented", "lines"])
 def test_every_layout(layout: str, flag: str | None) -> None:
-    options = {} if flag is None else {flag: False}
+    options: dict[str, Any] = {} if flag is None else {flag: False}
     assert_same(document(PLAIN * 3, layout, after={"traceName": "x"}), 700, **options)
     assert_same(bare_list(PLAIN, layout), **options)
 
