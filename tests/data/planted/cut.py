@@ -1,0 +1,70 @@
+"""Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py SOURCE NAME…``, beside this script.
+
+Kept of each trace: GPU rows, the calls that launched them, synchronizations and waits of streams, the operators around
+those calls, and ranges. Omitted: all else, arguments that no test needs, and the name of the trace. Times and durations
+are as recorded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from bisect import bisect_left
+from pathlib import Path
+from typing import Any
+
+GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+CALLS = ("cuda_runtime", "cuda_driver")
+WAITS = ("Synchronize", "StreamWait")
+NEEDLESS = (
+    *("Record function id", "Ev Idx", "queued", "blocks per SM", "warps per SM", "est. achieved occupancy %", "cbid"),
+    *("Sequence number", "Fwd thread id", "Input Strides", "Concrete Inputs", "shared memory", "registers per thread"),
+    *("grid", "block", "context", "memory bandwidth (GB/s)", "Process Group Description"),
+)
+
+
+def cut(trace: dict[str, Any]) -> dict[str, Any]:
+    """Return the trace with what is kept."""
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    launched = {event["args"].get("correlation") for event in events if event.get("cat") in GPU}
+    calls = [
+        event
+        for event in events
+        if event.get("cat") in CALLS
+        and (event["args"].get("correlation") in launched or any(word in event["name"] for word in WAITS))
+    ]
+    starts: dict[Any, list[float]] = {}
+    for event in sorted(calls, key=lambda event: float(event["ts"])):
+        starts.setdefault(event["tid"], []).append(event["ts"])
+
+    def is_around(event: dict[str, Any]) -> bool:
+        mine = starts.get(event["tid"], [])
+        place = bisect_left(mine, event["ts"])
+        return place < len(mine) and mine[place] <= event["ts"] + event["dur"]
+
+    kept = [event for event in events if event.get("cat") in (*GPU, "user_annotation")] + calls
+    kept += [event for event in events if event.get("cat") == "cpu_op" and is_around(event)]
+    for event in kept:
+        for name in NEEDLESS:
+            event.get("args", {}).pop(name, None)
+    kept.sort(key=lambda event: float(event["ts"]))
+    header = {key: value for key, value in trace.items() if key not in ("traceEvents", "traceName", "trace_id")}
+    return {**header, "traceEvents": kept}
+
+
+def main() -> None:
+    """Cut the recordings that are named."""
+    source, names = Path(sys.argv[1]), sys.argv[2:]
+    for name in names:
+        for path in sorted((source / f"config={name}").glob("rank*.json.gz")):
+            target = Path(__file__).parent / f"config={name}" / path.name
+            target.parent.mkdir(exist_ok=True)
+            with gzip.open(path) as file:
+                text = json.dumps(cut(json.load(file)), separators=(",", ":"))
+            target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+            print(target.name, target.stat().st_size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Recorded steps with a planted cause: views name it, and ``whatif`` promises what the run without it took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import run
+from tracedb.pipeline.run import ingest
+
+DATA = Path(__file__).parent / "data" / "planted"
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("planted") / "t.duckdb"
+    ingest(DATA, db=made)
+    return made
+
+
+def asked(db: Path, *words: str) -> list[dict[str, Any]]:
+    done = run(*words, "--db", db, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return found
+
+
+@pytest.mark.parametrize("cause", ["host_sleeps", "gpu_slow"])
+def test_late_rank(db: Path, cause: str) -> None:
+    """Two collectives a step, three steps: too few calls to count, but the waiting is even."""
+    rows = asked(db, "report", "stragglers", "--where", f"config={cause}")
+    assert {row["straggler_rank"] for row in rows} == {1}
+    assert min(row["p_value"] for row in rows) > 0.01 > min(row["step_p_value"] for row in rows)
+
+
+def test_why(db: Path) -> None:
+    """What the late rank does more of is named beside the waiting for it."""
+    rows = {(row["labels"]["config"], row["reason"]): row for row in asked(db, "report", "why")}
+    straggler, loading = rows["host_sleeps", "straggler"], rows["host_sleeps", "data_loading"]
+    assert straggler["worst_rank"] == loading["worst_rank"] == 1
+    assert "data_loading" in straggler["detail"]
+    assert "below_peak" in rows["gpu_slow", "straggler"]["detail"]
+    assert rows["stages_unequal", "pipeline_bubble"]["place"] == 1
+    assert rows["experts_uneven", "expert_imbalance"]["share_percent"] > 10
+
+
+def test_unequal_stages(db: Path) -> None:
+    rows = asked(db, "report", "pipeline-bubble", "--where", "config=stages_unequal")
+    assert {(row["stage"], row["is_bottleneck"]) for row in rows} == {(0, True), (1, False)}
+    assert {(row["micro_batches"], row["ideal_percent"]) for row in rows} == {(4, 20.0)}
+    assert all(row["bubble_percent"] > 50 for row in rows if row["stage"] == 1)
+
+
+def test_uneven_experts(db: Path) -> None:
+    """Two layers with a dispatch and a return each, forward and backward, in three steps."""
+    rows = asked(db, "report", "expert-load", "--where", "config=experts_uneven")
+    assert len(rows) == 2 * 2 * 2 * 2 * 3
+    assert {row["hot_rank"] for row in rows} == {1}
+    assert {round(row["in_percent"]) for row in rows if row["rank"] == 1} == {50, 65}
+
+
+@pytest.mark.parametrize(
+    ("cause", "change", "without_ms"),
+    [
+        ("host_sleeps", "--ranks-equal", 27.36),
+        ("host_sleeps", "--remove range=get_batch", 27.36),
+        ("gpu_slow", "--ranks-equal", 27.36),
+        ("stages_unequal", "--ranks-equal", 67.85),
+    ],
+)
+def test_promise(db: Path, cause: str, change: str, without_ms: float) -> None:
+    """Within 10 % of the step of what the run without the cause took."""
+    (row,) = asked(db, "whatif", "--where", f"config={cause}", *change.split())
+    step = row["measured_ns"] / row["steps"]
+    assert row["predicted_ns"] / row["steps"] == pytest.approx(without_ms * 1e6, abs=0.1 * step)
+
+
+def test_the_cause_is_among_the_usual_changes(db: Path) -> None:
+    """A range that only the late rank spends time in."""
+    scenarios = {row["scenario"]: row["gain_percent"] for row in asked(db, "whatif", "--where", "config=host_sleeps")}
+    assert scenarios["--remove range=get_batch"] > 15
