@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from support.command import run
@@ -60,6 +61,22 @@ def test_uneven_experts(db: Path) -> None:
     assert len(rows) == 2 * 2 * 2 * 2 * 3
     assert {row["hot_rank"] for row in rows} == {1}
     assert {round(row["in_percent"]) for row in rows if row["rank"] == 1} == {50, 65}
+
+
+def test_critical_path_of_the_other_rank(db: Path) -> None:
+    """It waits at least 4 ms a step for the rank that is late, and little else is waited for."""
+    with duckdb.connect(str(db), read_only=True) as connection:
+        rows = connection.execute(
+            """SELECT c.labels['config'] AS cause, p.rank, p.waits_for_rank, sum(p.duration_ns) / 3e6 AS step_ms
+               FROM v1.critical_path AS p INNER JOIN main.capture AS c USING (capture_id)
+               WHERE p.bound_by = 'wait' GROUP BY ALL HAVING step_ms > 4"""
+        ).fetchall()
+    assert {row[:3] for row in rows} == {
+        ("host_sleeps", 0, 1),
+        ("gpu_slow", 0, 1),
+        ("stages_unequal", 1, 0),
+        ("experts_uneven", 0, 1),
+    }
 
 
 @pytest.mark.parametrize(
