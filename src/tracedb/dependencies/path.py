@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,9 @@ class Walk:
         self._stops = stops
         self._now = span.end
         self._found: list[tuple[Numbers, ...]] = []
+        """Columns of segments, the last part first; each part is ascending in time."""
+        self._single = array("q")
+        """Segments found since, one by one: five numbers each, the last segment first."""
         self.stopped = NONE
         """The event of ``stops`` that the walk ended at."""
 
@@ -101,6 +105,7 @@ class Walk:
                 break
         else:
             self._add(UNKNOWN, NONE, begin)
+        self._keep_single()
         columns = [np.concatenate(parts) for parts in zip(*self._found[::-1], strict=True)]
         if not columns:
             return Segments(*(np.empty(0, np.int64) for _ in Segments._fields))
@@ -119,8 +124,15 @@ class Walk:
         """Add the segment from ``start``, or the begin of the span, until now."""
         start = max(start, self._span.begin)
         if start < self._now:
-            self._found.append(tuple(np.array([value]) for value in (kind, item, start, self._now, slack)))
+            self._single.extend((kind, item, start, self._now, slack))
             self._now = start
+
+    def _keep_single(self) -> None:
+        """Put the segments that were added one by one into a part: there may be as many as GPU events."""
+        if self._single:
+            rows = np.frombuffer(self._single, np.int64).reshape(-1, len(Segments._fields))[::-1]
+            self._found.append(tuple(rows[:, place].copy() for place in range(len(Segments._fields))))
+            self._single = array("q")
 
     def _on_host(self) -> int:
         """Go back to the last call that waited for the GPU; returns the event it waited for."""
@@ -208,5 +220,6 @@ class Walk:
             column[0::2], column[1::2] = gaps, work
         kept = columns[2] > columns[1]
         kept[0] = False  # what the first depended on is still to be found
+        self._keep_single()
         self._found.append((kind[kept], *(column[kept] for column in columns)))
         self._now = min(int(start[0]), self._now)
