@@ -3,7 +3,8 @@
     python benchmarks/engines.py [--captures 480] [--engines spark ray] [--reports gpu-timeline …] [--lake DIR]
 
 The captures are those of examples/run, each again and again with another rank, in runs of 20. CPU times are of all
-processes, those of Spark's JVM and Ray's daemons included. ``--lake DIR`` keeps the lake, or takes one made before.
+processes, Spark's JVM included; Ray does not account for all of its workers.
+``--lake DIR`` keeps the lake, or takes one made before.
 Spark gets two cores and 2 GB unless PYSPARK_SUBMIT_ARGS says otherwise.
 """
 
@@ -31,7 +32,7 @@ SPARK = "--master local[2] --driver-memory 2g pyspark-shell"
 
 
 def make(folder: Path, captures: int) -> None:
-    """Write the traces: folders of a setting with ``PER_RUN`` ranks each."""
+    """Write the traces: ``PER_RUN`` ranks of each sweep, whose name is a label."""
     sources = sorted((ROOT / "examples" / "run").rglob("*.json.gz"))
     texts = [gzip.decompress(path.read_bytes()).decode() for path in sources]
     for number in range(captures):
@@ -40,7 +41,7 @@ def make(folder: Path, captures: int) -> None:
         text = re.sub(r'"rank":\s*\d+', f'"rank": {rank}', text, count=1)
         path = (
             folder
-            / f"job{run:03}"
+            / f"sweep_{run:03}"
             / "256thread"
             / "nccl_4channels"
             / "torch_profiler"

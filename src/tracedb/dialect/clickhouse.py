@@ -36,7 +36,13 @@ TYPES = {
 }
 """Type of a table's column → its type in ClickHouse. A map cannot be NULL there; it is empty instead."""
 _PARSED = {"BIGINT": "toInt64OrNull", "INT": "toInt32OrNull", "DOUBLE": "toFloat64OrNull"}
-_NESTED = "BIGINT[][]"
+_LISTS = {
+    "BIGINT[]": "Array(Nullable(Int64))",
+    "BIGINT[][]": "Array(Array(Nullable(Int64)))",
+    "TEXT[]": "Array(Nullable(String))",
+    "VARCHAR[]": "Array(Nullable(String))",
+}
+"""Type of a list that a text of JSON is cast to -> its type in ClickHouse."""
 _COUNTING = (exp.RowNumber, exp.DenseRank, exp.Rank, exp.Count)
 
 
@@ -83,6 +89,8 @@ def _filter(node: exp.Filter) -> exp.Expr:
     condition = node.expression.this
     if isinstance(node.this, exp.ArrayAgg):
         return _list(node.this, condition)
+    if isinstance(node.this, exp.Min) and node.this.args.get("count"):
+        return _smallest(node.this, condition)
     if isinstance(node.this, exp.Median):
         return call("quantileExactInclusiveOrNullIf(0.5)", _in(node.this.this), _in(condition))
     if isinstance(node.this, exp.Count) and isinstance(node.this.this, exp.Star):
@@ -106,6 +114,21 @@ def _regexp_extract(node: exp.RegexpExtract) -> exp.Expr:
         return node
     group = node.args.get("group")
     return call("regexpExtract", _in(node.this), _in(node.expression), _number(int(group.name) if group else 0))
+
+
+def _smallest(node: exp.Min, condition: exp.Expr | None = None) -> exp.Expr:
+    """Return ``min(x, n) FILTER (c)``, the n smallest values."""
+    if not node.args.get("count"):
+        return node
+    value = _in(node.this)
+    known = None if condition is None else call("ifNull", _in(condition), exp.false())
+    values = call("groupArray", value) if known is None else call("groupArrayIf", value, known)
+    return call("arraySlice", call("arraySort", values), _number(1), node.args["count"])
+
+
+def _split_part(node: exp.SplitPart) -> exp.Expr:
+    parts = call("splitByString", _in(node.args["delimiter"]), _in(node.this))
+    return call("arrayElement", parts, _in(node.args["part_index"]))
 
 
 def _count(node: exp.Count) -> exp.Expr:
@@ -143,26 +166,37 @@ def _quantile_disc(node: exp.PercentileDisc) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    return call("toInt128", _in(node.this)) if node.to.this == exp.DataType.Type.INT128 else node
+    if node.to.this == exp.DataType.Type.INT128:
+        return call("toInt128", _in(node.this))
+    return node
+
+
+def _list_of_json(node: exp.TryCast, kind: str) -> exp.Expr:
+    """Return the list that a text of JSON holds: an empty one if it holds none, or is NULL."""
+    text = node.this.this if isinstance(node.this, exp.Cast) else node.this
+    known = call("ifNull", _in(text), exp.Literal.string(""))
+    return call("JSONExtract", known, exp.Literal.string(_LISTS[kind]))
 
 
 def _try_cast(node: exp.TryCast) -> exp.Expr:
     to = node.to.sql("duckdb")
-    if to == _NESTED:
-        text = node.this.this if isinstance(node.this, exp.Cast) else node.this
-        known = call("ifNull", _in(text), exp.Literal.string(""))
-        return call("JSONExtract", known, exp.Literal.string("Array(Array(Nullable(Int64)))"))
+    if to in _LISTS:
+        return _list_of_json(node, to)
     return call(_PARSED[to], call("toString", _in(node.this))) if to in _PARSED else node
 
 
 def _slice(node: exp.Bracket) -> exp.Expr:
-    """Return ``a[n:]``, or ``a[:-n]``, which in DuckDB is without the last n - 1 elements."""
+    """Return ``a[n:]``, ``a[m:n]``, or ``a[:-n]``, which in DuckDB is without the last n - 1 elements."""
     bounds = node.expressions[0] if len(node.expressions) == 1 else None
     if not isinstance(bounds, exp.Slice):
         return node
     if bounds.expression is None:
         return call("arraySlice", _in(node.this), _in(bounds.this))
-    if bounds.this is not None or not isinstance(bounds.expression, exp.Neg):
+    if bounds.this is not None:
+        start, end = _in(bounds.this), exp.Paren(this=_in(bounds.expression))
+        count = exp.Add(this=exp.Sub(this=end, expression=exp.Paren(this=start)), expression=_number(1))
+        return call("arraySlice", _in(node.this), start.copy(), count)
+    if not isinstance(bounds.expression, exp.Neg):
         return node
     array = _in(node.this)
     length = call("toInt64", call("length", array.copy()))
@@ -216,11 +250,20 @@ def _map_entries(given: list[exp.Expr]) -> exp.Expr:
     return call("arrayMap", function("k v", entry), call("mapKeys", given[0]), call("mapValues", given[0].copy()))
 
 
+def _known(given: list[exp.Expr]) -> exp.Expr:
+    """Return the number of elements that are not NULL: ``list_aggregate(list, 'count')``."""
+    known = exp.Not(this=exp.Is(this=exp.column("p"), expression=exp.Null()))
+    return call("toInt64", call("arrayCount", function("p", known), given[0]))
+
+
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "json_valid": lambda given: call("isValidJSON", call("ifNull", given[0], exp.Literal.string(""))),
+    "list_aggregate": _known,
     "list_position": lambda given: call("indexOf", *given),
     "list_product": _folded("arrayProduct", 1),
+    "list_zip": lambda given: call("arrayZip", *given),
     "list_sum": _folded("arraySum", 0),
+    "map_concat": lambda given: call("mapUpdate", *given),
     "map_entries": _map_entries,
 }
 _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
@@ -240,12 +283,15 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.LogicalAnd: lambda node: call("min", _in(node.this)),
     exp.LogicalOr: lambda node: call("max", _in(node.this)),
     exp.MapFromEntries: _map_from_entries,
+    exp.MapKeys: lambda node: call("mapKeys", _in(node.this)),
     exp.Median: lambda node: call("quantileExactInclusiveOrNull(0.5)", _in(node.this)),
+    exp.Min: _smallest,
     exp.PercentileCont: _quantile,
     exp.PercentileDisc: _quantile_disc,
     exp.Quantile: _quantile,
     exp.RegexpExtract: _regexp_extract,
     exp.RegexpReplace: _regexp_replace,
+    exp.SplitPart: _split_part,
     exp.Struct: _struct,
     exp.Sum: _without_order,
     exp.ToMap: lambda node: call("map"),

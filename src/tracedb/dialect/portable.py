@@ -6,8 +6,26 @@ from sqlglot import exp
 
 
 def portable(tree: exp.Expr) -> exp.Expr:
-    """Return the view with named columns, and recursion by UNION ALL."""
-    return _named(_by_union_all(tree))
+    """Return the view with named columns, recursion by UNION ALL, and functions that every engine has."""
+    return _named(_by_union_all(tree.transform(_without_comprehension).transform(_without_full_match)))
+
+
+def _without_full_match(node: exp.Expr) -> exp.Expr:
+    """Match a whole text by a pattern from its start to its end."""
+    if not isinstance(node, exp.RegexpFullMatch):
+        return node
+    return exp.RegexpLike(this=node.this, expression=exp.Literal.string(f"^(?:{node.expression.name})$"))
+
+
+def _without_comprehension(node: exp.Expr) -> exp.Expr:
+    """Turn ``[x FOR p IN list IF c]`` into a transformation of a filtered list."""
+    only = node.expressions[0] if isinstance(node, exp.Array) and len(node.expressions) == 1 else None
+    if not isinstance(only, exp.Comprehension):
+        return node
+    name, found = only.expression.name, only.args["iterator"].transform(_without_comprehension)
+    if condition := only.args.get("condition"):
+        found = exp.ArrayFilter(this=found, expression=function(name, condition.transform(_without_comprehension)))
+    return exp.Transform(this=found, expression=function(name, only.this.transform(_without_comprehension)))
 
 
 def _named(tree: exp.Expr) -> exp.Expr:

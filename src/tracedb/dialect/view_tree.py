@@ -5,13 +5,17 @@ The definition of a view is DuckDB's; a tree is what the translation into anothe
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
 from graphlib import TopologicalSorter
+from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
 
 from tracedb.dialect.constant_folding import without_variables
+from tracedb.storage import template_database
+from tracedb.storage.connection import open_read_only
 from tracedb.storage.views import CURRENT, View, shipped
 
 CLASSES = "_kernel_class"
@@ -29,7 +33,39 @@ def tree(name: str) -> exp.Expr:
     found = sqlglot.parse_one(text, read="duckdb")
     for node in found.walk():
         node.comments = None
-    return without_variables(_without_named_values(_inlined(found)))
+    return without_variables(_without_named_values(_inlined(_without_star(found, name))))
+
+
+def _without_star(found: exp.Expr, name: str) -> exp.Expr:
+    """List the columns of ``e.* EXCLUDE (…)`` in a view that joins: ClickHouse calls those of both sides ``e.x``."""
+    if not isinstance(found, exp.Select) or not found.args.get("joins"):
+        return found
+    stars = [item for item in found.expressions if item.is_star]
+    if len(stars) != 1 or not isinstance(stars[0], exp.Column):
+        return found
+    named = {item.alias_or_name for item in found.expressions if not item.is_star}
+    replaced = set(stars[0].this.args.get("replace") or [])
+    if replaced:
+        return found
+    columns = [exp.column(each, table=stars[0].table) for each in _columns()[name] if each not in named]
+    at = found.expressions.index(stars[0])
+    found.set("expressions", [*found.expressions[:at], *columns, *found.expressions[at + 1 :]])
+    return found
+
+
+@cache
+def _columns() -> dict[str, list[str]]:
+    """Return the columns of every view, in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "views.duckdb"
+        template_database.fill(path)
+        with open_read_only(path) as connection:
+            rows = connection.execute(
+                """SELECT c.table_name, list(c.column_name ORDER BY c.column_index) FROM duckdb_columns() AS c
+                   WHERE c.schema_name = ? GROUP BY c.table_name""",
+                [CURRENT],
+            ).fetchall()
+    return dict(rows)
 
 
 def in_order(*names: str) -> list[str]:
