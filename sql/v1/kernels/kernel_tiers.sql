@@ -1,5 +1,6 @@
 -- How are time and calls distributed over memory operations, matrix products and everything else?
--- Grain: tier, as in v1.unique_kernels.
+-- Grain: tier, as in v1.unique_kernels. Sums of doubles depend on the order of the rows in their last digits, hence
+-- round.
 CREATE VIEW v1.kernel_tiers AS
 SELECT
     /* by u */
@@ -9,7 +10,7 @@ SELECT
     100.0 * count(*) / nullif(sum(count(*)) OVER (/* partition */), 0) AS signatures_percent,
     sum(u.calls)::BIGINT AS calls,
     100.0 * sum(u.calls) / nullif(sum(sum(u.calls)) OVER (/* partition */), 0) AS calls_percent,
-    sum(u.calls_per_step) AS calls_per_step,
+    round(sum(u.calls_per_step), 6) AS calls_per_step,
     sum(u.total_ns)::BIGINT AS total_ns,
     100.0 * sum(u.total_ns) / nullif(sum(sum(u.total_ns)) OVER (/* partition */), 0) AS share_percent
 FROM v1._unique_kernel AS u /* inline */
