@@ -41,6 +41,12 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+LOAD_PICTURES = """() => Promise.all([...document.images].map(image => {
+    image.loading = "eager"; // out of sight, they are not loaded
+    return image.decode();
+}))"""
+
+
 class Opened:
     """A page in the browser, with what it asked for and complained of."""
 
@@ -239,6 +245,7 @@ def test_page_fits_the_screen_and_follows_its_colours(browser: Any, whole: Path,
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.querySelector('.about').clientHeight") < 60  # two lines at most
+    page.evaluate(LOAD_PICTURES)
     sizes = page.evaluate("[...document.querySelectorAll('.picture img')].map(it => [it.clientWidth, it.naturalWidth])")
     assert sizes and all(shown <= own for shown, own in sizes)
     paper = "getComputedStyle(document.body).backgroundColor"

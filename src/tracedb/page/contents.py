@@ -35,6 +35,8 @@ class Figure:
     left_out: list[str] = field(default_factory=list)
     is_narrow: bool = False
     """Whether it is narrower than the width below which wide pictures scroll; it is shown in its own size then."""
+    size: tuple[int, int] | None = None
+    """Width and height in pixels, so that the page does not move when the picture is loaded."""
 
 
 @dataclass

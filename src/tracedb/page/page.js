@@ -107,6 +107,7 @@ document.addEventListener("input", event => {
 addEventListener("hashchange", reveal);
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details:not(.sql, .peer)")) part.open = true;
+  for (const image of document.images) image.loading = "eager"; // those below the window were not needed so far
 });
 for (const table of document.querySelectorAll("table")) {
   if (table.tBodies[0].rows.length > many) lighten(table);

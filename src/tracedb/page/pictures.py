@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LONG_NUMBER = re.compile(rb"(?<=[\d\s,(\"-])(\d+\.\d\d)\d+(?=[\s,)\"a-zA-Z-])")
 """A coordinate with digits beyond the hundredth of a pixel."""
-_WIDTH = re.compile(rb'<svg[^>]*?\swidth="([\d.]+)"')
+_SIZE = re.compile(rb'<svg[^>]*?\swidth="([\d.]+)"[^>]*?\sheight="([\d.]+)"')
 _NARROW = 672
 """Pixels of the minimum width of ``.picture img`` in page.css, 42rem."""
 
@@ -68,14 +68,16 @@ def figure(
     said = {key: value for key, value in (ran.answer.filters or {}).items() if key != "top"}
     drawn = draw.draw(picture, table, replace(ran.answer, warnings=[], filters=said), path)
     content = _svg(drawn)
-    width = _WIDTH.search(content)
+    found = _SIZE.search(content)
+    size = (round(float(found[1])), round(float(found[2]))) if found else None
     return Figure(
         drawn.title,
         f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}",
         f"tracedb plot {picture.name}{options} -o {picture.name}.svg",
         rows.statement(query, select).rstrip() + ";",
         drawn.left_out,
-        width is not None and float(width[1]) < _NARROW,
+        size is not None and size[0] < _NARROW,
+        size,
     )
 
 
