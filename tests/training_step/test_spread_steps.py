@@ -118,15 +118,29 @@ def test_an_all_reduce_beside_the_backward_leaves_its_last_bucket_and_slows_prod
     assert after.parts["dp_allreduce"] == pytest.approx(WEIGHTS / 1000)
     last = 50_304 * 4096  # weights are not divided, so the embedding's gradient is a bucket of its own
     assert beside.parts["dp_allreduce"] == pytest.approx(last / 1000)
-    slower, elsewhere = recorded_effects.beside_allreduce("NVIDIA H200", {})
+    slower, elsewhere, *_ = recorded_effects.beside_allreduce("NVIDIA H200", {})
     assert (slower, elsewhere) == (1.68, None)
-    assert recorded_effects.beside_allreduce("NVIDIA B200", {}) == (1.68, "H200")
+    assert recorded_effects.beside_allreduce("NVIDIA B200", {})[:2] == (1.68, "H200")
     own = {"beside": [{"gpu": "NVIDIA B200", "collective": "allreduce", "slowdown": 1.4, "samples": 8}]}
-    assert recorded_effects.beside_allreduce("NVIDIA B200", own) == (1.4, None)
+    assert recorded_effects.beside_allreduce("NVIDIA B200", own) == (1.4, None, None, 0.0)
     assert beside.parts["overlap_slowdown"] == pytest.approx((WEIGHTS - last) / 1000 * (1 - 1 / slower))
     assert beside.parts["gradient_copies"] == pytest.approx(2 * WEIGHTS / 1e6)
     assert sum(beside.parts.values()) == pytest.approx(beside.ns)
     assert "gradient_copies" not in after.parts and "overlap_slowdown" not in after.parts
+
+
+def test_a_collective_is_slower_beside_computation_too() -> None:
+    own = {"gpu": "H200", "collective": "allreduce", "slowdown": 1.5, "samples": 8}
+    change = {"overlap": True, "bucket": 1_000_000}
+
+    def slowed(**facts: float) -> float:
+        given = replace(STEP, **change)
+        found = prediction.assemble(given, Prices(), gap_ns=1e6, facts={"beside": [{**own, **facts}]})
+        return found.parts["overlap_slowdown"]
+
+    # A million elements take 1,000 ns alone by these prices.
+    assert slowed(elements=1_000_000, transfer_ns=1_200.0) == pytest.approx(1.2 * slowed())
+    assert slowed(elements=1_000_000, transfer_ns=800.0) == pytest.approx(slowed())
 
 
 def test_gradients_of_further_micro_batches_are_added() -> None:

@@ -13,50 +13,91 @@ if TYPE_CHECKING:
     import duckdb
 
 FEWEST = 5
-"""Shapes and passes that must have been sampled both ways."""
+"""Shapes that must have been sampled both ways."""
 RATIOS = f"""
 WITH alone AS (
-    SELECT s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)) AS key, median(s.target_ns) AS ns
+    SELECT s.gpu, s.operator, s.dtype, list_sort(map_entries(s.shape)) AS key, median(s.target_ns) AS ns
     FROM {VIEW} AS s
-    WHERE s.regime = 'steady' AND s.target_ns > 0 AND list_contains(?, s.operator)
+    WHERE s.regime = 'steady' AND s.pass = 'bwd' AND s.target_ns > 0 AND list_contains(?, s.operator)
     GROUP BY ALL
 ),
 beside AS (
     SELECT
-        s.labels['beside'] AS collective, s.gpu, s.operator, s.pass, s.dtype, list_sort(map_entries(s.shape)) AS key,
+        s.labels['beside'] AS collective, s.gpu, s.operator, s.dtype, list_sort(map_entries(s.shape)) AS key,
         median(s.target_ns) AS ns
     FROM {VIEW} AS s
-    WHERE s.labels['beside'] IS NOT NULL AND s.target_ns > 0
+    WHERE s.labels['beside'] IS NOT NULL AND s.pass = 'bwd' AND s.target_ns > 0
     GROUP BY ALL
+),
+-- How long a collective runs beside each pass: a long one outlasts it.
+shared AS (
+    SELECT
+        r.operator, list_sort(map_entries(r.shape)) AS key, r.capture_id, r.annotation_id,
+        sum(
+            least(e.start_ns + e.duration_ns, n.start_ns + n.duration_ns) - greatest(e.start_ns, n.start_ns)
+        ) AS shared_ns
+    FROM main.capture AS c
+    INNER JOIN v1._sample_range AS r ON r.capture_id = c.capture_id AND r.pass = 'bwd'
+    INNER JOIN main.annotation_kernel AS x
+        ON x.capture_id = r.capture_id AND x.annotation_id = r.annotation_id AND x.rule = 'process'
+    INNER JOIN main.kernel_event AS e ON e.capture_id = x.capture_id AND e.event_id = x.event_id
+    INNER JOIN main.kernel_event AS n
+        ON n.capture_id = e.capture_id AND n.collective IS NOT NULL AND e.collective IS NULL
+        AND n.start_ns < e.start_ns + e.duration_ns AND n.start_ns + n.duration_ns > e.start_ns
+    WHERE c.labels['beside'] IS NOT NULL
+    GROUP BY ALL
+),
+sharing AS (
+    SELECT s.operator, s.key, median(s.shared_ns) AS shared_ns FROM shared AS s GROUP BY s.operator, s.key
+),
+pairs AS (
+    SELECT a.gpu, b.collective, a.ns AS alone_ns, b.ns AS beside_ns, coalesce(o.shared_ns, b.ns) AS shared_ns
+    FROM beside AS b
+    INNER JOIN alone AS a
+        ON a.gpu = b.gpu AND a.operator = b.operator AND a.dtype IS NOT DISTINCT FROM b.dtype AND a.key = b.key
+    LEFT JOIN sharing AS o ON o.operator = b.operator AND o.key = b.key
 )
-SELECT a.gpu, b.collective, median(b.ns / a.ns) AS slowdown, count(*) AS samples
-FROM beside AS b
-INNER JOIN alone AS a
-    ON a.gpu = b.gpu AND a.operator = b.operator AND a.pass = b.pass AND a.dtype IS NOT DISTINCT FROM b.dtype
-    AND a.key = b.key
+SELECT
+    p.gpu, p.collective,
+    median(p.shared_ns / (p.shared_ns - least(p.beside_ns - p.alone_ns, 0.9 * p.shared_ns))) AS slowdown,
+    count(*) AS samples
+FROM pairs AS p
+WHERE p.shared_ns > 0
 GROUP BY ALL
 HAVING count(*) >= ?
+ORDER BY ALL
+"""
+TRANSFERS = """
+SELECT c.labels['beside'] AS collective, d.name, median(m.message_elements)::BIGINT, median(m.latency_ns)
+FROM v1._collective_member AS m
+INNER JOIN main.capture AS c ON c.capture_id = m.capture_id
+INNER JOIN main.device AS d ON d.capture_id = c.capture_id
+WHERE c.labels['beside'] = m.collective AND m.ranks > 1
+GROUP BY ALL
 ORDER BY ALL
 """
 
 
 def measured(connections: Iterable[duckdb.DuckDBPyConnection]) -> list[dict[str, Any]]:
-    """Return a row for each GPU and collective: slowdown, and the number of shapes and passes it is the median of.
+    """Return a row for each GPU and collective: slowdown of a product while it runs, and of how many it is the median.
 
-    A database tells of its own samples only; the one with most of them counts.
+    Only backward passes count, beside which gradients are summed up. ``elements`` and ``transfer_ns`` are those of the
+    collective, which is slower itself beside computation. A database tells of its own samples only; the one with most
+    of them counts.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for connection in connections:
         for gpu, collective, slowdown, count in connection.execute(RATIOS, [list(PRODUCTS), FEWEST]).fetchall():
             row = {"gpu": gpu, "collective": collective, "slowdown": float(slowdown), "samples": int(count)}
+            for collective_, name, elements, transfer in connection.execute(TRANSFERS).fetchall():
+                if (collective_, name) == (collective, gpu) and elements and transfer:
+                    row |= {"elements": int(elements), "transfer_ns": float(transfer)}
             if count > found.get((gpu, collective), {"samples": 0})["samples"]:
                 found[gpu, collective] = row
     return list(found.values())
 
 
-def slowdown(facts: Any, gpu: str, collective: str) -> float | None:
-    """Return the slowdown in the facts of a folder of models; None if it was not measured on this GPU."""
+def of(facts: Any, gpu: str, collective: str) -> dict[str, Any] | None:
+    """Return what the facts of a folder of models say of this GPU beside a collective; None if it was not measured."""
     rows = facts.get("beside", ())
-    return next(
-        (row["slowdown"] for row in rows if plain(row["gpu"]) == plain(gpu) and row["collective"] == collective), None
-    )
+    return next((row for row in rows if plain(row["gpu"]) == plain(gpu) and row["collective"] == collective), None)

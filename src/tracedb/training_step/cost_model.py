@@ -123,7 +123,7 @@ class Prices:
     def part(self, part: Part) -> Price:
         """Return the price of one run of a part."""
         if part.operator == composition.EXPERT_COPIES:
-            return self.moved(2 * self._tokens() * self._step.top_k * self._step.dim)
+            return self._strided(COPIED * self._step.top_k, passes=2 * self._step.top_k)
         if part.pass_ == "comm":
             chosen = self._step.top_k if part.operator == "ep_alltoall" else 1
             return self.collective(part.operator, self._tokens() * chosen * self._step.dim)

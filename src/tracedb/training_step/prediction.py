@@ -13,6 +13,7 @@ from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
 from tracedb.training_step.fully_sharded import NOTHING, Sharding
+from tracedb.training_step.recorded_effects import Beside
 from tracedb.training_step.schedule import Work
 
 GAP_NS = 1_400.0
@@ -59,8 +60,8 @@ class Prediction:
     """SM clock that the step is predicted at; None if that of the samples is not known."""
     host_ns: float | None = None
     """Time in which the host launches the step, as sampled with the profiler; None if not known of every part."""
-    beside: tuple[float, str | None] = (1.0, None)
-    """Slowdown of a product beside an all-reduce, and the other GPU that it was measured on."""
+    beside: Beside = Beside()
+    """What computation and an all-reduce beside it do to each other."""
 
     @property
     def predicted_ns(self) -> float:
@@ -96,9 +97,10 @@ class Prediction:
                 f"the GPU may wait for the host, which takes up to {self.host_ns / 1e6:.1f} ms to launch the step (as "
                 f"sampled, with the profiler) against {self.ns / 1e6:.1f} ms of GPU time; such waiting is not predicted"
             )
-        if "overlap_slowdown" in self.parts and self.beside[1]:
+        if "overlap_slowdown" in self.parts and self.beside.elsewhere:
             said.append(
-                f"overlap_slowdown is that of an {self.beside[1]}; `tracedb sample --beside allreduce` measures it here"
+                f"overlap_slowdown is that of an {self.beside.elsewhere}; `tracedb sample --beside allreduce` measures "
+                "it here"
             )
         return said
 
@@ -165,7 +167,7 @@ class _Builder:
         prices: PriceList,
         gap_ns: float,
         launches: Callable[[Part], float],
-        beside: tuple[float, str | None],
+        beside: Beside,
     ) -> None:
         self._step = step
         self._prices = prices
@@ -245,10 +247,10 @@ class _Builder:
             # A weight is not split: the last bucket holds at least the embedding's gradient, which comes last.
             last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
-            slowed = (allreduce - exposed) * (1 - 1 / self._beside[0])
+            slowed = self._slowed(allreduce - exposed)
             allreduce = exposed
         sharding = stages[0].sharding
-        slowed += sharding.hidden * (1 - 1 / self._beside[0])
+        slowed += self._slowed(sharding.hidden)
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
         for name, value in (
@@ -265,6 +267,18 @@ class _Builder:
         parts["launch_gaps"] += slowest.optimizer_gaps
         spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 or step.fsdp else 1)
         return allreduce + slowed + sharding.exposed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
+
+    def _slowed(self, hidden: float) -> float:
+        """Return how much longer computation takes beside collectives that would take so long alone.
+
+        Beside computation these are slower too, so that they slow it down for longer.
+        """
+        slowdown, _, elements, transfer = self._beside
+        longer = 1.0
+        if hidden and elements is not None:
+            alone = self._prices.collective("dp_allreduce", elements)
+            longer = max(transfer / alone.ns, 1.0) if alone.basis == "model" else 1.0
+        return hidden * longer * (1 - 1 / slowdown)
 
     def _sum(self, counts: Counter[Part]) -> float:
         return sum(count * self._price(part).ns for part, count in counts.items()) + self._gaps(counts)

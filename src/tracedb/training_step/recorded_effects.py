@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracedb.regress import beside
 from tracedb.regress.model_folder import plain
@@ -58,16 +58,29 @@ def speedup(step: Step, operator: str) -> float:
     return factor
 
 
-def beside_allreduce(gpu: str, facts: Mapping[str, Any]) -> tuple[float, str | None]:
-    """Return how many times as long a product takes beside an all-reduce, and on which other GPU that was measured.
+class Beside(NamedTuple):
+    """What computation and an all-reduce beside it do to each other."""
+
+    slowdown: float = 1.0
+    """How many times as long a product takes."""
+    elsewhere: str | None = None
+    """The other GPU that this was measured on; None if on this kind."""
+    elements: int | None = None
+    """Size of an all-reduce that was measured beside computation; None if none was."""
+    transfer_ns: float = 0.0
+    """Its time there."""
+
+
+def beside_allreduce(gpu: str, facts: Mapping[str, Any]) -> Beside:
+    """Return what an all-reduce beside computation does on a GPU.
 
     ``facts``: of the models, which have the user's own measurement if there is one.
     """
-    own = beside.slowdown(facts, gpu, "allreduce")
+    own = beside.of(facts, gpu, "allreduce")
     if own is not None:
-        return own, None
+        return Beside(own["slowdown"], None, own.get("elements"), own.get("transfer_ns", 0.0))
     found = recorded(BESIDE, gpu)
     if found is not None:
-        return found.value, None
+        return Beside(found.value)
     other = next(effect for effect in effects() if effect.name == BESIDE)
-    return other.value, other.device.upper()
+    return Beside(other.value, other.device.upper())

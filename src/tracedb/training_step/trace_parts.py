@@ -80,7 +80,7 @@ FROM exposed AS x
 GROUP BY ALL
 ORDER BY ALL
 """
-SHARDING = ("aten::split_with_sizes_copy", "aten::_chunk_cat", "aten::_foreach_copy_")
+SHARDING = ("aten::split_with_sizes_copy", "aten::_chunk_cat")
 """Operators that move weights and gradients between tensors and shards."""
 EXPERTS = (
     *("aten::topk", "aten::_softmax", "aten::_softmax_backward_data", "aten::sort", "aten::argsort", "aten::bmm"),
@@ -153,7 +153,9 @@ def _collective(step: Step, collective: str, elements: int | None) -> str:
 
 
 def _part(step: Step, item: Recorded) -> str:
-    if item.name.startswith("fsdp::") or (step.fsdp and item.name in SHARDING):
+    if step.fsdp and item.name == "aten::_foreach_copy_":
+        return "fsdp_copy_in"  # in a stream of its own, beside the computation
+    if step.fsdp and item.name in SHARDING:
         return SHARD_COPIES
     if item.name.startswith("aten::_foreach_") or item.name.startswith("aten::_fused_adam"):
         return "optimizer"
