@@ -131,10 +131,9 @@ def test_an_all_reduce_beside_the_backward_leaves_its_last_bucket_and_slows_prod
 
 def test_a_collective_is_slower_beside_computation_too() -> None:
     own = {"gpu": "H200", "collective": "allreduce", "slowdown": 1.5, "samples": 8}
-    change = {"overlap": True, "bucket": 1_000_000}
 
     def slowed(**facts: float) -> float:
-        given = replace(STEP, **change)
+        given = replace(STEP, overlap=True, bucket=1_000_000)
         found = prediction.assemble(given, Prices(), gap_ns=1e6, facts={"beside": [{**own, **facts}]})
         return found.parts["overlap_slowdown"]
 
