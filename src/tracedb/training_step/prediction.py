@@ -60,7 +60,7 @@ class Prediction:
     """SM clock that the step is predicted at; None if that of the samples is not known."""
     host_ns: float | None = None
     """Time in which the host launches the step, as sampled with the profiler; None if not known of every part."""
-    beside: Beside = Beside()
+    beside: Beside = field(default_factory=Beside)
     """What computation and an all-reduce beside it do to each other."""
 
     @property
