@@ -7,10 +7,12 @@ from typing import Any
 
 import duckdb
 
-from support.loading import empty_database
+from support.loading import NUMBERS, empty_database
+from support.readings import instance
 from support.rows import insert
 from tracedb.derive import critical_segment
 from tracedb.report import registry
+from tracedb.storage.connection import quoted
 
 GEMM = "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -45,7 +47,10 @@ class Tiny:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.write_bytes(empty_database())
-        self._connection = duckdb.connect(str(path))
+        self._connection = instance().cursor()  # starting an engine takes as long as all the rest
+        self._name = f"tiny_{next(NUMBERS)}"
+        self._connection.execute(f"ATTACH {quoted(str(path))} AS {self._name}")
+        self._connection.execute(f"USE {self._name}")
         self._connection.execute("BEGIN")
         self._given: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self.captures = 0
@@ -104,6 +109,8 @@ class Tiny:
 
     def save(self) -> Path:
         self.connection.execute("COMMIT")
+        self.connection.execute("USE memory")
+        self.connection.execute(f"DETACH {self._name}")
         self.connection.close()
         return self.path
 

@@ -23,7 +23,16 @@ def rows(insert: Insert) -> None:
         # id, kind, name, parent, thread, start, duration, module path
         (1, "function", "train.py(5): main", None, MAIN, 0, 1000, None),
         (2, "module", "nn.Module: Block_0", 1, MAIN, 10, 80, "Block_0"),
-        (3, "function", "net.py(7): forward", 2, MAIN, 11, 78, "Block_0"),
+        (
+            3,
+            "function",
+            "net.py(7): forward",
+            2,
+            MAIN,
+            10,
+            79,
+            "Block_0",
+        ),  # starts with its caller, as clocks of µs have it
         (4, "module", "nn.Module: Linear_0", 3, MAIN, 20, 40, "Block_0.Linear_0"),
         (5, "function", "torch/nn/modules/linear.py(9): forward", 4, MAIN, 21, 30, "Block_0.Linear_0"),
         (6, "function", "<built-in function linear>", 5, MAIN, 22, 3, "Block_0.Linear_0"),

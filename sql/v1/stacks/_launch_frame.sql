@@ -18,15 +18,7 @@ calls AS (
 latest AS (
     SELECT c.capture_id, c.event_id, c.is_own, c.start_ns AS at_ns, f.frame_id, f.parent_id, f.end_ns
     FROM calls AS c
-    ASOF INNER JOIN (
-        SELECT
-            r.capture_id, r.process_id, r.thread_id, r.start_ns, r.frame_id, r.parent_id,
-            coalesce(r.start_ns + r.duration_ns, 9223372036854775807) AS end_ns
-        FROM main.frame AS r
-        QUALIFY row_number() OVER (
-            PARTITION BY r.capture_id, r.process_id, r.thread_id, r.start_ns ORDER BY r.duration_ns, r.frame_id DESC
-        ) = 1
-    ) AS f
+    ASOF INNER JOIN v1._frame_start AS f
         ON f.capture_id = c.capture_id AND f.process_id IS NOT DISTINCT FROM c.process_id
         AND f.thread_id IS NOT DISTINCT FROM c.thread_id AND f.start_ns <= c.start_ns
 ),

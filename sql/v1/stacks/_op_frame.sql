@@ -4,15 +4,7 @@ CREATE VIEW v1._op_frame AS
 WITH RECURSIVE latest AS (
     SELECT o.capture_id, o.op_id, o.start_ns AS at_ns, f.frame_id, f.parent_id, f.end_ns
     FROM main.op AS o
-    ASOF INNER JOIN (
-        SELECT
-            r.capture_id, r.process_id, r.thread_id, r.start_ns, r.frame_id, r.parent_id,
-            coalesce(r.start_ns + r.duration_ns, 9223372036854775807) AS end_ns
-        FROM main.frame AS r
-        QUALIFY row_number() OVER (
-            PARTITION BY r.capture_id, r.process_id, r.thread_id, r.start_ns ORDER BY r.duration_ns, r.frame_id DESC
-        ) = 1
-    ) AS f
+    ASOF INNER JOIN v1._frame_start AS f
         ON f.capture_id = o.capture_id AND f.process_id IS NOT DISTINCT FROM o.process_id
         AND f.thread_id IS NOT DISTINCT FROM o.thread_id AND f.start_ns <= o.start_ns
 ),
