@@ -105,7 +105,8 @@ class CaptureModel:
             is_gone |= events & scale.is_removed
         if by != 1:
             factor[~self.is_collective] *= by
-            spans_of.append((*EVER, by))
+            # A host with less to launch than others spends the rest waiting, which more work would fill.
+            spans_of.append((*EVER, min(by, 1.0)))
         priced = self.priced(scenario.priced)
         if priced is not None:
             factor *= priced.factor
