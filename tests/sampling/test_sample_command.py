@@ -172,7 +172,8 @@ class TestOperators:
         assert words in str(recorder(operator).invalid({**small(operator), **change}))
 
     def test_a_missing_parameter_is_named(self) -> None:
-        assert recorder(shipped()["linear1"]).invalid({"mp": 1, "b": 1}) == "linear1 needs l, dim in columns_name"
+        assert recorder(shipped()["linear2"]).invalid({"mp": 1, "b": 1}) == "linear2 needs l, dim in columns_name"
+        assert recorder(shipped()["linear1"]).invalid({"mp": 1, "b": 1, "l": 1}) == "needs dim or h in columns_name"
 
 
 def configuration(folder: Path, **change: object) -> Path:

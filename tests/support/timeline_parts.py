@@ -42,10 +42,12 @@ FROM (
 def check(connection: duckdb.DuckDBPyConnection, least: int) -> None:
     """Check that every view divides the time of every capture with GPU activity, of which there are ``least``."""
     connection.execute(f"CREATE TEMP TABLE part AS {_PARTS}")
-    counts = connection.execute("SELECT name, count(DISTINCT capture_id) FROM part GROUP BY name ORDER BY name")
+    counts = connection.execute(
+        "SELECT name, count(DISTINCT capture_id) FROM part GROUP BY name ORDER BY name"
+    ).fetchall()
     count = with_gpu(connection)
     assert count >= least
-    assert [number for _, number in counts.fetchall()] == [count] * 4
+    assert [number for _, number in counts] == [count] * 4
     faults = connection.execute(
         """SELECT name, capture_id FROM part
            WHERE is_busy IS NOT TRUE OR is_total IS NOT TRUE OR is_negative ORDER BY ALL"""
