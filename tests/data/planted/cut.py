@@ -1,4 +1,4 @@
-"""Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py SOURCE NAME…``, beside this script.
+"""Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py SOURCE TARGET NAME…``.
 
 Kept of each trace: GPU rows, the calls that launched them, synchronizations and waits of streams, the operators around
 those calls, and ranges. Omitted: all else, arguments that no test needs, and the name of the trace. Times and durations
@@ -55,15 +55,15 @@ def cut(trace: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Cut the recordings that are named."""
-    source, names = Path(sys.argv[1]), sys.argv[2:]
+    source, target, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     for name in names:
         for path in sorted((source / f"config={name}").glob("rank*.json.gz")):
-            target = Path(__file__).parent / f"config={name}" / path.name
-            target.parent.mkdir(exist_ok=True)
+            small = target / f"config={name}" / path.name
+            small.parent.mkdir(parents=True, exist_ok=True)
             with gzip.open(path) as file:
                 text = json.dumps(cut(json.load(file)), separators=(",", ":"))
-            target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-            print(target.name, target.stat().st_size)
+            small.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+            print(small.name, small.stat().st_size)
 
 
 if __name__ == "__main__":
