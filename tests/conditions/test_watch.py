@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support import conformance, fake_nvml
 from support.loading import ask, ingest
+from tracedb.conditions import watch as conditions_watch
 from tracedb.conditions.file import ConditionsFile
 from tracedb.conditions.nvml import reasons
 from tracedb.conditions.reading import Gpu, Reading, visible
@@ -83,6 +85,18 @@ def test_a_full_disk_ends_the_readings_but_not_the_command(tmp_path: Path) -> No
     written = len(tables["device_condition"])
     assert written > 2 and tables["capture"][0]["events_read"] - written <= 1  # the last line may be cut off
     assert warning.endswith(f"w.csv: cannot be written: File too large; it ends after {written} readings")
+
+
+def test_a_signal_while_the_command_starts_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Signalled(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
+    before = signal.getsignal(signal.SIGTERM)
+    assert conditions_watch.watch(["sleep", "30"], tmp_path / "w.csv", 10).exit_code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_signals_reach_the_command(tmp_path: Path) -> None:

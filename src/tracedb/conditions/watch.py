@@ -61,15 +61,24 @@ def _run(command: Sequence[str]) -> int:
     """Run a command with this process's files and environment, and hand signals on to it."""
     # Control-C at a terminal reaches both; the command decides what becomes of it.
     before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    running: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        if running:
+            running[0].send_signal(number)
+        else:
+            early.append(number)
+
     try:
+        # Handlers come first: a signal while the command starts would end this process and leave the command running.
+        for name in FORWARDED:
+            if number := getattr(signal, name, None):
+                before[number] = signal.signal(number, hand_on)
         with subprocess.Popen(list(command), restore_signals=True, preexec_fn=_default_interrupt) as process:
-
-            def hand_on(number: int, _frame: FrameType | None) -> None:
+            running.append(process)
+            for number in early:
                 process.send_signal(number)
-
-            for name in FORWARDED:
-                if number := getattr(signal, name, None):
-                    before[number] = signal.signal(number, hand_on)
             code = process.wait()
     except OSError as error:
         raise TracedbError(f"{command[0]}: cannot be started: {error.strerror}") from error
