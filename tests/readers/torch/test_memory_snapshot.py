@@ -20,8 +20,8 @@ LINEAR = {
     "filename": "/srv/jobs/env/lib/python3.11/site-packages/torch/nn/modules/linear.py",
     "line": 125,
 }
-STEP = {"name": "step", "filename": "/srv/jobs/work/train.py", "line": 60}
-INIT = {"name": "__init__", "filename": "/srv/jobs/work/model.py", "line": 12}
+STEP = {"name": "step", "filename": "/srv/jobs/train.py", "line": 60}
+INIT = {"name": "__init__", "filename": "/srv/jobs/model.py", "line": 12}
 
 
 def event(action: str, address: int, size: int, time: int | None, *frames: dict[str, Any]) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def test_totals_follow_from_what_is_in_use_at_the_end(snapshot: Path) -> None:
 def test_who_allocated(snapshot: Path) -> None:
     columns = "origin, op_name, source, live_bytes_at_peak, live_blocks_at_peak"
     assert rows(snapshot, f"SELECT {columns} FROM v1.memory_by_op ORDER BY live_bytes_at_peak DESC") == [
-        ("stack", None, "work/model.py(12): __init__", 8000, 1),
-        ("operator", "aten::mm", "work/train.py(60): step", 1000, 1),
-        ("stack", None, "work/train.py(60): step", 500, 1),
+        ("stack", None, "jobs/model.py(12): __init__", 8000, 1),
+        ("operator", "aten::mm", "jobs/train.py(60): step", 1000, 1),
+        ("stack", None, "jobs/train.py(60): step", 500, 1),
         ("before the trace", None, None, 300, None),
     ]
     done = run("report", "memory-by-op", "--db", snapshot, "--format", "csv")
@@ -111,8 +111,8 @@ def test_who_allocated(snapshot: Path) -> None:
 
 def test_frames_are_stored_once_and_without_the_folders_of_people(snapshot: Path) -> None:
     assert rows(snapshot, "SELECT frame_id, name, file, line, parent_id FROM frame ORDER BY frame_id") == [
-        (1, "work/model.py(12): __init__", "work/model.py", 12, None),
-        (2, "work/train.py(60): step", "work/train.py", 60, None),
+        (1, "jobs/model.py(12): __init__", "jobs/model.py", 12, None),
+        (2, "jobs/train.py(60): step", "jobs/train.py", 60, None),
         (3, "torch/nn/modules/linear.py(125): forward", "torch/nn/modules/linear.py", 125, 2),
         (4, f"<{COMPILED['name']}>", None, None, 3),
     ]
