@@ -144,3 +144,17 @@ class TestTwoGpus:
         (row,) = asked(of_two_gpus, "whatif", "--where", f"config={cause}", "--ranks-equal", *step)
         one = row["measured_ns"] / row["steps"]
         assert row["predicted_ns"] / row["steps"] == pytest.approx(without_ms * 1e6, abs=0.1 * one)
+
+    def test_several_ranks_of_a_lake(self, of_two_gpus: Path, tmp_path: Path) -> None:
+        """Capture numbers of a lake have 63 bits."""
+        assert run("ingest", DATA / "two_gpus" / "config=experts_uneven", "--lake", tmp_path / "lake").exit_code == 0
+        for words in (("whatif", "--ranks-equal"), ("report", "critical-path", "--across-ranks", "--top", "0")):
+            done = run(*words, "--lake", tmp_path / "lake", "--format", "json")
+            assert done.exit_code == 0, done.stderr
+            found = [without_capture(row) for row in json.loads(done.stdout)["rows"]]
+            known = asked(of_two_gpus, *words, "--where", "config=experts_uneven")
+            assert found == [without_capture(row) for row in known]
+
+
+def without_capture(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "capture_id"}

@@ -60,7 +60,7 @@ WITH parts AS (
 SELECT p.call, p.capture_id, p.event_id, e.start_ns, p.start_ns AS common_ns
 FROM parts AS p
 INNER JOIN main.kernel_event AS e ON e.capture_id = p.capture_id AND e.event_id = p.event_id
-WHERE list_contains(?::INTEGER[], p.capture_id) AND p.start_ns IS NOT NULL AND e.time_fault IS NULL
+WHERE list_contains(?::BIGINT[], p.capture_id) AND p.start_ns IS NOT NULL AND e.time_fault IS NULL
 ORDER BY p.call, p.capture_id, p.event_id
 """
 """Kernels in which ranks meet, with their start on the capture's clock and on the common one."""

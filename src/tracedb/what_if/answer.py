@@ -29,7 +29,7 @@ COLUMNS = (
     about("scenario", "VARCHAR", "The change, as options of `tracedb whatif`."),
     about("changes", "INTEGER", "Number of changes that are made together. [count]"),
     about("span", "VARCHAR", "What is timed: steps, step N, a window, or the whole capture."),
-    about("capture_id", "INTEGER", "Capture; of several ranks the first. [-]"),
+    about("capture_id", "BIGINT", "Capture; of several ranks the first. [-]"),
     about("configuration", "VARCHAR", "Labels of the capture as KEY=VALUE."),
     about("ranks", "INTEGER", "Number of captures that are timed together. [count]"),
     about("rank", "INTEGER", "Rank that ends last under the scenario; NULL if unknown. [-]"),

@@ -47,7 +47,7 @@ def factors(models: Sequence[CaptureModel]) -> list[float]:
 RECEIVED = """
 SELECT sum(e.message_out_elements)::BIGINT AS elements
 FROM main.kernel_event AS e
-WHERE list_contains(?::INTEGER[], e.capture_id) AND replace(e.collective, '_', '') LIKE 'alltoall%'
+WHERE list_contains(?::BIGINT[], e.capture_id) AND replace(e.collective, '_', '') LIKE 'alltoall%'
     AND e.message_out_elements IS NOT NULL
 GROUP BY e.capture_id
 ORDER BY e.capture_id
