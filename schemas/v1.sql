@@ -605,6 +605,42 @@ COMMENT ON COLUMN main.operator_sample.shape IS 'Map from shape parameter to val
 COMMENT ON COLUMN main.operator_sample.statistic IS 'Which statistic time_ns is, such as span_trimmed_mean.';
 COMMENT ON COLUMN main.operator_sample.time_ns IS 'The time, rounded to whole nanoseconds. [ns]';
 
+CREATE TABLE main.operator_burst (
+    capture_id INTEGER NOT NULL,
+    operator VARCHAR NOT NULL,
+    pass VARCHAR NOT NULL,
+    dtype VARCHAR NOT NULL,
+    shape MAP(VARCHAR, BIGINT) NOT NULL,
+    calls BIGINT,
+    duration_ns BIGINT,
+    spin_ns BIGINT,
+    sm_clock_mhz DOUBLE,
+    memory_clock_mhz DOUBLE,
+    power_w DOUBLE,
+    spin_power_w DOUBLE,
+    power_limit_w DOUBLE,
+    sm_clock_limit_mhz DOUBLE,
+    host_ns BIGINT,
+    is_synchronous BOOLEAN
+);
+COMMENT ON TABLE main.operator_burst IS 'An operator that tracedb sample repeated alone and without the profiler: its power, or the time in which the host launches it.';
+COMMENT ON COLUMN main.operator_burst.capture_id IS 'Capture with the samples of this shape. [-]';
+COMMENT ON COLUMN main.operator_burst.operator IS 'Operator name, such as linear1.';
+COMMENT ON COLUMN main.operator_burst.pass IS 'fwd, bwd or step (optimizer).';
+COMMENT ON COLUMN main.operator_burst.dtype IS 'Element type: fp16, bf16 or fp32.';
+COMMENT ON COLUMN main.operator_burst.shape IS 'Map from shape parameter to value. [-]';
+COMMENT ON COLUMN main.operator_burst.calls IS 'Calls while power and clock were read; NULL if only the host was timed. [count]';
+COMMENT ON COLUMN main.operator_burst.duration_ns IS 'Time of these calls on the device, with what it spun. [ns]';
+COMMENT ON COLUMN main.operator_burst.spin_ns IS 'How long of this one multiprocessor only spun, to draw less power; NULL if it did not. [ns]';
+COMMENT ON COLUMN main.operator_burst.sm_clock_mhz IS 'Median SM clock meanwhile; NULL if not read. [MHz]';
+COMMENT ON COLUMN main.operator_burst.memory_clock_mhz IS 'Median clock of the device memory meanwhile; NULL if not read. [MHz]';
+COMMENT ON COLUMN main.operator_burst.power_w IS 'Mean power of the device meanwhile; NULL if not read. [W]';
+COMMENT ON COLUMN main.operator_burst.spin_power_w IS 'Power of the device when it does nothing but spin on one multiprocessor; NULL if not read. [W]';
+COMMENT ON COLUMN main.operator_burst.power_limit_w IS 'Power limit enforced on the device; NULL if not read. [W]';
+COMMENT ON COLUMN main.operator_burst.sm_clock_limit_mhz IS 'Highest SM clock of the device; NULL if not read. [MHz]';
+COMMENT ON COLUMN main.operator_burst.host_ns IS 'Median time in which the host launches one call while the device is busy; NULL if only the power was read. [ns]';
+COMMENT ON COLUMN main.operator_burst.is_synchronous IS 'Whether the host waits for the device within a call; host_ns is then that of a call on an idle device. NULL if the host was not timed.';
+
 CREATE TABLE main.measure (
     capture_id INTEGER NOT NULL,
     measure_id BIGINT NOT NULL,

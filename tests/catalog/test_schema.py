@@ -40,7 +40,8 @@ TABLES = (
         "ingest_issue",
         "kernel_event",
     ),
-    *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_sample"),
+    *("kernel_resource", "kernel_rule", "launch", "measure", "memory_event", "op", "operator_burst"),
+    *("operator_sample",),
     *("overlapping_kernel", "replay", "replay_pass", "replay_run", "sample_status", "synchronization"),
     *("time_bound", "unrecorded_span", "whatif", "why_rule"),
 )

@@ -45,6 +45,35 @@ def test_two_ranks_sample_beside_an_all_reduce(tmp_path: Path) -> None:
     ]
 
 
+def test_operators_of_all_kinds_are_sampled_beside_it_in_one_go(tmp_path: Path) -> None:
+    """Attention, a norm and an optimizer; a shape that an operator does not allow is told from those that ran."""
+    configs = []
+    for name, columns, shape in (
+        ("flash_atten", ["b", "h", "l", "dim"], [1, 2, 8, 16]),
+        ("layernorm", ["b", "l", "dim"], [1, 2, 8]),
+        ("middleStage_optimizer", ["mp", "dim", "encoders"], [1, 8, 1]),
+        ("linear1", ["mp", "b", "l", "dim"], [3, 1, 2, 8]),
+    ):
+        config = tmp_path / f"{name}.yml"
+        config.write_text(json.dumps({
+            "kernel_name": name, "columns_name": columns, "shapes": shape, "run": "get_one",
+            "wait": 0, "warmup": 0, "active": 1,
+        }))  # fmt: skip
+        configs.append(config)
+    db = tmp_path / "s.duckdb"
+    done = run("-q", "sample", *configs, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside", "allreduce",
+               "--format", "json")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert [(row["operator"], row["sampled"], row["invalid"], row["captures"])
+            for row in json.loads(done.stdout)["rows"]] == [
+        ("flash_atten", 1, 0, 2), ("layernorm", 1, 0, 2), ("middleStage_optimizer", 1, 0, 2), ("linear1", 0, 1, 0),
+    ]  # fmt: skip
+    assert ask(db, "SELECT DISTINCT operator, pass FROM operator_samples ORDER BY ALL") == [
+        ("flash_atten", "bwd"), ("flash_atten", "fwd"), ("layernorm", "bwd"), ("layernorm", "fwd"),
+        ("middleStage_optimizer", "step"),
+    ]  # fmt: skip
+
+
 def test_products_are_compared_with_the_steady_ones_and_not_fitted(tmp_path: Path) -> None:
     """Five products take 1.5 times as long beside it, one 3 times; GELU and rested samples do not count."""
     tiny = Tiny(tmp_path / "t.duckdb")

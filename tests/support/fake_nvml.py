@@ -26,6 +26,8 @@ def nvmlDeviceGetTemperature(handle, sensor):
     if handle == 1:
         raise NVMLError("Not Supported")
     return 64
+def nvmlDeviceGetEnforcedPowerLimit(handle): return 700_000
+def nvmlDeviceGetMaxClockInfo(handle, kind): return 1980
 def nvmlDeviceGetCurrentClocksThrottleReasons(handle): return 0x24 if handle == 0 else 0
 """
 """Old bindings without the newer names of the throttle reasons; the second GPU tells no temperature."""

@@ -118,10 +118,11 @@ def sample(
             trace, outcome = profile_one(item, request, keep_traces or Path())
             _must_have_run(item, outcome)
             note(f"wrote {trace}")
-        elif beside is not None:
-            accounts.append(run_beside(item, request, beside))
-        else:
+        elif beside is None:
             accounts.append(run(item, request, notes))
+    if beside is not None:
+        together = [item for item in read if item.run in ("get_all", "get_one")]
+        accounts += run_beside(together, request, beside)
     if accounts:
         write(account_of(accounts, db), form, out)
         _close(accounts)

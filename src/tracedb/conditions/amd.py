@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tracedb.conditions.reading import Gpu, Reading, Unavailable, visible
+from tracedb.conditions.reading import Gpu, Limits, Reading, Unavailable, visible
+
+MICROWATTS = 10_000
+"""A power cap above this is in microwatts: no card draws ten kilowatts."""
 
 
 class AmdReader:
@@ -53,6 +56,15 @@ class AmdReader:
                 )
             ),
             self._throttle(handle),
+        )
+
+    def limits(self, gpu: Gpu) -> Limits:
+        """Return the power limit, which amdsmi gives in microwatts or watts by its release, and the highest clock."""
+        handle, smi = self._handles[gpu.device_id], self._smi
+        power = _first(self._ask(smi.amdsmi_get_power_cap_info, handle) or {}, "power_cap")
+        clock = self._ask(smi.amdsmi_get_clock_info, handle, smi.AmdSmiClkType.GFX) or {}
+        return Limits(
+            None if not power else power / 1e6 if power > MICROWATTS else power, _first(clock, "max_clk") or None
         )
 
     def _name(self, handle: Any) -> str | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tracedb.conditions.reading import Gpu, Reading, Unavailable, visible
+from tracedb.conditions.reading import Gpu, Limits, Reading, Unavailable, visible
 
 REASONS = {
     0x1: "gpu_idle",
@@ -59,6 +59,14 @@ class NvmlReader:
             None if milliwatts is None else milliwatts / 1000,
             self._number(nvml.nvmlDeviceGetTemperature, handle, GPU_TEMPERATURE),
             self._throttle(handle),
+        )
+
+    def limits(self, gpu: Gpu) -> Limits:
+        """Return the power limit that is enforced now, and the highest clock."""
+        handle, nvml = self._handles[gpu.device_id], self._nvml
+        milliwatts = self._number(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+        return Limits(
+            None if milliwatts is None else milliwatts / 1000, self._number(nvml.nvmlDeviceGetMaxClockInfo, handle, SM)
         )
 
     def _power(self, handle: Any) -> float | None:

@@ -29,6 +29,14 @@ class Reading:
     throttle: str | None = None
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a GPU may not exceed; None where it cannot be read."""
+
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+
+
 class Reader(Protocol):
     """Reads the GPUs of this machine through the vendor's library."""
 
@@ -36,6 +44,10 @@ class Reader(Protocol):
 
     def read(self, gpu: Gpu) -> Reading:
         """Return the state of a GPU now. Takes about a millisecond and must not raise."""
+        ...
+
+    def limits(self, gpu: Gpu) -> Limits:
+        """Return the limits that a GPU has now. Must not raise."""
         ...
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from tracedb.conditions.reading import Reader, Reading, Unavailable, open_reader
+from tracedb.conditions.reading import Gpu, Reader, Reading, Unavailable, open_reader
 
 HERTZ = 20.0
 """Readings a second. A driver renews its numbers some ten to fifty times a second."""
@@ -52,6 +52,9 @@ class Recent:
         self._sampler: Sampler | None = None
         self.missing: str | None = None
         """Why nothing is read."""
+        self.reader: Reader | None = None
+        self.gpu: Gpu | None = None
+        """The GPU, and what reads it."""
         try:
             reader = open_reader()
         except Unavailable as error:
@@ -62,6 +65,7 @@ class Recent:
             self.missing = "the library that reads GPUs does not list this one"
             return
         reader.gpus = mine
+        self.reader, self.gpu = reader, mine[0]
         self._sampler = Sampler(reader, self._readings.append)
 
     def __enter__(self) -> Recent:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from tracedb.errors import TracedbError
@@ -32,11 +33,9 @@ ELEMENTS = {"nccl": 1 << 27, "gloo": 1 << 10}
 
 
 @dataclass(frozen=True)
-class Order:
-    """The work of every rank, sent as JSON."""
+class Task:
+    """One operator's part of an order."""
 
-    backend: str
-    dtype: str
     configuration: str
     operator: str
     module: str | None
@@ -44,81 +43,116 @@ class Order:
     shapes: list[Shape]
     warmups: int
     iterations: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """The work of every rank, sent as JSON. ``tasks`` as dictionaries."""
+
+    backend: str
+    dtype: str
+    tasks: list[dict[str, Any]]
     elements: int
     folder: str
 
 
-def run(configuration: Configuration, request: Request, kind: str) -> Account:
-    """Sample a sweep on all GPUs of this host while they run a collective; shapes already sampled so are skipped.
+@dataclass
+class _Sweep:
+    """One operator's sweep: what is known, and what is left to do."""
 
-    On the CPU, with two ranks. Raises ``TracedbError`` with fewer than two GPUs, or if a rank fails.
+    configuration: Configuration
+    series: Series
+    account: Account
+    runnable: list[Shape]
+
+
+def run(configurations: Sequence[Configuration], request: Request, kind: str) -> list[Account]:
+    """Sample sweeps on all GPUs of this host while they run a collective; shapes already sampled so are skipped.
+
+    The ranks start once for all operators. On the CPU, there are two ranks. Raises ``TracedbError`` with fewer than two
+    GPUs, or if a rank fails.
     """
     backend = "gloo" if request.device == "cpu" else "nccl"
     where = collectives.ring(None, backend, request.precision)
     title = where.device.rpartition(" x")[0]
+    sweeps = [_sweep(configuration, request, kind, title, backend) for configuration in configurations]
+    todo = [sweep for sweep in sweeps if sweep.runnable]
+    if todo:
+        _record(todo, request, where, kind)
+    for sweep in sweeps:
+        if sweep.account.outcomes:
+            first = sweep.account.captures[0] if sweep.account.captures else None
+            sweep_status.write(request.database, sweep.series, sweep.account.outcomes, first)
+    return [sweep.account for sweep in sweeps]
+
+
+def _sweep(configuration: Configuration, request: Request, kind: str, title: str, backend: str) -> _Sweep:
+    """Return what is left of an operator's sweep; shapes that it does not allow are already among the outcomes."""
     series = Series(configuration.operator, request.precision, title, f"beside_{kind}")
     known = sweep_status.known(request.database, series)
     wanted = chosen(configuration, request)
     left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
-    account = Account(series, [], len(wanted) - len(left), [])
     operator = find(
         configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
     )
     device = devices.choose("cpu" if backend == "gloo" else None)
     recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
-    refused = {sweep_status.key(shape): recorder.invalid(shape) for shape in left}
-    runnable = [shape for shape in left if refused[sweep_status.key(shape)] is None]
-    account.outcomes += [
-        Outcome(shape, "invalid", words) for shape in left if (words := refused[sweep_status.key(shape)])
-    ]
-    if runnable:
-        outcomes, account.captures = _record(configuration, request, where, kind, title, runnable)
-        account.outcomes += outcomes
-    if account.outcomes:
-        first = account.captures[0] if account.captures else None
-        sweep_status.write(request.database, series, account.outcomes, first)
-    return account
+    refused = [(shape, recorder.invalid(shape)) for shape in left]
+    account = Account(
+        series, [Outcome(shape, "invalid", words) for shape, words in refused if words], len(wanted) - len(left), []
+    )
+    return _Sweep(configuration, series, account, [shape for shape, words in refused if words is None])
 
 
-def _record(
-    configuration: Configuration,
-    request: Request,
-    where: collectives.Ring,
-    kind: str,
-    title: str,
-    shapes: Sequence[Shape],
-) -> tuple[list[Outcome], list[int]]:
-    """Start the ranks and load their traces. Returns the outcomes of the first rank, and the captures."""
+def _record(sweeps: Sequence[_Sweep], request: Request, where: collectives.Ring, kind: str) -> None:
+    """Start the ranks, load their traces, and add outcomes (of the first rank) and captures to each account."""
     with temporary_folder() as temporary:
         folder = Path(temporary)
+        tasks = [
+            Task(
+                str(sweep.configuration.path.absolute()),
+                sweep.configuration.operator,
+                sweep.configuration.module,
+                sweep.configuration.function,
+                sweep.runnable,
+                sweep.configuration.wait + sweep.configuration.warmup,
+                sweep.configuration.active,
+            )
+            for sweep in sweeps
+        ]
         order = Order(
             where.backend,
             request.precision,
-            str(configuration.path.absolute()),
-            configuration.operator,
-            configuration.module,
-            configuration.function,
-            list(shapes),
-            configuration.wait + configuration.warmup,
-            configuration.active,
+            [asdict(task) for task in tasks],
             ELEMENTS[where.backend],
             str(folder.absolute()),
         )
+        for number in range(len(sweeps)):
+            (folder / f"sweep{number}").mkdir()
         told = folder / "order.json"
         told.write_text(json.dumps(asdict(order)), encoding="utf-8")
         collectives.launch(where, told, WORKER)
-        said = json.loads((folder / "outcomes0.json").read_text(encoding="utf-8"))
-        traces = sorted(folder.glob("rank*.json.gz"))
-        if request.keep_traces is not None:
-            name = f"{configuration.operator}_{request.precision}_beside_{kind}_{uuid4().hex[:12]}"
-            traces = _moved(traces, request.keep_traces / name)
-        label = {"sampled": configuration.operator, "dtype": request.precision, "device": title, "beside": kind}
-        loaded = pipeline.ingest(*traces, db=request.database, label=label)
+        for number, sweep in enumerate(sweeps):
+            mine = folder / f"sweep{number}"
+            said = json.loads((mine / "outcomes0.json").read_text(encoding="utf-8"))
+            sweep.account.outcomes += [
+                Outcome(shape, status, detail) for shape, (status, detail) in zip(sweep.runnable, said, strict=True)
+            ]
+            sweep.account.captures += _load(sweep, request, sorted(mine.glob("rank*.json.gz")), kind)
+
+
+def _load(sweep: _Sweep, request: Request, traces: Sequence[Path], kind: str) -> list[int]:
+    """Load the traces of one operator, one of each rank. Returns the captures."""
+    series = sweep.series
+    if request.keep_traces is not None:
+        name = f"{series.operator}_{request.precision}_beside_{kind}_{uuid4().hex[:12]}"
+        traces = _moved(traces, request.keep_traces / name)
+    label = {"sampled": series.operator, "dtype": request.precision, "device": series.device, "beside": kind}
+    loaded = pipeline.ingest(*traces, db=request.database, label=label)
     for outcome in loaded:
         if outcome.error is not None or not outcome.loaded:
             raise TracedbError(f"{outcome.path}: the trace was not loaded: {outcome.error or 'known already'}")
-    found = [Outcome(shape, status, detail) for shape, (status, detail) in zip(shapes, said, strict=True)]
-    return found, [outcome.loaded[0].capture_id for outcome in loaded]
+    return [outcome.loaded[0].capture_id for outcome in loaded]
 
 
 def _moved(files: Sequence[Path], folder: Path) -> list[Path]:

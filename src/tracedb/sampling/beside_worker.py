@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracedb.sampling import device as devices
-from tracedb.sampling.beside import Order
+from tracedb.sampling.beside import Order, Task
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import WARM_SECONDS, Recorder
@@ -72,21 +72,28 @@ def work(order: Order) -> None:
     else:
         dist.init_process_group(order.backend)
     try:
-        configuration = Configuration(
-            Path(order.configuration), order.operator, (), (), None, wait=0, warmup=order.warmups,
-            active=order.iterations, module=order.module, function=order.function,
-        )  # fmt: skip
-        operator = find(order.operator, order.module, order.function, configuration.path.absolute().parent)
         dtype = devices.dtype(order.dtype)
         load = BesideCollective(dtype, device, order.elements)
-        recorder = Recorder(operator, configuration, dtype, device, load)
         folder, rank = Path(order.folder), dist.get_rank()
-        outcomes = recorder.profile(order.shapes, folder / f"rank{rank}.json.gz")
-        said = [[outcome.status, outcome.detail] for outcome in outcomes]
-        (folder / f"outcomes{rank}.json").write_text(json.dumps(said), encoding="utf-8")
-        dist.barrier()
+        for number, said in enumerate(order.tasks):
+            task = Task(**said)
+            mine = folder / f"sweep{number}"
+            outcomes = _recorder(task, dtype, device, load).profile(task.shapes, mine / f"rank{rank}.json.gz")
+            told = [[outcome.status, outcome.detail] for outcome in outcomes]
+            (mine / f"outcomes{rank}.json").write_text(json.dumps(told), encoding="utf-8")
+            devices.release(device)
+            dist.barrier()
     finally:
         dist.destroy_process_group()
+
+
+def _recorder(task: Task, dtype: torch.dtype, device: torch.device, load: SteadyLoad) -> Recorder:
+    configuration = Configuration(
+        Path(task.configuration), task.operator, (), (), None, wait=0, warmup=task.warmups,
+        active=task.iterations, module=task.module, function=task.function,
+    )  # fmt: skip
+    operator = find(task.operator, task.module, task.function, configuration.path.absolute().parent)
+    return Recorder(operator, configuration, dtype, device, load)
 
 
 if __name__ == "__main__":

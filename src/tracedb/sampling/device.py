@@ -66,6 +66,13 @@ def uuid(device: torch.device) -> str | None:
     return None if found is None else str(found)
 
 
+def can_spin(device: torch.device) -> bool:
+    """Whether the device can be kept busy without work, as bursts do it."""
+    import torch
+
+    return device.type == "cuda" and hasattr(torch.cuda, "_sleep")
+
+
 def wait_for(device: torch.device) -> None:
     """Wait until the device has finished all launched work."""
     import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.errors import TracedbError
 from tracedb.sampling import device as devices
+from tracedb.sampling.burst import COPIES, Burst, Meter
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator, Prepared
 from tracedb.sampling.steady_load import SteadyLoad, freshen
@@ -99,6 +100,38 @@ class Recorder:
         profiler.export_chrome_trace(str(trace))
         return outcomes
 
+    def energies(self, shape: Shape, meter: Meter, is_diluted: bool) -> list[Burst]:
+        """Measure the power of each pass of a shape that was sampled; nothing if memory runs out now."""
+
+        def measure() -> list[Burst]:
+            prepared = self._operator.build(shape, self._dtype, self._device)
+            return meter.energies(shape, prepared, _gradients(prepared), is_diluted)
+
+        return self._or_nothing(measure)
+
+    def host(self, shape: Shape, meter: Meter) -> list[Burst]:
+        """Measure how long the host takes to launch each pass of a shape; nothing if memory runs out now."""
+
+        def measure() -> list[Burst]:
+            first = self._operator.build(shape, self._dtype, self._device)
+            others = 0 if first.is_step else COPIES - 1
+            copies = [first, *(self._operator.build(shape, self._dtype, self._device) for _ in range(others))]
+            return meter.host(shape, copies, [_gradients(one) for one in copies])
+
+        return self._or_nothing(measure)
+
+    def _or_nothing(self, measure: Callable[[], list[Burst]]) -> list[Burst]:
+        """Return what was measured, or nothing if the operator cannot be repeated so."""
+        try:
+            return measure()
+        except FAULTS as error:
+            if fault_of(error).kind == "lost":
+                raise TracedbError(f"{self._operator.name}: {fault_of(error).words}; the GPU cannot be used any more "
+                                   "by this process") from error  # fmt: skip
+            return []
+        finally:
+            devices.release(self._device)
+
     def _guarded(self, shape: Shape, warmups: int, iterations: int) -> Outcome:
         """Run a shape; if memory runs out, retry once with all cached memory freed."""
         for is_last in (False, True):
@@ -122,10 +155,8 @@ class Recorder:
 
     def _run(self, shape: Shape, warmups: int, iterations: int) -> None:
         """Build the inputs, warm the shape up, then run it in annotated iterations."""
-        import torch
-
         prepared = self._operator.build(shape, self._dtype, self._device)
-        gradients = [] if prepared.is_step else [torch.randn_like(output) for output in _outputs(prepared)]
+        gradients = _gradients(prepared)
         name = text(self._operator.name, shape)
         if self._load is None:
             for number in range(warmups + iterations):
@@ -170,6 +201,13 @@ def _steady(
             load.run(rounds)
             freshen(gradients)
             _backward(prepared, outputs, gradients, name)
+
+
+def _gradients(prepared: Prepared) -> list[torch.Tensor]:
+    """Return random gradients of the outputs; none for a step."""
+    import torch
+
+    return [] if prepared.is_step else [torch.randn_like(output) for output in _outputs(prepared)]
 
 
 def _forward(prepared: Prepared, name: str | None) -> tuple[torch.Tensor, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING
 from tracedb.conditions.sampler import Recent
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
-from tracedb.sampling import conditions_table, sweep, sweep_status
+from tracedb.sampling import bursts_table, conditions_table, sweep, sweep_status
 from tracedb.sampling import device as devices
+from tracedb.sampling.burst import Meter
+from tracedb.sampling.burst import chosen as chosen_for_bursts
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.operator import Operator
 from tracedb.sampling.operator_registry import find
@@ -33,6 +36,8 @@ ITERATIONS_A_TRACE = 400
 """Iterations per trace: it is read in seconds and limits what a crash loses."""
 STEPS_A_TRACE = 40
 """An optimizer's step has thousands of events."""
+BURSTS = 3
+"""Shapes of an operator whose power is measured."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
     uuid = devices.uuid(device)
+    sampled: dict[tuple[tuple[str, int], ...], int] = {}
     with _folder(request.keep_traces) as folder, Recent(uuid) as conditions:
         account.unread = None if uuid is None else conditions.missing  # the processor has no clocks to read
         for number, batch in enumerate(_batches(left, recorder, configuration)):
@@ -122,8 +128,37 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
             account.outcomes += outcomes
             if capture_id is not None:
                 account.captures.append(capture_id)
+                sampled |= {sweep_status.key(done.shape): capture_id for done in outcomes if done.status == "sampled"}
             report(Progress(series, len(account.outcomes), len(left), time.monotonic() - begun))
+        if sampled and request.regime == STEADY and devices.can_spin(device):
+            _measure(recorder, _meter_of(device, conditions), sampled, series, request.database)
     return account
+
+
+def _measure(
+    recorder: Recorder,
+    meter: Meter,
+    sampled: Mapping[tuple[tuple[str, int], ...], int],
+    series: Series,
+    database: Path,
+) -> None:
+    """Measure the energy of some of the sampled shapes, and the launching of the smallest."""
+    shapes = {key: dict(key) for key in sampled}
+    for number, shape in enumerate(chosen_for_bursts(list(shapes.values()), BURSTS)):
+        bursts = recorder.energies(shape, meter, is_diluted=number == 0)
+        bursts_table.write(database, sampled[sweep_status.key(shape)], series, bursts)
+    smallest = min(shapes.values(), key=lambda shape: (math.prod(shape.values()), sweep_status.key(shape)))
+    bursts_table.write(database, sampled[sweep_status.key(smallest)], series, recorder.host(smallest, meter))
+
+
+_METERS: dict[torch.device, Meter] = {}
+
+
+def _meter_of(device: torch.device, conditions: Recent) -> Meter:
+    """Return what measures bursts on a device, one for all operators of a run."""
+    if device not in _METERS:
+        _METERS[device] = Meter(device, conditions.reader, conditions.gpu)
+    return _METERS[device]
 
 
 def profile_one(configuration: Configuration, request: Request, folder: Path) -> tuple[Path, Outcome]:
