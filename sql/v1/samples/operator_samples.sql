@@ -8,6 +8,14 @@ WITH devices AS (
     FROM main.device AS d
     GROUP BY d.capture_id, d.device_id
 ),
+bursts AS (
+    SELECT
+        b.capture_id, b.operator, b.pass, list_sort(map_entries(b.shape)) AS shape_key,
+        median(b.whole_energy_j) FILTER (NOT b.is_diluted) AS energy_j,
+        median(b.host_ns) AS host_ns
+    FROM v1._operator_burst AS b
+    GROUP BY b.capture_id, b.operator, b.pass, list_sort(map_entries(b.shape))
+),
 iterations AS (
     SELECT
         /* by r */ /* grain */ r.capture_id, r.source, r.rank, r.labels, r.device_id, /* end grain */
@@ -15,9 +23,12 @@ iterations AS (
         r.rule, r.operator, r.pass, r.dtype, r.shape,
         r.start_ns, r.capture_id AS clock_id, r.annotation_id,
         r.range_ns, r.busy_ns, r.span_ns, r.kernel_sum_ns, r.target_ns, r.is_matched,
-        r.gpu_events, r.regime, r.sm_clock_mhz, r.memory_clock_mhz, r.power_w
+        r.gpu_events, r.regime, r.sm_clock_mhz, r.memory_clock_mhz, r.power_w, u.energy_j, u.host_ns
     FROM v1._operator_iteration AS r /* join r */
     LEFT JOIN devices AS d ON d.capture_id = r.capture_id AND d.device_id = r.device_id
+    LEFT JOIN bursts AS u
+        ON u.capture_id = r.capture_id AND u.operator = r.operator AND u.pass = r.pass
+        AND u.shape_key = list_sort(map_entries(r.shape))
     WHERE true /* filter r */
 ),
 sampled AS (
@@ -52,6 +63,8 @@ sampled AS (
         median(i.sm_clock_mhz) AS sm_clock_mhz,
         median(i.memory_clock_mhz) AS memory_clock_mhz,
         sum(i.power_w) / count(i.power_w) AS power_w,
+        median(i.energy_j) AS energy_j,
+        median(i.host_ns) AS host_ns,
         CASE WHEN count(i.regime) = count(*) AND count(DISTINCT i.regime) = 1 THEN min(i.regime) END AS regime,
         list(i.busy_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS busy_iterations_ns,
         list(i.span_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS span_iterations_ns,
@@ -79,7 +92,7 @@ samples AS (
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.span_iterations_ns)[3:7]) END AS span_trimmed_mean_ns,
         CASE WHEN s.n >= 7 THEN list_avg(list_sort(s.busy_iterations_ns)[3:7]) END AS busy_trimmed_mean_ns,
         s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
-        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime
+        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime, s.energy_j, s.host_ns
     FROM sampled AS s
     UNION ALL BY NAME
     SELECT
@@ -100,7 +113,7 @@ keyed AS (
         s.busy_mean_ns, s.busy_stddev_ns, s.busy_min_ns, s.busy_max_ns,
         s.busy_trimmed_mean_ns, s.span_trimmed_mean_ns,
         s.busy_iterations_ns, s.span_iterations_ns, s.kernel_sum_iterations_ns,
-        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime,
+        s.gpu_events, s.sm_clock_mhz, s.memory_clock_mhz, s.power_w, s.regime, s.energy_j, s.host_ns,
         count(s.target_ns) OVER same_shape AS repeats,
         100.0 * (max(s.target_ns) OVER same_shape - min(s.target_ns) OVER same_shape)
         / nullif(avg(s.target_ns) OVER same_shape, 0) AS spread_percent,
@@ -122,7 +135,7 @@ SELECT
     q.busy_mean_ns, q.busy_stddev_ns, q.busy_min_ns, q.busy_max_ns,
     q.busy_trimmed_mean_ns, q.span_trimmed_mean_ns,
     q.busy_iterations_ns, q.span_iterations_ns, q.kernel_sum_iterations_ns,
-    q.gpu_events, q.sm_clock_mhz, q.memory_clock_mhz, q.power_w, q.regime,
+    q.gpu_events, q.sm_clock_mhz, q.memory_clock_mhz, q.power_w, q.regime, q.energy_j, q.host_ns,
     q.repeats,
     CASE WHEN q.repeats > 1 THEN q.spread_percent END AS repeat_spread_percent,
     [f FOR f IN [
@@ -174,6 +187,8 @@ COMMENT ON COLUMN v1.operator_samples.sm_clock_mhz IS 'Median SM clock, from the
 COMMENT ON COLUMN v1.operator_samples.memory_clock_mhz IS 'Median clock of the device memory, likewise. [MHz]';
 COMMENT ON COLUMN v1.operator_samples.power_w IS 'Mean power of the device, likewise; in the steady regime mostly that of the load between the iterations. [W]';
 COMMENT ON COLUMN v1.operator_samples.regime IS 'steady: between iterations, the device was kept at the power and clock of a training step; rested: it rested; NULL if unknown.';
+COMMENT ON COLUMN v1.operator_samples.energy_j IS 'Energy that the device drew for a call when the operator was repeated alone, with the share of an idle device; NULL if it was not (operator_burst). [J]';
+COMMENT ON COLUMN v1.operator_samples.host_ns IS 'Time in which the host launches a call, without the profiler; NULL if it was not measured (operator_burst). [ns]';
 COMMENT ON COLUMN v1.operator_samples.repeats IS 'Number of measured rows with the same GPU, operator, element type, pass, regime and shape, including this one. [count]';
 COMMENT ON COLUMN v1.operator_samples.repeat_spread_percent IS '(Largest − smallest target_ns) / mean over these rows: a noise floor for any model; NULL for one row. [percent]';
 COMMENT ON COLUMN v1.operator_samples.flags IS 'Quality flags: no_gpu_activity; few_iterations (fewer than 3); outlying_iteration (one is 20 % off the median, for example cold or at another clock); backward_shorter_than_forward; backward_equals_forward (copied, not measured); repeats_differ (by more than 5 %).';

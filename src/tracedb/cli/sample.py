@@ -38,7 +38,7 @@ SECONDS_BETWEEN_NOTES = 5.0
 @click.option(
     "--beside",
     type=click.Choice(["allreduce"]),
-    help="Sample while this collective runs on all GPUs of this host: how much slower products are beside it.",
+    help="Sample while this collective runs on all GPUs of this host: how much slower operators are beside it.",
 )
 @click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Split the sweep into N parts …")
 @click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
@@ -59,6 +59,14 @@ SECONDS_BETWEEN_NOTES = 5.0
     metavar="FILE",
     help="Append progress to this file.",
 )
+@click.option(
+    "--bursts",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="In the steady regime, measure the power of N shapes of each operator; the host's launching in any case.",
+)
 @click.option("--peaks", is_flag=True, help="Measure the device's peak rates first, for roofline; needs no CONFIG.")
 @click.option("--retry-failed", is_flag=True, help="Run shapes again that ran out of memory or failed.")
 @output_options
@@ -76,6 +84,7 @@ def sample(
     mode: str | None,
     keep_traces: Path | None,
     log: Path | None,
+    bursts: int,
     peaks: bool,
     retry_failed: bool,
     format_name: str | None,
@@ -103,7 +112,7 @@ def sample(
     notes = _Notes(log)
     if peaks:
         _measure_peaks(db, device)
-    request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed, regime)
+    request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed, regime, bursts)
     read = [configuration.read(path) for path in configurations]
     if mode is not None:
         read = [replace(item, run=mode) for item in read]

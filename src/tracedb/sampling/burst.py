@@ -31,7 +31,7 @@ LEAST_SPIN_SECONDS = 2e-4
 """Shortest spin between calls; calls are grouped so that the two take the same time."""
 BUSY = 0.85
 """A burst counts if launching takes at most this share of its time: else the device waits for the host."""
-COPIES, ROUNDS = 6, 5
+COPIES, ROUNDS = 16, 5
 """Inputs that the host launches one after another, and how often; the median counts."""
 BLOCKED_SECONDS = 0.03
 """How long the device is kept busy while the host launches; a host that takes as long has waited for it."""

@@ -36,8 +36,6 @@ ITERATIONS_A_TRACE = 400
 """Iterations per trace: it is read in seconds and limits what a crash loses."""
 STEPS_A_TRACE = 40
 """An optimizer's step has thousands of events."""
-BURSTS = 3
-"""Shapes of an operator whose power is measured."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,8 @@ class Request:
     retry_failed: bool = False
     regime: str = STEADY
     """``steady``: at the power and clock of sustained work; ``rested``: the device rests between iterations."""
+    bursts: int = 3
+    """Shapes of an operator whose power is measured, in the steady regime."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
                 sampled |= {sweep_status.key(done.shape): capture_id for done in outcomes if done.status == "sampled"}
             report(Progress(series, len(account.outcomes), len(left), time.monotonic() - begun))
         if sampled and request.regime == STEADY and devices.can_spin(device):
-            _measure(recorder, _meter_of(device, conditions), sampled, series, request.database)
+            _measure(recorder, _meter_of(device, conditions), sampled, series, request)
     return account
 
 
@@ -140,15 +140,15 @@ def _measure(
     meter: Meter,
     sampled: Mapping[tuple[tuple[str, int], ...], int],
     series: Series,
-    database: Path,
+    request: Request,
 ) -> None:
     """Measure the energy of some of the sampled shapes, and the launching of the smallest."""
     shapes = {key: dict(key) for key in sampled}
-    for number, shape in enumerate(chosen_for_bursts(list(shapes.values()), BURSTS)):
+    for number, shape in enumerate(chosen_for_bursts(list(shapes.values()), request.bursts)):
         bursts = recorder.energies(shape, meter, is_diluted=number == 0)
-        bursts_table.write(database, sampled[sweep_status.key(shape)], series, bursts)
+        bursts_table.write(request.database, sampled[sweep_status.key(shape)], series, bursts)
     smallest = min(shapes.values(), key=lambda shape: (math.prod(shape.values()), sweep_status.key(shape)))
-    bursts_table.write(database, sampled[sweep_status.key(smallest)], series, recorder.host(smallest, meter))
+    bursts_table.write(request.database, sampled[sweep_status.key(smallest)], series, recorder.host(smallest, meter))
 
 
 _METERS: dict[torch.device, Meter] = {}
