@@ -1,4 +1,4 @@
-"""What an operator's energy is, and at which clock work meets the power limit: learnt from bursts of ``tracedb sample``.
+"""The energy of operators, and the clock at which work meets the power limit: from bursts of ``tracedb sample``.
 
 A device that only spins draws a power of its own; what an operator draws beyond it, times the length of a call, is the
 energy of the call. It is proportional to the FLOPs and the bytes of a shape, and grows with the clock, since a higher
@@ -85,7 +85,7 @@ def _of_gpu(rows: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _clock_power(rows: Sequence[Row]) -> float | None:
-    """Return the power of the clock that energy is proportional to; the median over operators repeated at two clocks."""
+    """Return to which power of the clock energy is proportional: the median over operators repeated at two clocks."""
     pairs: dict[object, dict[bool, Row]] = {}
     for row in rows:
         key = (row.operator, row.pass_, row.dtype, tuple(sorted(row.shape.items())))

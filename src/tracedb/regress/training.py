@@ -11,7 +11,7 @@ from typing import Any
 
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer
-from tracedb.regress import beside, dataset, fitting, recorded_calls, store
+from tracedb.regress import beside, dataset, energy, fitting, launching, recorded_calls, store
 from tracedb.regress.dataset import Table
 from tracedb.regress.model import Model
 from tracedb.regress.recorded_calls import Seen
@@ -58,7 +58,7 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
         if not path.exists():
             raise UsageError(f"{path}: no such database")
     seen: list[Seen] = []
-    slowed: list[dict[str, Any]] = []
+    learnt: dict[str, list[dict[str, Any]]] = {}
     if plan.source == "traces":
         seen = recorded_calls.seen(databases)
         tables = recorded_calls.tables(seen)
@@ -67,7 +67,11 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
         with ExitStack() as stack:
             connections = [stack.enter_context(open_read_only(path)) for path in databases]
             tables = dataset.tables(*connections)
-            slowed = beside.measured(connections)
+            learnt = {
+                "beside": beside.measured(connections),
+                "energy": energy.measured(connections),
+                "launching": launching.measured(connections),
+            }
     chosen = _chosen(tables, plan, warn)
     fitted = []
     for model in fitting.judge_all(chosen, plan.learner, plan.repeats, plan.seed, plan.jobs or os.cpu_count() or 1):
@@ -76,8 +80,7 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
     facts = fitting.facts(plan.learner, plan.repeats, plan.seed)
     if plan.source == "traces":
         facts |= {"view": recorded_calls.VIEW, "calls": [row.described() for row in seen]}
-    if slowed:
-        facts["beside"] = slowed
+    facts |= {name: rows for name, rows in learnt.items() if rows}
     store.save(folder, fitted, facts)
     answer = fitting.answer(fitted, [table for table in _wanted(tables, plan) if table not in chosen] if seen else ())
     answer.database = ", ".join(map(str, databases))

@@ -73,6 +73,8 @@ class Step:
     backward_syncs: int = 2
     operands: str = "finite"
     """Operands of matrix products: nan if weights and optimizer are in fp16 alone (see ``recorded_effects``)."""
+    ends_on_host: bool = True
+    """Whether the host waits for the device at the end of a step, as it does to log the loss."""
     sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
     """Clocks to predict the step at; those of the samples if None."""
@@ -215,6 +217,7 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             overlap=given.flag("overlap", False),
             bucket=given.size("bucket", 1_260_000_000),
             operands=given.text("operands", "nan" if given.text("dtype", "fp16") == "fp16" else "finite"),
+            ends_on_host=given.flag("ends_on_host", True),
             sm_clock_mhz=given.number("sm_clock_mhz"),
             memory_clock_mhz=given.number("memory_clock_mhz"),
             measured_ns=None if (measured := given.number("step_us_median")) is None else 1000.0 * measured,

@@ -143,6 +143,25 @@ class Prices:
             return self._without_copies(price)
         return (price or self._estimate(part)).times(1 / self.speedup(part.operator))
 
+    @property
+    def dtype(self) -> str:
+        """The step's element type."""
+        return self._step.dtype
+
+    def priced(self, name: str) -> Part | None:
+        """Return the operator of a part's name, if it was priced by one."""
+        return self._priced.get(name)
+
+    def sampled(self, part: Part) -> tuple[dict[str, int], float] | None:
+        """Return a shape of a part and the time that its model gives it, in ns, at the clock of the samples."""
+        if part == OPTIMIZER:
+            shape = {"mp": self._step.mp, "dim": self._step.dim, "encoders": SWEPT_ENCODERS[0]}
+            price = self._model(*_of(part), shape)
+        else:
+            part = Part("res_add", "fwd") if part.operator == "res_add" else part
+            shape, price = dict(self._shape), self._operator(*_of(part))
+        return None if price is None else (shape, price.ns)
+
     def speedup(self, operator: str) -> float:
         """Return how many times as fast an operator is priced as its samples are: 1 if these have a regime."""
         return 1.0 if self._is_described else recorded_effects.speedup(self._step, operator)

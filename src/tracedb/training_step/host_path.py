@@ -1,7 +1,7 @@
 """How long the device waits for its host in a step: operators one after another, launched and run.
 
-The host launches the operators in order; the device runs each when it is launched and the one before it has ended. While
-the host is ahead, its time does not matter; an operator that makes the host wait for the device ends its lead.
+The host launches the operators in order; the device runs each when it is launched and the one before it has ended.
+While the host is ahead, its time does not matter; an operator that makes the host wait for the device ends its lead.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def tasks(
     launches: Mapping[Part, int],
     known: Mapping[tuple[str, str], Launch],
 ) -> list[Task]:
-    """Return a micro-batch of a stage in order. ``device``: time of all calls of a part; ``launches``: of one call."""
+    """Return a micro-batch of a stage in order. ``device``, ``launches``: of one call of a part."""
     found: list[Task] = []
     for counts, order in (
         (stage.forward, list(_forward(step, stage))),

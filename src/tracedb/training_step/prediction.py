@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tracedb.training_step import composition, fully_sharded, recorded_effects, schedule
+from tracedb.regress import energy, launching
+from tracedb.regress.energy import Card
+from tracedb.regress.launching import Launch
+from tracedb.training_step import composition, fully_sharded, host_path, recorded_effects, schedule, step_clock
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
 from tracedb.training_step.fully_sharded import NOTHING, Sharding
+from tracedb.training_step.host_path import HOST_WAIT, Task
 from tracedb.training_step.recorded_effects import Beside
 from tracedb.training_step.schedule import Work
 
@@ -63,6 +67,12 @@ class Prediction:
     beside: Beside = field(default_factory=Beside)
     """What computation and an all-reduce beside it do to each other."""
 
+    def wait(self, ns: float) -> None:
+        """Add the time in which the device waits for its host."""
+        if ns > 0:
+            self.parts[HOST_WAIT] = ns
+            self.ns, self.low, self.high = self.ns + ns, self.low + ns, self.high + ns
+
     @property
     def predicted_ns(self) -> float:
         """The predicted time, in ns."""
@@ -110,13 +120,46 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     prices = Prices(models, step, link_gbps)
     facts = getattr(models, "facts", {})
     found = _priced(step, prices, facts)
-    clock = step.sm_clock_mhz or prices.step_clock(found.parts)
+    gpu = step.gpu or getattr(models, "gpus", [""])[0]
+    known = launching.of(facts, gpu, step.dtype) if step.pp == 1 else {}
+    waiting = _waiting(step, found, prices, known)
+    clock = step.sm_clock_mhz or _clock(found, prices, energy.card(facts, gpu), waiting)
     if clock is not None and step.sm_clock_mhz is None:
-        found = _priced(step, Prices(models, replace(step, sm_clock_mhz=clock), link_gbps), facts)
+        prices = Prices(models, replace(step, sm_clock_mhz=clock), link_gbps)
+        found = _priced(step, prices, facts)
     found.sm_clock_mhz = clock
-    found.host_ns = _launching(step, found, prices)
+    if known:
+        found.wait(_waiting(step, found, prices, known))
+    else:
+        found.host_ns = _launching(step, found, prices)
     found.speedup = prices.speedup("linear1")
     return found
+
+
+def _clock(found: Prediction, prices: Prices, card: Card | None, waiting: float) -> float | None:
+    """Return the SM clock of a step: where its power meets the limit, else the mean of those of its samples."""
+    if card is None:
+        return prices.step_clock(found.parts)
+    return step_clock.solved(prices, card, found.parts, waiting)
+
+
+def _waiting(step: Step, found: Prediction, prices: Prices, known: Mapping[tuple[str, str], Launch]) -> float:
+    """Return how long the device of a step without a pipeline waits for its host, in ns; 0 if that is not known."""
+    if not known:
+        return 0.0
+    stage = found.stages[0].stage
+    parts = {*stage.forward, *stage.backward}
+    device = {part: prices.part(part).ns for part in parts}
+    counts = {part: round(prices.launches(part)) for part in parts}
+    gap = prices.gap_ns() or GAP_NS
+    tasks = host_path.tasks(step, stage, device, counts, known) * step.micro_batches
+    names = {part.name for part in parts}
+    others = sum(ns for name, ns in found.parts.items() if name not in names | {"optimizer", "launch_gaps"})
+    update = known.get((OPTIMIZER.operator, OPTIMIZER.pass_), Launch(0.0, False))
+    launched = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / ELEMENTS_A_LAUNCH)
+    tasks.append(Task(0.0, others))
+    tasks.append(Task(update.host_ns * stage.layers, found.parts.get("optimizer", 0.0), launched))
+    return host_path.waiting(tasks, gap, step.ends_on_host)
 
 
 def _launching(step: Step, found: Prediction, prices: Prices) -> float | None:
@@ -247,10 +290,10 @@ class _Builder:
             # A weight is not split: the last bucket holds at least the embedding's gradient, which comes last.
             last = min(stages[0].stage.weights, max(step.bucket, step.vocabulary // step.mp * step.dim))
             exposed = max(self._prices.collective("dp_allreduce", last).ns, allreduce - stages[0].backward)
-            slowed = self._slowed(allreduce - exposed)
+            slowed = self._slowed(allreduce - exposed, stages[0].stage.backward)
             allreduce = exposed
         sharding = stages[0].sharding
-        slowed += self._slowed(sharding.hidden)
+        slowed += self._slowed(sharding.hidden, stages[0].stage.forward + stages[0].stage.backward)
         slowest = max(stages, key=lambda item: item.optimizer + item.optimizer_gaps + item.allgather)
         price = self._prices.optimizer(slowest.stage.weights, slowest.stage.layer_weights, slowest.stage.layers)
         for name, value in (
@@ -268,12 +311,14 @@ class _Builder:
         spread["optimizer"] = (price.high - price.low) / 2 / (step.dp if step.zero1 or step.fsdp else 1)
         return allreduce + slowed + sharding.exposed + slowest.optimizer + slowest.optimizer_gaps + slowest.allgather
 
-    def _slowed(self, hidden: float) -> float:
+    def _slowed(self, hidden: float, counts: Counter[Part]) -> float:
         """Return how much longer computation takes beside collectives that would take so long alone.
 
         Beside computation these are slower too, so that they slow it down for longer.
         """
-        slowdown, _, elements, transfer = self._beside
+        elements, transfer = self._beside.elements, self._beside.transfer_ns
+        computed = {part: count * self._price(part).ns for part, count in counts.items() if part.pass_ != "comm"}
+        slowdown = self._beside.slowdown_of(computed)
         longer = 1.0
         if hidden and elements is not None:
             alone = self._prices.collective("dp_allreduce", elements)

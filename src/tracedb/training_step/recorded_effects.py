@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tracedb.regress import beside
 from tracedb.regress.model_folder import plain
 from tracedb.regress.work_model import PRODUCTS
+from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
 
 PRODUCT, ON_NAN, BESIDE = "product_in_a_step", "product_on_nan", "product_beside_allreduce"
@@ -69,6 +71,19 @@ class Beside(NamedTuple):
     """Size of an all-reduce that was measured beside computation; None if none was."""
     transfer_ns: float = 0.0
     """Its time there."""
+    operators: Mapping[tuple[str, str], float] = MappingProxyType({})
+    """How many times as long each operator and pass takes, of those that were measured."""
+
+    def slowdown_of(self, times: Mapping[Part, float]) -> float:
+        """Return how many times as long these parts take, whose times alone are given in ns.
+
+        A part that was not measured is slowed down as a product.
+        """
+        total = sum(times.values())
+        if not self.operators or total <= 0:
+            return self.slowdown
+        slowed = sum(ns * self.operators.get((part.operator, part.pass_), self.slowdown) for part, ns in times.items())
+        return slowed / total
 
 
 def beside_allreduce(gpu: str, facts: Mapping[str, Any]) -> Beside:
@@ -78,7 +93,8 @@ def beside_allreduce(gpu: str, facts: Mapping[str, Any]) -> Beside:
     """
     own = beside.of(facts, gpu, "allreduce")
     if own is not None:
-        return Beside(own["slowdown"], None, own.get("elements"), own.get("transfer_ns", 0.0))
+        operators = {(row["operator"], row["pass"]): row["slowdown"] for row in own.get("operators", ())}
+        return Beside(own["slowdown"], None, own.get("elements"), own.get("transfer_ns", 0.0), operators)
     found = recorded(BESIDE, gpu)
     if found is not None:
         return Beside(found.value)
