@@ -13,13 +13,18 @@ OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``c
 | rank 1 has fewer multiprocessors; needs MPS and ``--processors 50,25`` | gpu_slow | ddp |
 | the host of rank 1 sleeps before each step | host_sleeps | ddp |
 | the first pipeline stage has three times as many layers as the second | stages_unequal | stages_equal |
-| the expert of rank 1 gets 65 % of the tokens | experts_uneven | experts_even |
+| the expert of rank 1 gets 80 % of the tokens | experts_uneven | experts_even |
 | each gradient is reduced on its own | buckets_small | buckets_default |
 | NCCL reduces along a tree; ``NCCL_ALGO`` has to be set for the process | tree | ring |
 | one process: another one works on its GPU in some steps | shared_steps | one |
 | one process: a slow kernel of its own in each layer | kernel_slow | kernel_fast |
 | one process: inputs of the layers are not contiguous | strided | one |
 | one process: the loss of each micro-batch is fetched | loss_fetched | loss_kept |
+
+The causes of one process, named with ``--only``, can be planted on several ranks, which then reduce their gradients.
+
+What would disturb the host for no reason of the plan is kept away: Python collects no garbage, and each rank has its own
+part of the cores. The GPUs are the bound of the models, also under the profiler, but for buckets.
 
 Two ranks on one GPU (``--size shared``) have to be taken for two machines by NCCL, which then sends over sockets: the
 kernels are those of several machines, but the times are not.
@@ -28,6 +33,7 @@ kernels are those of several machines, but the times are not.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import select
@@ -46,23 +52,27 @@ from planted_model import VOCABULARY, Model, Plan
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
-WARMUPS, STEPS, TRACED = 10, 20, 3
+WARMUPS, STEPS, TRACED = 10, 20, 5
+PROFILED_WARMUPS = 6
+"""Steps under the profiler before the recorded ones."""
 AT_TIMES = 6
 """Steps that are recorded if another process works in every other one."""
 REDUCED = Plan("reduce", batch=2)
-PIPELINE = Plan("pipeline", layers=(4, 4), batch=4, micro_batches=4)
+DDP = Plan("ddp", layers=(6, 6), dim=3072)
+PIPELINE = Plan("pipeline", layers=(4, 4), dim=3072, batch=4, micro_batches=4)
+EXPERTS = Plan("experts", layers=(4, 4), dim=2560)
 BUCKETS = Plan("ddp", layers=(12, 12), dim=1024, batch=2)
 ONE = Plan("one", layers=(4, 4), dim=2048)
 LOSS = replace(ONE, batch=4, micro_batches=4)
 PLANS = {
-    "ddp": Plan("ddp"),
-    "shared_gpu": Plan("ddp", neighbour="always"),
-    "gpu_slow": Plan("ddp"),
-    "host_sleeps": Plan("ddp", sleep_ms=8),
+    "ddp": DDP,
+    "shared_gpu": replace(DDP, neighbour="always"),
+    "gpu_slow": DDP,
+    "host_sleeps": replace(DDP, sleep_ms=20),
     "stages_equal": PIPELINE,
     "stages_unequal": replace(PIPELINE, layers=(6, 2)),
-    "experts_even": Plan("experts", layers=(4, 4)),
-    "experts_uneven": Plan("experts", layers=(4, 4), share=0.65),
+    "experts_even": EXPERTS,
+    "experts_uneven": replace(EXPERTS, share=0.8),
     "buckets_default": BUCKETS,
     "buckets_small": replace(BUCKETS, bucket_mb=0.001),
     "ring": REDUCED,
@@ -216,12 +226,12 @@ def traced(run: Callable[[], None], device: torch.device, trace: Path, beside: N
     steps = TRACED if beside is None else AT_TIMES
     with profile(
         activities=activities,
-        schedule=schedule(wait=1, warmup=3, active=steps, repeat=1),
+        schedule=schedule(wait=1, warmup=PROFILED_WARMUPS - 1, active=steps, repeat=1),
         record_shapes=True,
         on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(trace)),
     ) as profiler:
-        for number in range(4 + steps):
-            if number < 4:
+        for number in range(PROFILED_WARMUPS + steps):
+            if number < PROFILED_WARMUPS:
                 meet(device)
             if beside is not None:
                 beside.tell("begin" if number % 2 else "end")
@@ -288,8 +298,11 @@ def one(name: str, plan: Plan, device: torch.device, out: Path, trace: Path) -> 
     if beside is not None and plan.neighbour == "always":
         beside.tell("begin")
     meet(device)
+    gc.collect()
+    gc.disable()  # a collection takes 50 ms, and comes when it likes
     times = measured(trainer.step, device)
     traced(trainer.step, device, trace / f"rank{rank}.json.gz", beside if plan.neighbour == "some" else None)
+    gc.enable()
     if beside is not None:
         beside.tell("end")
         beside.close()
@@ -314,13 +327,25 @@ def joined(size: str, processors: list[str]) -> torch.device:
         os.environ.update(alone)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     torch.cuda.set_device(device)
+    keep_cores()
     dist.init_process_group("nccl", device_id=device)
     return device
+
+
+def keep_cores() -> None:
+    """Keep this rank to its own part of the cores, if there are at least four for each."""
+    rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) >= 4 * ranks:
+        part = len(cores) // ranks
+        os.sched_setaffinity(0, cores[rank * part : (rank + 1) * part])
 
 
 def sized(name: str, size: str) -> Plan:
     """Return a plan with the sizes of ``--size``."""
     plan = PLANS[name]
+    if plan.spread == "one" and dist.get_world_size() > 1:
+        plan = replace(plan, spread="ddp")
     if size == "shared":
         plan = replace(plan, **SHARED.get("buckets" if name.startswith("buckets") else plan.spread, {}))
         half = (plan.layers[0] // 2, plan.layers[1] // 2)

@@ -215,3 +215,10 @@ class TestFaults:
     def test_no_other_file_is_read(self, exported: Path) -> None:
         done = run("--lake", exported, "sql", "FROM read_csv('/etc/passwd')")
         assert done.exit_code == 1 and "disabled" in done.stderr
+
+
+def test_a_lake_stores_no_scenario(exported: Path) -> None:
+    """It is refused before anything is worked out or printed."""
+    done = run("--lake", exported, "whatif", "--store")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is a lake" in done.stderr

@@ -83,11 +83,14 @@ def test_eight_of_eight_calls_of_four_ranks(insert: Insert, ask: Ask) -> None:
     assert ask(f"{query} WHERE rank = 2") == [(2, True, 2, pytest.approx(4 / 65_536), 1, 1)]
 
 
-@pytest.mark.parametrize(("late_steps", "named"), [((0,), None), ((0, 1), 1), ((1, 2), 1)])
+@pytest.mark.parametrize(("late_steps", "named"), [((0,), None), ((0, 1), None), ((1, 2), None), ((0, 1, 2), 1)])
 def test_calls_of_one_step_are_no_independent_evidence(
     insert: Insert, ask: Ask, late_steps: tuple[int, ...], named: int | None
 ) -> None:
-    """Rank 1 is last in all eight calls of some of three steps, and elsewhere the ranks take turns."""
+    """Rank 1 is last in all eight calls of some of three steps, and elsewhere the ranks take turns.
+
+    Two of three steps are no evidence, though 16 of 24 calls would be beyond chance if they were independent.
+    """
     calls = [(0, 90) if step in late_steps else ((0, 40), (40, 0))[n % 2] for step in range(3) for n in range(8)]
     run(insert, calls)
     for capture in (0, 1):
@@ -95,6 +98,37 @@ def test_calls_of_one_step_are_no_independent_evidence(
                capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
         insert("annotation_kernel", "annotation_id event_id", *[(n // 8, n) for n in range(24)],
                capture_id=capture, rule="process")  # fmt: skip
+    assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
+
+
+def test_agreement_within_steps_by_hand(insert: Insert, ask: Ask) -> None:
+    """Rank 1 is last in 4, 13 and 13 of 13 calls a step: an intraclass correlation of 0.66, so 4 of 4 independent calls."""
+    run(insert, [(0, 90)] * 4 + [(90, 0)] * 9 + [(0, 90)] * 26)
+    between = ((16 + 169 + 169) / 13 - 30 * 30 / 39) / 2
+    within = (30 - (16 + 169 + 169) / 13) / 36
+    effect = 1 + 12 * (between - within) / (between + 12 * within)
+    assert (30 // effect, 39 // effect) == (3, 4)
+    for capture in (0, 1):
+        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in range(3)],
+               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
+        insert("annotation_kernel", "annotation_id event_id", *[(n // 13, n) for n in range(39)],
+               capture_id=capture, rule="process")  # fmt: skip
+    query = "SELECT DISTINCT straggler_rank, round(p_value, 9) FROM v1.stragglers WHERE rank = 1"
+    assert ask(query) == [(None, 2 * (4 + 1) / 16)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "named"),
+    [
+        ([(90, 0)] * 8 + [(0, 90)] * 32, None),  # late from some moment on
+        ([(0, 90), (0, 90), (90, 0), (0, 90), (0, 90)] * 8, 1),  # four of five, throughout
+    ],
+)
+def test_without_steps_consecutive_calls_are_no_independent_evidence(
+    insert: Insert, ask: Ask, calls: Sequence[Sequence[int]], named: int | None
+) -> None:
+    """Both are 32 of 40 calls, 1 in 5,000 if all were independent."""
+    run(insert, calls)
     assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
 
 

@@ -1,9 +1,15 @@
 -- Which rank is the straggler, that is, late to collectives?
--- Grain: set of captures × rank × step × device, with the sums that v1.stragglers reports, so that collectives are matched
--- once; step is NULL outside marked steps. The judgement is of the rank over all its calls and repeated in each of its
--- rows. Only calls matched over at least two ranks count. The waiting in a call is charged to the rank that starts last.
--- p_value is the evidence: the probability that any rank is last this often if every rank
--- of a call were equally likely to be last (binomial, times the number of ranks, because it could be any of them).
+-- Grain: kernel of class collective, a rank's part in a call, with two judgements: of its own rank, and of the rank that
+-- starts last in the call (late_member, if that one is the straggler). Both are over the whole recording and repeated in
+-- each row, so that v1.stragglers and v1._why_part match collectives once. Only calls matched over at least two ranks
+-- count. The waiting in a call is charged to the rank that starts last.
+-- p_value is the evidence: the probability that any rank is last this often if every rank of a call were equally likely to
+-- be last (binomial, times the number of ranks, because it could be any of them).
+-- Calls of one step are not independent: a rank that begins a step late may be last in all of its calls. Clusters are
+-- the steps, where at least two are marked, else ten consecutive calls of a group. As far as calls of one cluster agree more
+-- than calls of different ones, they count as fewer calls: the number of calls is divided by the design effect,
+-- 1 + (n - 1) r, with n calls in a cluster and r the intraclass correlation (one-way analysis of variance). A rank that is
+-- last in all calls of one step and in half of those of another has little more evidence than those two steps.
 -- long_wait_p_value is the same over the calls with at least a tenth of the mean waiting: a rank whose host sleeps once
 -- a step is late to one call, and the others are noise. Both need many calls; a step with one or two large collectives has
 -- few. step_p_value is the evidence of the amounts: by a t-test over at least three steps, the probability that the waiting
@@ -13,8 +19,7 @@
 --   third one is below 0.01,
 -- - its share of the waiting is at least halfway between an equal share and all of it,
 -- - it is at least a tenth of the time that ranks spend in the calls, and
--- - it causes more than half of the waiting in more than half of the steps, if steps are marked: calls of one step are
---   not independent, because a rank that begins a step late may be last in all of its calls.
+-- - it causes more than half of the waiting in more than half of the steps, if steps are marked.
 -- The first call of a recording is left out of the waiting, because ranks do not start recording at the same time.
 -- straggler_member is the straggler of the set; if there are several in different groups, the one that causes the most
 -- waiting.
@@ -26,10 +31,15 @@ WITH parts AS (
         part.step,
         part.capture_id,
         part.device_id,
+        part.event_id,
         part.rank,
         part.source,
         part.labels,
         part.ranks,
+        part.collective,
+        part.message_bytes,
+        part.is_uneven,
+        part.latency_ns,
         part.first_start_ns,
         part.start_ns,
         part.duration_ns,
@@ -37,25 +47,31 @@ WITH parts AS (
         part.match_wait_ns,
         part.match_collective_ns,
         part.margin_ns,
+        part.last_member,
         part.last_member IS NOT NULL AS is_known,
-        coalesce(part.last_member = part.member, false) AS is_last,
-        coalesce(part.first_start_ns = min(part.first_start_ns) OVER (PARTITION BY part.set_id, part.member), false) AS is_first
+        coalesce(part.last_member = part.member, false) AS is_last
     FROM v1._collective_member AS part
-    WHERE part.ranks > 1 /* filter part */
+    WHERE true /* filter part */
+),
+placed_calls AS (
+    SELECT
+        p.*,
+        coalesce(first_start_ns = min(first_start_ns) OVER (PARTITION BY set_id, member), false) AS is_first,
+        row_number() OVER (PARTITION BY set_id, member ORDER BY first_start_ns, event_id, capture_id) AS place
+    FROM parts AS p
+    WHERE ranks > 1
 ),
 judged_calls AS (
     SELECT
         p.*,
+        (place - 1) // 10 AS block,
         is_known AND match_wait_ns >= 0.1 * coalesce(avg(match_wait_ns) FILTER (NOT is_first) OVER (PARTITION BY set_id, member), 0)
             AS is_long
-    FROM parts AS p
+    FROM placed_calls AS p
 ),
 sums AS (
     SELECT
-        set_id, member, step, capture_id, device_id,
-        any_value(rank) AS rank,
-        any_value(source) AS source,
-        any_value(labels) AS labels,
+        set_id, member, step, block,
         max(ranks) AS ranks,
         count(*) AS calls,
         count(*) FILTER (is_known) AS known_calls,
@@ -64,17 +80,45 @@ sums AS (
         count(*) FILTER (is_long) AS long_calls,
         count(*) FILTER (is_long AND is_last) AS long_times_last,
         sum(1.0 / ranks) FILTER (is_long) AS long_chances,
-        sum(start_ns - first_start_ns) AS late_ns,
-        sum(duration_ns) AS collective_ns,
-        sum(wait_ns) AS wait_ns,
-        coalesce(sum(margin_ns) FILTER (is_last), 0) AS margin_ns,
         coalesce(sum(match_wait_ns) FILTER (is_last), 0) AS wait_caused_ns,
         sum(match_wait_ns) AS all_wait_ns,
         coalesce(sum(match_wait_ns) FILTER (is_last AND NOT is_first), 0) AS later_wait_caused_ns,
         sum(match_wait_ns) FILTER (NOT is_first) AS later_wait_ns,
         sum(match_collective_ns) FILTER (NOT is_first) AS later_collective_ns
     FROM judged_calls
-    GROUP BY set_id, member, step, capture_id, device_id
+    GROUP BY set_id, member, step, block
+),
+cluster_sums AS (
+    SELECT
+        s.set_id, s.member,
+        sum(s.known_calls) AS calls,
+        sum(s.times_last) AS times_last,
+        sum(s.long_calls) AS long_calls,
+        sum(s.long_times_last) AS long_times_last
+    FROM (
+        SELECT
+            s.*,
+            CASE
+                WHEN step IS NULL OR min(step) OVER (PARTITION BY set_id, member) = max(step) OVER (PARTITION BY set_id, member)
+                    THEN block
+            END AS own_block
+        FROM sums AS s
+    ) AS s
+    GROUP BY s.set_id, s.member, s.step, s.own_block
+),
+design_effects AS (
+    SELECT
+        set_id, member,
+        v1._design_effect(
+            count(*) FILTER (calls > 0), sum(calls), sum(calls * calls), sum(times_last),
+            sum(1000000 * times_last * times_last // nullif(calls, 0)) / 1e6
+        ) AS effect,
+        v1._design_effect(
+            count(*) FILTER (long_calls > 0), sum(long_calls), sum(long_calls * long_calls), sum(long_times_last),
+            sum(1000000 * long_times_last * long_times_last // nullif(long_calls, 0)) / 1e6
+        ) AS long_effect
+    FROM cluster_sums
+    GROUP BY set_id, member
 ),
 step_sums AS (
     SELECT
@@ -130,10 +174,10 @@ tests AS (
     SELECT
         s.*,
         CASE WHEN known_calls > 0
-            THEN least(1.0, ranks * v1._binomial_tail(times_last, known_calls, chance))
+            THEN least(1.0, ranks * v1._clustered_tail(times_last, known_calls, chance, effect))
         END AS p_value,
         CASE WHEN long_calls > 0
-            THEN least(1.0, ranks * v1._binomial_tail(long_times_last, long_calls, long_chance))
+            THEN least(1.0, ranks * v1._clustered_tail(long_times_last, long_calls, long_chance, long_effect))
         END AS long_wait_p_value,
         CASE WHEN judged_steps >= 3 THEN
             CASE
@@ -145,6 +189,7 @@ tests AS (
             END
         END AS step_p_value
     FROM rank_sums AS s
+    INNER JOIN design_effects AS d ON d.set_id = s.set_id AND d.member = s.member
 ),
 judged AS (
     SELECT
@@ -168,8 +213,12 @@ named AS (
     FROM judged
 )
 SELECT
-    s.set_id, s.member, s.step, s.capture_id, s.device_id, s.rank, s.source, s.labels,
-    s.calls, s.known_calls, s.times_last, s.late_ns, s.collective_ns, s.wait_ns, s.margin_ns, s.wait_caused_ns, s.all_wait_ns,
-    n.p_value, n.long_wait_p_value, n.step_p_value, n.is_straggler, n.straggler_member
-FROM sums AS s
-INNER JOIN named AS n ON n.set_id = s.set_id AND n.member = s.member;
+    p.set_id, p.member, p.step, p.capture_id, p.device_id, p.event_id, p.rank, p.source, p.labels, p.ranks,
+    p.collective, p.message_bytes, p.is_uneven, p.latency_ns,
+    p.first_start_ns, p.start_ns, p.duration_ns, p.wait_ns, p.match_wait_ns, p.margin_ns, p.is_known, p.is_last,
+    n.p_value, n.long_wait_p_value, n.step_p_value, n.is_straggler, n.straggler_member,
+    CASE WHEN l.is_straggler AND l.member = l.straggler_member THEN l.member END AS late_member,
+    least(l.p_value, l.long_wait_p_value, l.step_p_value) AS late_p_value
+FROM parts AS p
+LEFT JOIN named AS n ON n.set_id = p.set_id AND n.member = p.member
+LEFT JOIN named AS l ON l.set_id = p.set_id AND l.member = p.last_member;

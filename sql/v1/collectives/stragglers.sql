@@ -8,17 +8,18 @@ SELECT
     /* grain */
     any_value(part.source) AS source, any_value(part.labels) AS labels, any_value(y.cycle) AS cycle, part.step, part.member AS rank,
     /* end grain */
-    sum(part.calls)::BIGINT AS calls,
-    sum(part.late_ns)::BIGINT AS late_ns,
-    sum(part.times_last)::BIGINT AS times_last,
-    100.0 * sum(part.times_last) / nullif(sum(part.calls), 0) AS times_last_percent,
-    sum(part.margin_ns)::BIGINT AS margin_ns,
-    sum(part.wait_caused_ns)::BIGINT AS wait_caused_ns,
-    100.0 * sum(part.wait_caused_ns) / nullif(sum(part.all_wait_ns), 0) AS wait_caused_percent,
-    sum(part.collective_ns)::BIGINT AS collective_ns,
+    count(*) AS calls,
+    sum(part.start_ns - part.first_start_ns)::BIGINT AS late_ns,
+    count(*) FILTER (part.is_last) AS times_last,
+    100.0 * count(*) FILTER (part.is_last) / count(*) AS times_last_percent,
+    coalesce(sum(part.margin_ns) FILTER (part.is_last), 0)::BIGINT AS margin_ns,
+    coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0)::BIGINT AS wait_caused_ns,
+    100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0) / nullif(sum(part.match_wait_ns), 0)
+        AS wait_caused_percent,
+    sum(part.duration_ns)::BIGINT AS collective_ns,
     sum(part.wait_ns)::BIGINT AS wait_ns,
-    100.0 * sum(part.wait_ns) / nullif(sum(part.collective_ns), 0) AS wait_percent,
-    sum(part.calls - part.known_calls)::BIGINT AS undecided_calls,
+    100.0 * sum(part.wait_ns) / nullif(sum(part.duration_ns), 0) AS wait_percent,
+    count(*) FILTER (NOT part.is_known) AS undecided_calls,
     count(DISTINCT part.set_id) AS recordings,
     count(DISTINCT part.set_id) FILTER (part.is_straggler) AS straggler_recordings,
     CASE
@@ -32,6 +33,7 @@ FROM v1._straggler AS part /* inline */
 /* grain */
 LEFT JOIN (SELECT set_id, any_value(cycle) AS cycle FROM v1._capture_set GROUP BY set_id) AS y ON y.set_id = part.set_id
 /* end grain */
+WHERE part.ranks > 1
 GROUP BY /* by part */ /* grain */ part.set_id, part.step, part.member, /* end grain */ true;
 
 COMMENT ON VIEW v1.stragglers IS 'Which rank is late to collectives, and how much waiting it causes. Grain: configuration × step × rank.';

@@ -11,20 +11,6 @@ WITH worked AS (
     WHERE s.state <> 'idle'
     GROUP BY s.clock_id, s.gpu_id, s.steps, s.state, s.event_id
 ),
-stragglers AS (
-    SELECT DISTINCT
-        s.set_id, s.member, s.is_straggler, s.straggler_member,
-        least(s.p_value, s.long_wait_p_value, s.step_p_value) AS p_value
-    FROM v1._straggler AS s
-),
-waits AS (
-    SELECT
-        m.capture_id, m.event_id, m.collective, m.message_bytes, m.is_uneven, m.latency_ns, m.ranks,
-        CASE WHEN g.is_straggler AND g.member = g.straggler_member THEN g.member END AS late_member,
-        g.p_value
-    FROM v1._collective_member AS m
-    LEFT JOIN stragglers AS g ON g.set_id = m.set_id AND g.member = m.last_member
-),
 costs AS (
     SELECT
         a.clock_id, a.gpu_id, a.op_id,
@@ -60,11 +46,11 @@ described AS (
         END AS subject_text,
         CASE WHEN w.state = 'collective' AND m.ranks > 1 THEN greatest(w.own_ns - m.latency_ns, 0) ELSE 0 END AS wait_ns,
         m.late_member,
-        m.p_value,
+        m.late_p_value AS p_value,
         least(c.roof_share, 1) AS roof_share
     FROM worked AS w
     LEFT JOIN v1._gpu_event AS e ON e.capture_id = w.clock_id AND e.event_id = w.event_id
-    LEFT JOIN waits AS m ON m.capture_id = w.clock_id AND m.event_id = w.event_id
+    LEFT JOIN v1._straggler AS m ON m.capture_id = w.clock_id AND m.event_id = w.event_id
     LEFT JOIN costs AS c ON c.clock_id = w.clock_id AND c.gpu_id IS NOT DISTINCT FROM w.gpu_id AND c.op_id = e.op_id
 ),
 pieces AS (

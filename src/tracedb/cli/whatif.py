@@ -93,10 +93,13 @@ def whatif(
     from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
+    from tracedb.storage.lake_store import is_lake, shown
     from tracedb.what_if import answer as answers
     from tracedb.what_if import scenario as scenarios
     from tracedb.what_if import store as stored
 
+    if store and is_lake(db):
+        raise UsageError(f"--store: {shown(db)} is a lake, whose files are not changed; leave --store out, or use --db FILE")
     parts = [*map(scenarios.scaled, scales), *map(scenarios.removed, removes)]
     parts += [] if launch_delay is None else [scenarios.launched_after(launch_delay)]
     parts += [scenarios.equal_ranks()] if ranks_equal else []
