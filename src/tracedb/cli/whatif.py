@@ -99,7 +99,9 @@ def whatif(
     from tracedb.what_if import store as stored
 
     if store and is_lake(db):
-        raise UsageError(f"--store: {shown(db)} is a lake, whose files are not changed; leave --store out, or use --db FILE")
+        raise UsageError(
+            f"--store: {shown(db)} is a lake, whose files are not changed; leave --store out, or use --db FILE"
+        )
     parts = [*map(scenarios.scaled, scales), *map(scenarios.removed, removes)]
     parts += [] if launch_delay is None else [scenarios.launched_after(launch_delay)]
     parts += [scenarios.equal_ranks()] if ranks_equal else []
