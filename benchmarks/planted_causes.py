@@ -23,8 +23,8 @@ OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``c
 
 The causes of one process, named with ``--only``, can be planted on several ranks, which then reduce their gradients.
 
-What would disturb the host for no reason of the plan is kept away: Python collects no garbage, and each rank has its own
-part of the cores. The GPUs are the bound of the models, also under the profiler, but for buckets.
+Python collects no garbage meanwhile, and each rank keeps to its own part of the cores, so that nothing but the cause
+disturbs the host. The GPUs are the bound of the models, also under the profiler, but for buckets.
 
 Two ranks on one GPU (``--size shared``) have to be taken for two machines by NCCL, which then sends over sockets: the
 kernels are those of several machines, but the times are not.

@@ -102,7 +102,7 @@ def test_calls_of_one_step_are_no_independent_evidence(
 
 
 def test_agreement_within_steps_by_hand(insert: Insert, ask: Ask) -> None:
-    """Rank 1 is last in 4, 13 and 13 of 13 calls a step: an intraclass correlation of 0.66, so 4 of 4 independent calls."""
+    """Rank 1 is last in 4, 13 and 13 of 13 calls a step: a correlation of 0.67, and 3 of 4 independent calls."""
     run(insert, [(0, 90)] * 4 + [(90, 0)] * 9 + [(0, 90)] * 26)
     between = ((16 + 169 + 169) / 13 - 30 * 30 / 39) / 2
     within = (30 - (16 + 169 + 169) / 13) / 36
