@@ -120,6 +120,9 @@ def test_experts_are_shared_out() -> None:
     assert composition.shape(given)["moe_num_experts"] == 4
     alone = priced(replace(given, dp=1, ep=1))
     assert "ep_alltoall" not in alone.parts and "expert_copies" not in alone.parts
+    assert "expert_copies" in found.parts
+    one_each = priced(replace(given, experts=2))
+    assert "ep_alltoall" in one_each.parts and "expert_copies" not in one_each.parts  # what comes is in order
 
 
 def test_sharded_weights_are_gathered_beside_the_layer_before() -> None:

@@ -239,6 +239,7 @@ OPERATORS: dict[str, Callable[[_Shapes, str], Problem]] = {
     "layernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),
     "RMSlayernorm": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 3),
     "res_add": _rows(("b", "length", "width"), _TOKEN_SIZES, 3, 2),
+    "expert_copies": _rows(("b", "length", "width"), _TOKEN_SIZES, 2, 2),
     "softmax": _squares(2, 3),
     "ScaledUpperTriangMaskedSoftmax": _squares(2, 3),
     "fillmask": _squares(2.5, 2.5),

@@ -54,6 +54,23 @@ def _no_mixture(shape: Shape, dtype: torch.dtype, device: torch.device) -> str |
     return None
 
 
+RANKS, LOCAL = 2, 2
+"""Ranks that send tokens, and experts that they are for. How many there are does not matter, but that there are several."""
+
+
+def _copies(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:
+    """Order the tokens that several ranks sent by expert: blocks of rows change places."""
+    rows = shape["b"] * shape["l"] // (RANKS * LOCAL)
+    x = leaf((RANKS, LOCAL, rows, shape["dim"]), dtype, device)
+    return Prepared(lambda: x.transpose(0, 1).reshape(LOCAL, -1, shape["dim"]), [x])
+
+
+def _no_copies(shape: Shape, dtype: torch.dtype, device: torch.device) -> str | None:
+    tokens = shape["b"] * shape["l"]
+    return f"{tokens} tokens cannot be divided by {RANKS * LOCAL}" if tokens % (RANKS * LOCAL) else None
+
+
 OPERATORS = (
+    Operator("expert_copies", _copies, _no_copies, ("b", "l", "dim")),
     Operator("moe", _mixture, _no_mixture, ("b", "l", "dim", "moe_num_experts", "intermediate_size", "top_k")),
 )

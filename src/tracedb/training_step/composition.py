@@ -18,7 +18,7 @@ the backward pass. No operator of a sweep covers it."""
 PIPELINE = "pipeline_wait"
 """Filling and draining of the pipeline, and transfers between stages."""
 EXPERT_COPIES = "expert_copies"
-"""Orders what other ranks sent by expert, and back. No operator of a sweep covers it."""
+"""Orders what other ranks sent by expert, and back."""
 SHARD_COPIES = "fsdp_copies"
 """Moves gathered weights and gradients between the layout of their tensors and that of the shards. No operator of a
 sweep covers it."""
@@ -105,7 +105,9 @@ def _stage(step: Step, number: int, layers: int, of: int) -> Stage:
         backward[Part("mp_allreduce", "comm")] = step.backward_syncs * layers
     if step.ep > 1:
         for counts in (forward, backward):
-            counts[Part("ep_alltoall", "comm")] = counts[Part(EXPERT_COPIES, "comm")] = 2 * names["moe"]
+            counts[Part("ep_alltoall", "comm")] = 2 * names["moe"]
+            if step.experts > step.ep:  # what comes for a single expert is in order
+                counts[Part(EXPERT_COPIES, "comm")] = 2 * names["moe"]
     if step.recompute:
         backward.update(_recomputed(step, forward, layers))
     weights = layer_weights = layers * _layer_weights(step)

@@ -123,6 +123,9 @@ class Prices:
     def part(self, part: Part) -> Price:
         """Return the price of one run of a part."""
         if part.operator == composition.EXPERT_COPIES:
+            routed = self._shape | {"l": self._step.length * self._step.top_k}
+            if price := self._model(part.operator, "fwd", routed):
+                return price
             return self._strided(COPIED * self._step.top_k, passes=2 * self._step.top_k)
         if part.pass_ == "comm":
             chosen = self._step.top_k if part.operator == "ep_alltoall" else 1
