@@ -24,7 +24,7 @@ from tracedb.sampling.recording import Outcome, Recorder, fault_of
 OPERATORS = {
     "embedding", "layernorm", "RMSlayernorm", "linear1", "linear2", "linear3", "linear4", "linear_final", "flash_atten",
     "gelu", "swiglu", "RoPE", "res_add", "parallel_cross_entropy_128", "softmax", "fillmask", "baddbmm", "bmm",
-    "qkv_gradients", "ScaledUpperTriangMaskedSoftmax", "moe",
+    "qkv_gradients", "ScaledUpperTriangMaskedSoftmax", "moe", "expert_copies",
     "firstStage_optimizer", "middleStage_optimizer", "lastStage_optimizer",
 }  # fmt: skip
 SMALL = {
