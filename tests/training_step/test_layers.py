@@ -139,6 +139,7 @@ def test_sharded_weights_are_gathered_beside_the_layer_before() -> None:
     over = 3 * (gather + LAYER / 1000 - backward)
     assert found.parts["fsdp_reducescatter"] == pytest.approx((ends + LAYER) / 1000 + over)
     assert found.parts["fsdp_copies"] == pytest.approx((6 * 4 * LAYER + 4 * ends) / 1e6)
+    assert found.parts["fsdp_copy_in"] == pytest.approx((4 * 4 * LAYER + 2 * ends) / 2 / 1e6)
     hidden = 7 * gather + 3 * LAYER / 1000 - late - over
     assert found.parts["overlap_slowdown"] == pytest.approx(hidden * (1 - 1 / 1.68))
     assert found.parts["optimizer"] == pytest.approx(stage.weights / 2)

@@ -22,6 +22,8 @@ EXPERT_COPIES = "expert_copies"
 SHARD_COPIES = "fsdp_copies"
 """Moves gathered weights and gradients between the layout of their tensors and that of the shards. No operator of a
 sweep covers it."""
+SHARD_COPIES_IN = "fsdp_copy_in"
+"""Moves a rank's shards into what is to be gathered, in a stream of its own. No operator of a sweep covers it."""
 GROUPED = ("linear1", "flash_atten", "qkv_gradients")
 """Operators that depend on the number of heads of key and value."""
 IN_MLP = ("linear3", "linear4", "gelu", "swiglu")

@@ -3,7 +3,8 @@
 The weights of a layer are gathered before its forward and again before its backward, and its gradients are summed up
 and scattered after the backward. Each of these runs beside the computation of a neighbouring layer. What no layer
 hides is the start of the step (the embedding's and the head's weights, gathered together and kept, and those of the
-first layer) and its end (the gradients of the same).
+first layer) and its end (the gradients of the same). Copies between tensors and shards are work of the GPU like any other,
+also those in a stream of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tracedb.training_step.composition import Part, Stage
+from tracedb.training_step.composition import SHARD_COPIES, SHARD_COPIES_IN, Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Price, PriceList
 
@@ -27,13 +28,14 @@ class Sharding:
     reducing: float = 0.0
     hidden: float = 0.0
     copies: float = 0.0
+    copies_in: float = 0.0
     prices: dict[str, Price] = field(default_factory=dict)
     """The prices that these are made of, by part."""
 
     @property
     def exposed(self) -> float:
         """The time that the step becomes longer by, but for what is slowed down beside a collective."""
-        return self.gathering + self.reducing + self.copies
+        return self.gathering + self.reducing + self.copies + self.copies_in
 
 
 NOTHING = Sharding()
@@ -54,11 +56,19 @@ def sharding(step: Step, stage: Stage, prices: PriceList, total: Sum) -> Shardin
     late = late_forward + late_backward
     # Out of what was gathered, twice for a layer, and into what is scattered: each read once and written once.
     copies = prices.moved(2 * (3 * stage.layer_weights + 2 * ends))
+    # A rank's shards into what is gathered. That runs beside computation, but takes bandwidth and multiprocessors from it.
+    copies_in = prices.moved(2 * (2 * stage.layer_weights + ends) / step.dp)
     count = step.micro_batches
     return Sharding(
         gathering=count * (gather_ends.ns + gather.ns + late_forward),
         reducing=count * (reduce_ends.ns + reduce.ns + late_backward),
         hidden=count * max(whole - late, 0.0),
         copies=count * copies.ns,
-        prices={"fsdp_allgather": gather, "fsdp_reducescatter": reduce, "fsdp_copies": copies},
+        copies_in=count * copies_in.ns,
+        prices={
+            "fsdp_allgather": gather,
+            "fsdp_reducescatter": reduce,
+            SHARD_COPIES: copies,
+            SHARD_COPIES_IN: copies_in,
+        },
     )

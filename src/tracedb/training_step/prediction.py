@@ -302,6 +302,7 @@ class _Builder:
             ("fsdp_allgather", sharding.gathering),
             ("fsdp_reducescatter", sharding.reducing),
             (composition.SHARD_COPIES, sharding.copies),
+            (composition.SHARD_COPIES_IN, sharding.copies_in),
             ("optimizer", slowest.optimizer),
             ("dp_allgather", slowest.allgather),
         ):

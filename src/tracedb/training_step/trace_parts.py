@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured
 from tracedb.training_step import trace_operators
-from tracedb.training_step.composition import EXPERT_COPIES, GRADIENT_COPIES, GRADIENT_LAYOUT, PIPELINE, SHARD_COPIES
+from tracedb.training_step.composition import (
+    EXPERT_COPIES,
+    GRADIENT_COPIES,
+    GRADIENT_LAYOUT,
+    PIPELINE,
+    SHARD_COPIES,
+    SHARD_COPIES_IN,
+)
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.trace_operators import Recorded
 
@@ -154,7 +161,7 @@ def _collective(step: Step, collective: str, elements: int | None) -> str:
 
 def _part(step: Step, item: Recorded) -> str:
     if step.fsdp and item.name == "aten::_foreach_copy_":
-        return "fsdp_copy_in"  # in a stream of its own, beside the computation
+        return SHARD_COPIES_IN
     if step.fsdp and item.name in SHARDING:
         return SHARD_COPIES
     if item.name.startswith("aten::_foreach_") or item.name.startswith("aten::_fused_adam"):
