@@ -55,7 +55,7 @@ def _no_mixture(shape: Shape, dtype: torch.dtype, device: torch.device) -> str |
 
 
 RANKS, LOCAL = 2, 2
-"""Ranks that send tokens, and experts that they are for. How many there are does not matter, but that there are several."""
+"""Ranks that send tokens, and experts that they are for. Their number does not matter as long as there are several."""
 
 
 def _copies(shape: Shape, dtype: torch.dtype, device: torch.device) -> Prepared:

@@ -3,8 +3,8 @@
 The weights of a layer are gathered before its forward and again before its backward, and its gradients are summed up
 and scattered after the backward. Each of these runs beside the computation of a neighbouring layer. What no layer
 hides is the start of the step (the embedding's and the head's weights, gathered together and kept, and those of the
-first layer) and its end (the gradients of the same). Copies between tensors and shards are work of the GPU like any other,
-also those in a stream of their own.
+first layer) and its end (the gradients of the same). Copies between tensors and shards are work of the GPU like any
+other, also those in a stream of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sharding(step: Step, stage: Stage, prices: PriceList, total: Sum) -> Shardin
     late = late_forward + late_backward
     # Out of what was gathered, twice for a layer, and into what is scattered: each read once and written once.
     copies = prices.moved(2 * (3 * stage.layer_weights + 2 * ends))
-    # A rank's shards into what is gathered. That runs beside computation, but takes bandwidth and multiprocessors from it.
+    # A rank's shards into what is gathered: beside computation, from which it takes bandwidth and multiprocessors.
     copies_in = prices.moved(2 * (2 * stage.layer_weights + ends) / step.dp)
     count = step.micro_batches
     return Sharding(
