@@ -127,8 +127,44 @@ def test_a_straggler_is_named(insert: Insert, ask: Ask) -> None:
                group_size=2)  # fmt: skip
     found = ask("SELECT reason, time_ns, worst_rank FROM v1.why WHERE reason <> 'unknown_idle' ORDER BY ALL")
     assert found == [("exposed_collective", 2 * 8 * 10, 1), ("straggler", 8 * 90, 1)]
-    (detail,) = ask("SELECT detail FROM v1.why WHERE reason = 'straggler'")[0]
+    ((title, detail, percent),) = ask("SELECT title, detail, worst_percent FROM v1.why WHERE reason = 'straggler'")
+    assert title == "Other ranks wait for rank 1, which is late"
     assert detail.startswith("rank 1 is late")
+    assert "the others wait for it: rank 0 0.001 ms (10.1 %)" in detail  # 8 x 90 of 7,100 ns
+    assert percent == 0  # the straggler itself does not wait
+
+
+def test_only_copies_between_host_and_device_are_named_so(insert: Insert, ask: Ask) -> None:
+    """A copy of each direction and a memset, of different lengths; then a gap, in which the host is in a call that copies."""
+    copies = [("HtoD", 100), ("DtoH", 200), ("DtoD", 400), ("PtoP", 800), (None, 1_600)]
+    insert("capture", "capture_id source", (1, "nsys"))
+    begin, starts = 0, []
+    for _, length in copies:
+        starts.append(begin)
+        begin += length
+    insert("launch", "launch_id name start_ns duration_ns",
+           *[(n, "cudaMemcpyAsync", start - 50, 10) for n, start in enumerate(starts)],
+           (9, "cudaMemcpyAsync", begin, 100), capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id kind name start_ns duration_ns copy_kind bytes",
+           *[(n, n, "memcpy" if kind else "memset", "copy", start, length, kind, 4_096)
+             for n, ((kind, length), start) in enumerate(zip(copies, starts, strict=True))],
+           (9, 9, "memcpy", "copy", begin + 100, 10, "DtoD", 4_096), capture_id=1, device_id=0)  # fmt: skip
+    found = ask("SELECT reason, time_ns, events FROM v1.why ORDER BY ALL")
+    assert [row for row in found if "copy" in row[0]] == [("copy", 300, 2), ("device_copy", 400 + 800 + 1_600 + 10, 4)]
+
+
+def test_idle_time_in_a_copying_call_is_no_copy(insert: Insert, ask: Ask) -> None:
+    insert("capture", "capture_id source", (1, "nsys"))
+    insert("launch", "launch_id name start_ns duration_ns",
+           (1, "cudaLaunchKernel", 0, 5), (2, "cudaMemcpyAsync", 30_000, 30_000), (3, "cudaLaunchKernel", 61_000, 5),
+           capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id kind name start_ns duration_ns copy_kind bytes",
+           (1, 1, "kernel", ADD, 10, 29_990, None, None), (2, 2, "memcpy", "copy", 50_000, 5_000, "HtoD", 4_096),
+           (3, 3, "kernel", ADD, 61_005, 10, None, None), capture_id=1, device_id=0)  # fmt: skip
+    found = {reason: (time, events) for reason, time, events in ask("SELECT reason, time_ns, events FROM v1.why")}
+    assert found["copy"] == (5_000, 1)
+    assert found["copy_call"][0] >= 5_000
+    assert sum(time for time, _ in found.values()) == 61_005
 
 
 def test_unrecorded_replays(insert: Insert, ask: Ask) -> None:

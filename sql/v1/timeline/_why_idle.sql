@@ -162,7 +162,7 @@ held AS (
         c.end_ns >= g.start_ns - 30000 AS is_direct,
         greatest(least(c.end_ns, g.host_end_ns) - g.start_ns, 0) AS inside_ns
     FROM gaps AS g
-    ASOF JOIN (SELECT c.capture_id, c.reason, c.start_ns, c.end_ns FROM calls AS c WHERE c.reason IN ('host_sync', 'copy')) AS c
+    ASOF JOIN (SELECT c.capture_id, c.reason, c.start_ns, c.end_ns FROM calls AS c WHERE c.reason IN ('host_sync', 'copy_call')) AS c
         ON c.capture_id = g.clock_id AND c.start_ns <= g.start_ns
 ),
 -- Parts in order, each within what the previous ones leave of the host's part of the gap.

@@ -3,7 +3,7 @@
 -- kernel: the class, a space and the kernel's name.
 -- collective: the operation, small (under 1 MiB), large or unsized, even or uneven (ranks send different sizes), and
 --   wait (for a rank that is not the straggler), straggler or transfer.
--- copy: HtoD, DtoH, DtoD, HtoH, PtoP or memset, and small (up to 1 KiB) or large.
+-- copy: HtoD, DtoH, DtoD, HtoH, PtoP, memcpy (direction unknown) or memset, and small (up to 1 KiB) or large.
 -- call: an API call during which the GPU ran out of work, with the direction of the copy that it made.
 -- host: an operator or range of the host.
 -- A reason named computation is none: the time counts as well used, or cannot be judged.
@@ -13,7 +13,7 @@ FROM (
     VALUES
     (10, 'call', '(?i)synchronize', 'host_sync'),
     (11, 'call', '(?i)memcpy.*dtoh', 'host_sync'),
-    (12, 'call', '(?i)memcpy', 'copy'),
+    (12, 'call', '(?i)memcpy.*(htod|htoa)', 'copy_call'),
     (13, 'call', '(?i)malloc|free|hostalloc|hostregister|memcreate|memmap', 'allocation'),
     (19, 'host', '^aten::(item|_local_scalar_dense|is_nonzero)$', 'host_sync'),
     (20, 'host', '(?i)data.?load|load.?(data|batch)|(next|get|fetch|prepare).?batch|__next__|^data$', 'data_loading'),
@@ -33,5 +33,6 @@ FROM (
     (44, 'collective', ' small ', 'small_messages'),
     (45, 'collective', '', 'exposed_collective'),
     (50, 'copy', '^DtoH small', 'host_sync'),
-    (51, 'copy', '', 'copy')
+    (51, 'copy', '^(HtoD|DtoH|HtoA|AtoH)', 'copy'),
+    (52, 'copy', '', 'device_copy')
 ) AS r (priority, subject, pattern, reason);

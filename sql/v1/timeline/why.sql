@@ -92,6 +92,24 @@ stragglers AS (
     FROM placed AS p
     GROUP BY p.set_id
 ),
+-- How long each rank waits for the straggler.
+rank_waits AS (
+    SELECT b.set_id, b.rank, sum(b.part_ns) / sum(greatest(d.steps, 1)) / 1e6 AS step_ms, 100.0 * sum(b.part_ns) / sum(b.wall_ns) AS percent
+    FROM by_device AS b
+    INNER JOIN devices AS d ON d.clock_id = b.clock_id AND d.gpu_id IS NOT DISTINCT FROM b.gpu_id
+    WHERE b.reason = 'straggler' AND b.rank IS NOT NULL
+    GROUP BY b.set_id, b.rank
+),
+waits AS (
+    SELECT
+        w.set_id,
+        list(format('rank {:d} {:.3f} ms ({:.1f} %)', w.rank, w.step_ms, w.percent) ORDER BY w.step_ms DESC, w.rank)
+            FILTER (w.rank <> g.member) AS others,
+        max(w.percent) FILTER (w.rank = g.member) AS own_percent
+    FROM rank_waits AS w
+    INNER JOIN stragglers AS g ON g.set_id = w.set_id
+    GROUP BY w.set_id
+),
 -- What a straggler does more than the others: the reason whose time differs most from the mean of the other ranks.
 differences AS (
     SELECT
@@ -120,24 +138,30 @@ SELECT
         )
     END AS place,
     b.reason,
-    coalesce(r.title, b.reason) AS title,
+    coalesce(
+        CASE WHEN b.reason = 'straggler' THEN format('Other ranks wait for rank {:d}, which is late', g.member) END, r.title, b.reason
+    ) AS title,
     100.0 * b.part_ns / nullif(w.wall_ns, 0) AS share_percent,
     (b.part_ns / w.device_steps)::BIGINT AS step_ns,
     b.part_ns::BIGINT AS time_ns,
     w.wall_ns::BIGINT AS wall_ns,
     w.steps,
     CASE WHEN b.reason = 'straggler' THEN g.member ELSE b.rank END AS worst_rank,
-    b.rank_percent AS worst_percent,
+    CASE WHEN b.reason = 'straggler' THEN v.own_percent ELSE b.rank_percent END AS worst_percent,
     CASE
         WHEN b.reason = 'straggler' THEN
             format('rank {:d} is late; by chance that happens with probability {:.1g}', g.member, g.p_value)
+            || coalesce(CASE WHEN w.steps > 0 THEN '. Per step' ELSE '. In all' END || ' the others wait for it: ' || array_to_string(v.others[:4], ', ')
+                || CASE WHEN len(v.others) > 4 THEN format(', and {:d} more less', len(v.others) - 4) ELSE '' END, '')
             || CASE WHEN u.reason IS NULL THEN ''
                 ELSE format('. It differs most in {:s}: {:.1f} ms, the other ranks {:.1f} ms', u.reason, u.own_ms, u.other_ms)
             END
         WHEN b.reason IN ('pipeline_bubble', 'expert_imbalance', 'uneven_ranks') AND b.ranks > 1 THEN
             format('rank {:d} waits least ({:.1f} % of its step), so the others wait for it most; rank {:d} waits most ({:.1f} %)',
                 b.least_rank, b.least_percent, b.rank, b.rank_percent)
-        WHEN b.reason IN ('host_between', 'launch_bound', 'data_loading', 'host_sync', 'allocation', 'dependency', 'unknown_idle')
+        WHEN b.reason IN (
+            'host_between', 'launch_bound', 'data_loading', 'host_sync', 'copy_call', 'allocation', 'dependency', 'unknown_idle'
+        )
             THEN format('{:d} gaps; the longest end with {:s}', l.events, left(n.name, 80))
             || CASE WHEN b.reason = 'launch_bound' AND h.events > 0
                 THEN format('. The host also waits for the GPU ({:d} in host_sync), so it cannot run ahead', h.events) ELSE '' END
@@ -161,6 +185,7 @@ LEFT JOIN longest AS h ON h.set_id = b.set_id AND h.reason = 'host_sync'
 LEFT JOIN longest AS l ON l.set_id = b.set_id AND l.reason = b.reason
 LEFT JOIN names AS n ON n.set_id = b.set_id AND n.reason = b.reason
 LEFT JOIN stragglers AS g ON g.set_id = b.set_id
+LEFT JOIN waits AS v ON v.set_id = b.set_id
 LEFT JOIN causes AS u ON u.set_id = b.set_id;
 
 COMMENT ON VIEW v1.why IS 'Why a step is not at the roof: its time by reason, with evidence and what to try. Grain: configuration × recording × reason.';
@@ -175,8 +200,8 @@ COMMENT ON COLUMN v1.why.step_ns IS 'Time per step and device; of the whole reco
 COMMENT ON COLUMN v1.why.time_ns IS 'Time over all steps and devices. [ns]';
 COMMENT ON COLUMN v1.why.wall_ns IS 'Step time over all steps and devices. [ns]';
 COMMENT ON COLUMN v1.why.steps IS 'Number of marked steps; 0 if none are marked. [count]';
-COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, or the rank with the largest share (of waiting, detail names the rank that is waited for); NULL if ranks are unknown. [-]';
-COMMENT ON COLUMN v1.why.worst_percent IS 'The largest share that any device has of its own step time. [percent]';
+COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, which causes the waiting (detail says how long the others wait), or the rank with the largest share (of other waiting, detail names the rank that is waited for); NULL if ranks are unknown. [-]';
+COMMENT ON COLUMN v1.why.worst_percent IS 'The share that worst_rank has of its own step time, the largest of all devices; of a straggler its own waiting, which is small. [percent]';
 COMMENT ON COLUMN v1.why.detail IS 'Evidence in words; NULL if there is none.';
 COMMENT ON COLUMN v1.why.events IS 'Number of GPU events concerned; of idle time, those that end the gaps. [count]';
 COMMENT ON COLUMN v1.why.capture_id IS 'Capture of event_ids. [-]';

@@ -55,7 +55,10 @@ def _recording(setting: str, cycle: str, rows: list[Row], reasons: int) -> list[
 
 def _reason(row: Row) -> list[str]:
     place = f"{row['place']}. "
-    rank = f"; rank {row['worst_rank']}: {row['worst_percent']:.1f} %" if row["worst_rank"] is not None else ""
+    rank = ""
+    if row["worst_rank"] is not None and row["worst_percent"] is not None:
+        itself = " itself" if row["reason"] == "straggler" else ""
+        rank = f"; rank {row['worst_rank']}{itself}: {row['worst_percent']:.1f} %"
     per_step = " per step" if row["steps"] else ""
     head = f"{row['title']}: {row['share_percent']:.1f} % ({row['step_ns'] / 1e6:.3f} ms{per_step}{rank})"
     lines = _wrapped(head, place)
