@@ -135,7 +135,7 @@ def test_a_straggler_is_named(insert: Insert, ask: Ask) -> None:
 
 
 def test_only_copies_between_host_and_device_are_named_so(insert: Insert, ask: Ask) -> None:
-    """A copy of each direction and a memset, of different lengths; then a gap, in which the host is in a call that copies."""
+    """A copy of each direction and a memset, then a gap in which the host is in a call that copies."""
     copies = [("HtoD", 100), ("DtoH", 200), ("DtoD", 400), ("PtoP", 800), (None, 1_600)]
     insert("capture", "capture_id source", (1, "nsys"))
     begin, starts = 0, []
