@@ -18,6 +18,10 @@ VERSIONS = ("v1",)
 CURRENT = VERSIONS[-1]
 _NO_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
+_CASE = re.compile(r"/\* case \*/ \(.*\n\) /\* end case \*/", re.DOTALL)
+_RULES = "_kernel_rule"
+_TEXT = r"'(?:[^']|'')*'"
+_RULE = re.compile(rf"\((\d+),\s*({_TEXT}(?:\s*\|\|\s*{_TEXT})*),\s*'\w+'\)")
 
 
 class View(NamedTuple):
@@ -33,8 +37,13 @@ class View(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The SQL file that creates it."""
-        return resources.text("sql", self.version, self.topic, f"{self.name}.sql")
+        """The SQL that creates it: its file, with the hook ``case`` filled in.
+
+        The hook replaces a query over the shipped rules by a CASE, whose constant patterns DuckDB compiles once; those
+        of a table it compiles again for each name.
+        """
+        text = resources.text("sql", self.version, self.topic, f"{self.name}.sql")
+        return _CASE.sub(lambda _: _case(self.version), text) if "/* case */" in text else text
 
     @property
     def has_sidecar(self) -> bool:
@@ -77,6 +86,14 @@ class View(NamedTuple):
     def _inlined(self, match: re.Match[str]) -> str:
         indented = "\n".join(f"    {line}" if line else "" for line in View(self.version, match[1]).select.split("\n"))
         return f"(\n{indented}\n) AS {match[2]}"
+
+
+@cache
+def _case(version: str) -> str:
+    """Return the CASE from ``subject`` to the priority of the first shipped rule that matches it."""
+    rules = {int(rule[1]): rule[2] for rule in _RULE.finditer(View(version, _RULES).text)}
+    branches = [f"    WHEN regexp_matches(subject, {rules[priority]}) THEN {priority}\n" for priority in sorted(rules)]
+    return f"CASE\n{''.join(branches)}END"
 
 
 @cache  # every report and every ingest compares all of them with those of the database
