@@ -74,6 +74,20 @@ class TestForms:
         assert [name for name, table in tables.items() if len(table) <= 2] == []
         assert [name for name, table in tables.items() if max(map(len, table)) > 100] == []
 
+    def test_a_table_reads_no_texts_that_it_does_not_show(self, db: Path) -> None:
+        """Signatures are long, and follow from the other columns: no order needs them."""
+        shown = run("-v", "report", "unique-kernels", "--db", db)
+        query = shown.stderr.partition("LIMIT")[0]
+        assert "input_dims" in query
+        assert "signature" not in query
+        assert "short_name" not in query
+        whole = run("-v", "report", "unique-kernels", "--db", db, "--format", "csv")
+        header = whole.stdout.splitlines()[0].split(",")
+        assert {"signature", "signature_key", "short_name"} <= set(header)
+        assert "signature" not in whole.stderr.rpartition("ORDER BY")[2]
+        by_key = run("-v", "report", "unique-kernels", "--db", db, "--sort", "signature_key")
+        assert "ORDER BY signature_key" in by_key.stderr.replace('"', "")
+
     @pytest.mark.parametrize("form", ["csv", "json", "ndjson", "markdown", "table", "html"])
     def test_the_same_bytes_again(self, form: str, db: Path) -> None:
         first, second = (run("report", "unique-kernels", "--db", db, "--format", form).output for _ in range(2))

@@ -1,11 +1,11 @@
 -- How often and how long did the work of each signature run?
 -- Grain: signature (see v1._unique_kernel). Names are numbered first, because grouping millions of long texts with other
--- columns costs more than everything else. Sums are integers, exact for every row order (see top_kernels). The first
--- call is the one with the lowest capture and event number, packed into one number, because DuckDB compares structs
--- slowly.
+-- columns costs more than everything else. The numbers need no order: only one place reads them, and the name of a group
+-- is that of any of its events. Sums are integers, exact for every row order (see top_kernels). The first call is the one
+-- with the lowest capture and event number, packed into one number, because DuckDB compares structs slowly.
 CREATE VIEW v1._signature_sum AS
 WITH names AS (
-    SELECT e.name, row_number() OVER (ORDER BY e.name) AS name_no
+    SELECT e.name, row_number() OVER () AS name_no
     FROM main.kernel_event AS e
     GROUP BY e.name
 ),
@@ -17,6 +17,7 @@ events AS (
         e.device_id AS gpu_id,
         s.step IS NOT NULL OR d.capture_id IS NOT NULL AS is_in_step,
         n.name_no,
+        e.name,
         e.kind,
         e.class,
         e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
@@ -35,6 +36,7 @@ sums AS (
         e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
         e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
         e.dtype, e.bytes, o.name AS op_name, o.input_dims,
+        any_value(e.name) AS name,
         count(*) AS calls,
         count(*) FILTER (e.is_in_step) AS calls_in_steps,
         sum(e.duration_ns) AS total_ns,
@@ -49,6 +51,5 @@ sums AS (
     LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
     GROUP BY ALL
 )
-SELECT n.name, s.* EXCLUDE (name_no)
-FROM sums AS s
-INNER JOIN names AS n ON n.name_no = s.name_no;
+SELECT s.* EXCLUDE (name_no)
+FROM sums AS s;

@@ -2,13 +2,14 @@
 -- Grain: capture × device × kernel name that recurs regularly: kernels are numbered by start, and at least three of four
 -- distances between the name's calls are within a tenth of their median, the period. passes counts its calls. A
 -- period must cover half of the capture's kernels; that of two passes, nine tenths.
+-- NOT IN instead of NOT EXISTS: DuckDB would keep all events with their names to check the latter.
 CREATE VIEW v1._recurring_kernel AS
 WITH names AS (
     SELECT e.capture_id, e.name, row_number() OVER (ORDER BY e.capture_id, e.name) AS name_no
     FROM v1._unclassed_event AS e
     WHERE e.kind = 'kernel'
         AND getvariable('step_range') IS NULL
-        AND NOT EXISTS (SELECT 1 FROM v1._step AS s WHERE s.capture_id = e.capture_id AND s.step IS NOT NULL)
+        AND e.capture_id NOT IN (SELECT s.capture_id FROM v1._step AS s WHERE s.step IS NOT NULL)
     GROUP BY e.capture_id, e.name
 ),
 places AS (

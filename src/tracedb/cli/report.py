@@ -195,6 +195,8 @@ def _run(
         if form is None:
             click.echo(query.text(top) + ";")
             return
+        if form == "table" and not is_wide:
+            query = query.for_table()
         detail("runs:\n" + query.text(top))
         rows = None
         if engine_name is not None:

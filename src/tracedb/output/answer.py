@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-BATCH = 10_000
+BATCH = 2_000
 
 
 @dataclass(frozen=True)

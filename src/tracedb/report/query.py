@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     import duckdb
 
 BY_NUMBERS = ("capture", "rank", "device", "step")
+DERIVED = frozenset({"short_name", "signature", "signature_key"})
+"""Columns that follow from others of their row: long texts, of which there may be tens of thousands.
+
+They break no ties, and a table that does not show them does not read them.
+"""
 
 
 @dataclass
@@ -66,6 +71,12 @@ class Query:
         if top and not self.by:
             lines.append(f"LIMIT {top}")
         return "\n".join(lines)
+
+    def for_table(self) -> Query:
+        """Return the query without derived columns that neither the table of the report nor its order has."""
+        needed = {name for show in self.report.shows for name in show.columns} | set(self.by)
+        needed |= {_column_of(item) for item in self.order}
+        return replace(self, columns=[name for name in self.columns if name in needed or name not in DERIVED])
 
     @property
     def _groups(self) -> str:
@@ -210,7 +221,7 @@ def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[st
             order.append(item)
     said = {_column_of(item) for item in order} | set(by)
     rest = dict.fromkeys((*report.names, *columns))
-    return order + [_bare(name) for name in rest if name not in said]
+    return order + [_bare(name) for name in rest if name not in said | DERIVED]
 
 
 def _sorted_by(text: str, report: str, columns: Sequence[str], by: Sequence[str]) -> list[str]:

@@ -127,7 +127,8 @@ def _run(
         source, where = "temp.answer", ""
     elif not report.is_by_row or report.summary is not None:
         condition = f" WHERE {where}" if where else ""
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM {source}{condition}")
+        listed = ", ".join(map(identifier, query.columns))
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM {source}{condition}")
         source, where = "temp.answer", ""
     ((is_answer, rows, shown),) = connection.execute(query.counts(source, where, top)).fetchall()
     if not is_answer:
