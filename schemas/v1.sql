@@ -638,8 +638,8 @@ COMMENT ON COLUMN main.operator_burst.power_w IS 'Mean power of the device meanw
 COMMENT ON COLUMN main.operator_burst.spin_power_w IS 'Power of the device when it does nothing but spin on one multiprocessor; NULL if not read. [W]';
 COMMENT ON COLUMN main.operator_burst.power_limit_w IS 'Power limit enforced on the device; NULL if not read. [W]';
 COMMENT ON COLUMN main.operator_burst.sm_clock_limit_mhz IS 'Highest SM clock of the device; NULL if not read. [MHz]';
-COMMENT ON COLUMN main.operator_burst.host_ns IS 'Median time in which the host launches one call while the device is busy; NULL if only the power was read. [ns]';
-COMMENT ON COLUMN main.operator_burst.is_synchronous IS 'Whether the host waits for the device within a call; host_ns is then that of a call on an idle device. NULL if the host was not timed.';
+COMMENT ON COLUMN main.operator_burst.host_ns IS 'Median time in which the host launches one of several calls in a row; NULL if only the power was read. [ns]';
+COMMENT ON COLUMN main.operator_burst.is_synchronous IS 'Whether the host waits for the device within a call, so that host_ns includes that; NULL if the host was not timed.';
 
 CREATE TABLE main.measure (
     capture_id INTEGER NOT NULL,

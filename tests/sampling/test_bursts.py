@@ -15,6 +15,7 @@ from tracedb.conditions.sampler import Recent
 from tracedb.sampling import burst, bursts_table
 from tracedb.sampling.burst import Burst, Meter
 from tracedb.sampling.operator import Prepared
+from tracedb.sampling.operator_registry import find
 from tracedb.sampling.sweep_status import Series
 
 CPU = torch.device("cpu")
@@ -66,6 +67,13 @@ def test_a_host_that_waits_for_the_device_is_told_from_one_that_does_not(monkeyp
         (fwd, bwd) = Meter(CPU, None, None).host({"n": 4}, [one], [[torch.ones(4)]])
         assert (fwd.pass_, fwd.is_synchronous, bwd.pass_, bwd.is_synchronous) == ("fwd", waits, "bwd", False)
         assert fwd.host_ns and bwd.host_ns and fwd.host_ns < 10e6 and fwd.power_w is None
+
+
+def test_an_optimizer_updates_random_numbers() -> None:
+    """Equal ones toggle no bits: the sample would draw too little power, and run at too high a clock."""
+    operator = find("middleStage_optimizer", None, None, Path())
+    weight = operator.build({"mp": 1, "dim": 8, "encoders": 1}, torch.float32, CPU).forward()
+    assert weight.grad is not None and len(weight.unique()) > 4 and len(weight.grad.unique()) > 4
 
 
 def test_shapes_of_bursts_are_the_larger_ones() -> None:

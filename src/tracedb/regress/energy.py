@@ -25,7 +25,8 @@ SELECT
     b.gpu, b.operator, b.pass, b.dtype, b.shape, b.energy_j, b.is_diluted, b.sm_clock_mhz, b.spin_power_w,
     b.power_limit_w, b.sm_clock_limit_mhz
 FROM v1._operator_burst AS b
-WHERE b.energy_j > 0 AND b.sm_clock_mhz > 0 AND b.gpu IS NOT NULL
+-- Less is the noise of the readings: the device did next to nothing.
+WHERE b.energy_j > 0.1 * b.whole_energy_j AND b.sm_clock_mhz > 0 AND b.gpu IS NOT NULL
 ORDER BY ALL
 """
 LEAST_CLOCK_RATIO, FEWEST_PAIRS = 1.04, 3

@@ -107,7 +107,10 @@ class Meter:
         seconds = (time.perf_counter() - begin) / 3
         if host > BUSY * seconds:
             return None
-        return self._loop(call, max(round(QUEUED_SECONDS / seconds), 1), SETTLE_SECONDS + MEASURED_SECONDS)
+        found = self._loop(call, max(round(QUEUED_SECONDS / seconds), 1), SETTLE_SECONDS + MEASURED_SECONDS)
+        # One that has no work on the device takes as long as it is launched, without the latency of a first call.
+        is_busy = found.duration_ns and found.calls and host <= BUSY * found.duration_ns / found.calls / 1e9
+        return found if is_busy else None
 
     def _diluted(self, call: Callable[[], object], alone: Burst) -> Burst:
         """Return a burst in which the device spins for as long as the calls take."""
@@ -173,39 +176,21 @@ class Meter:
     ) -> list[Burst]:
         """Return how long the host takes to launch each pass: of several copies, in one backward pass, as in a step.
 
-        The device is kept busy meanwhile, so the host never waits for it, unless the operator makes it wait.
+        Nothing waits for the device in between, so the host stays as warm as in a step; that it runs ahead needs a
+        shape whose work is short.
         """
-        from torch.autograd import grad
-
-        is_step = prepared[0].is_step
-        times: dict[str, list[float]] = {}
-        waited: dict[str, bool] = {}
-        leaves = [leaf for one in prepared for leaf in one.leaves]
-        outputs: list[torch.Tensor] = []
-        given = [gradient for one in gradients for gradient in one]
-
-        def forward() -> None:
-            outputs.clear()
-            for one in prepared:
-                found = one.forward()
-                outputs.extend(found if isinstance(found, tuple | list) else (found,))
-
-        def backward() -> None:
-            grad(outputs, leaves, given, allow_unused=True, retain_graph=True)
-
-        wanted = {"step": forward} if is_step else {"fwd": forward} | ({"bwd": backward} if leaves else {})
-        for number in range(ROUNDS + 1):
+        wanted = _together(prepared, gradients)
+        waits = {pass_: self._launching(call, 1)[1] for pass_, call in wanted.items()}
+        times: dict[str, list[float]] = {pass_: [] for pass_ in wanted}
+        devices.wait_for(self.device)
+        for _ in range(ROUNDS + 1):
             for pass_, call in wanted.items():
-                seconds, is_waiting = self._launching(call, 1)
-                if number:
-                    times.setdefault(pass_, []).append(seconds / len(prepared))
-                    waited[pass_] = is_waiting
+                begin = time.perf_counter()
+                call()
+                times[pass_].append((time.perf_counter() - begin) / len(prepared))
+        devices.wait_for(self.device)
         return [
-            replace(
-                Burst(shape, pass_),
-                host_ns=round(sorted(found)[len(found) // 2] * 1e9),
-                is_synchronous=waited[pass_],
-            )
+            Burst(shape, pass_, host_ns=round(sorted(found[1:])[ROUNDS // 2] * 1e9), is_synchronous=waits[pass_])
             for pass_, found in times.items()
         ]
 
@@ -227,6 +212,31 @@ class Meter:
                 break
         devices.wait_for(self.device)
         return times[-1] / count, times[0] - times[-1] > BLOCKED_SECONDS / 3
+
+
+def _together(
+    prepared: Sequence[Prepared], gradients: Sequence[Sequence[torch.Tensor]]
+) -> dict[str, Callable[[], object]]:
+    """Return what runs each pass of several copies: all forward passes, then one backward pass through all of them."""
+    from torch.autograd import grad
+
+    leaves = [leaf for one in prepared for leaf in one.leaves]
+    outputs: list[torch.Tensor] = []
+    given = [gradient for one in gradients for gradient in one]
+
+    def forward() -> None:
+        outputs.clear()
+        for one in prepared:
+            found = one.forward()
+            outputs.extend(found if isinstance(found, tuple | list) else (found,))
+
+    def backward() -> None:
+        grad(outputs, leaves, given, allow_unused=True, retain_graph=True)
+
+    found: dict[str, Callable[[], object]] = {"step" if prepared[0].is_step else "fwd": forward}
+    if leaves and not prepared[0].is_step:
+        found["bwd"] = backward
+    return found
 
 
 def passes(prepared: Prepared, gradients: Sequence[torch.Tensor]) -> dict[str, Callable[[], object]]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from tracedb.sampling.sweep import Shape
 
 
+WEIGHT, GRADIENT = 0.02, 1e-3
+"""Standard deviations of weights and gradients."""
+
+
 def encoder_weights(mp: int, dim: int) -> list[tuple[int, ...]]:
     """Return the sizes of one encoder's weights: two norms with bias, four linear layers without."""
     linears: list[tuple[int, ...]] = [
@@ -40,8 +44,9 @@ def _optimizer(stage: str) -> Operator:
 
         weights = []
         for size in stage_weights(stage, shape.get("mp", 1), shape["dim"], shape["encoders"]):
-            weight = torch.zeros(size, dtype=dtype, device=device, requires_grad=True)
-            weight.grad = torch.full_like(weight, 1e-3)
+            # Random numbers, as in training: equal ones toggle no bits, draw less power, and so run at a higher clock.
+            weight = torch.randn(size, dtype=dtype, device=device).mul_(WEIGHT).requires_grad_()
+            weight.grad = torch.randn_like(weight).mul_(GRADIENT)
             weights.append(weight)
         optimizer = torch.optim.AdamW(weights)
 
