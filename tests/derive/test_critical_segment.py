@@ -183,3 +183,34 @@ def test_overlapping_kernels_of_a_stream_do_not_count_twice(insert: Insert, path
         ("gpu", 1, 15, 18_985),
         ("gpu", 2, 19_000, 9_000),
     ]
+
+
+def test_without_launches_the_path_follows_the_device(insert: Insert, path: Callable[..., Found]) -> None:
+    """Three streams; only what lies between the end of all work and the next start has no known cause."""
+    insert("kernel_event", EVENT,
+           (1, "kernel", "a", 0, 50_000, 1, None),
+           (2, "kernel", "short, beside c", 120_000, 5_000, 1, None),
+           (3, "kernel", "c", 100_000, 400_000, 2, None),
+           (4, "kernel", "d", 300_000, 300_000, 3, None),
+           (5, "kernel", "e", 700_000, 10_000, 1, None), device_id=0)  # fmt: skip
+    insert("kernel_event", EVENT, (6, "kernel", "of another GPU", 0, 650_000, 1, None), device_id=1)
+    assert path() == [
+        ("gpu", 1, 0, 50_000),
+        ("unknown", None, 50_000, 50_000),
+        ("gpu", 3, 100_000, 200_000),
+        ("gpu", 4, 300_000, 300_000),
+        ("unknown", None, 600_000, 100_000),
+        ("gpu", 5, 700_000, 10_000),
+    ]
+
+
+def test_without_launches_a_single_stream_is_followed(insert: Insert, path: Callable[..., Found]) -> None:
+    insert("kernel_event", EVENT, (1, "kernel", "a", 0, 50_000, 1, None), (2, "kernel", "b", 52_000, 8_000, 1, None),
+           (3, "kernel", "c", 90_000, 1_000, 1, None), device_id=0)  # fmt: skip
+    assert path() == [
+        ("gpu", 1, 0, 50_000),
+        ("gap", 2, 50_000, 2_000),
+        ("gpu", 2, 52_000, 8_000),
+        ("unknown", None, 60_000, 30_000),
+        ("gpu", 3, 90_000, 1_000),
+    ]

@@ -40,7 +40,7 @@ def test_kinds_of_segments(insert: Insert, ask: Ask, report: Report) -> None:
         (3, 2, 5, "launch", "Memcpy DtoH", 2, 50, 5, None),
         (3, 2, 6, "copy", "Memcpy DtoH", 2, 55, 10, None),
         (3, 2, 7, "sync", "cudaStreamSynchronize", None, 65, 5, None),
-        (3, 2, 8, "host", "not recorded", None, 70, 1, None),
+        (3, 2, 8, None, "not recorded", None, 70, 1, None),
     ]
     assert ask(f"SELECT {COLUMNS} FROM v1.critical_path ORDER BY ordinal") == expected
 

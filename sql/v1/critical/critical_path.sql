@@ -60,6 +60,7 @@ SELECT
     s.capture_id, c.rank, c.labels, s.device_id, s.step,
     row_number() OVER (PARTITION BY s.path_id, s.step ORDER BY s.ordinal, s.is_wait DESC) - 1 AS ordinal,
     CASE
+        WHEN s.kind = 'unknown' THEN NULL
         WHEN s.is_wait THEN 'wait'
         WHEN s.kind = 'gpu' AND s.class = 'collective' THEN 'collective'
         WHEN s.kind = 'gpu' AND s.event_kind IN ('memcpy', 'memset') THEN 'copy'
@@ -99,7 +100,7 @@ COMMENT ON COLUMN v1.critical_path.labels IS 'Labels of the capture: sweep, thre
 COMMENT ON COLUMN v1.critical_path.device_id IS 'Device number within the capture; NULL for work of the host. [-]';
 COMMENT ON COLUMN v1.critical_path.step IS 'Step number; NULL if no step is marked and the path is that of the whole capture. [-]';
 COMMENT ON COLUMN v1.critical_path.ordinal IS 'Place in the path, from 0. [-]';
-COMMENT ON COLUMN v1.critical_path.bound_by IS 'What the step was bound by: host, launch (from a launch or the event before to the start of GPU work), kernel, copy, collective, sync (return from a synchronization, or a wait of one stream for another), wait (for the last rank of a collective, or the other rank of a message).';
+COMMENT ON COLUMN v1.critical_path.bound_by IS 'What the step was bound by: host, launch (from a launch or the event before to the start of GPU work), kernel, copy, collective, sync (return from a synchronization, or a wait of one stream for another), wait (for the last rank of a collective, or the other rank of a message); NULL if the device idled and nothing recorded says why.';
 COMMENT ON COLUMN v1.critical_path.name IS 'Kernel or copy (of a launch: the one that follows), operator or range of work of the host, call that synchronized.';
 COMMENT ON COLUMN v1.critical_path.event_id IS 'GPU event (kernel_event.event_id); of a launch, the one that follows. [-]';
 COMMENT ON COLUMN v1.critical_path.start_ns IS 'Start, on the capture''s clock. [ns]';

@@ -11,6 +11,8 @@ from tracedb.dependencies.recorded import NONE, STREAM_WAIT, Calls, Gpu, Mask, N
 BY_NOTHING, BY_LAUNCH, BY_STREAM, BY_WAIT = range(4)
 """Cause of a start: unknown, the launch, the event before on the stream, an awaited event of another stream."""
 LONG_AGO = np.iinfo(np.int64).min // 4
+LONG_GAP_NS = 10_000
+"""Without its launch, an event that starts later than this after the one before it waited for something unknown."""
 EXPLAINED_NS = 1_000
 """An inferred wait must explain at least this much of the time before a start."""
 SOON_NS = 10_000
@@ -40,6 +42,10 @@ class Causes(NamedTuple):
     """When the cause was there: the event's own work or waiting begins."""
     slack: Numbers
     """How much earlier the next dependency was fulfilled, in ns; ``NONE`` if there is no other."""
+    is_unknown: Mask
+    """Whether the launch is not recorded and nothing else explains when the event started."""
+    running: Numbers
+    """Of the earlier events of the device the one that ends last, if ``is_unknown``; ``NONE`` if there is none."""
 
 
 def find(recorded: Recorded) -> Causes:
@@ -61,7 +67,20 @@ def find(recorded: Recorded) -> Causes:
     since = np.choose(cause, [gpu.start, launched, before_end, np.minimum(gpu.end[awaited], gpu.start)])
     ordered = np.sort(ready, axis=0)
     slack = np.where(ordered[-2] > LONG_AGO, ordered[-1] - ordered[-2], NONE)
-    return Causes(before, before_end, awaited, call_start, launched, latency, gap, cause, since, slack)
+    is_unknown = (call_start == LONG_AGO) & ((cause == BY_NOTHING) | (gpu.start - since > LONG_GAP_NS))
+    running = np.where(is_unknown, _running(gpu), NONE) if is_unknown.any() else np.full(len(gpu.start), NONE)
+    return Causes(
+        before, before_end, awaited, call_start, launched, latency, gap, cause, since, slack, is_unknown, running
+    )
+
+
+def _running(gpu: Gpu) -> Numbers:
+    """Return for each event the one that ends last of those that started before it on its device, or ``NONE``."""
+    running = np.full(len(gpu.start), NONE)
+    for device in np.unique(gpu.device):
+        mine = np.flatnonzero(gpu.device == device)
+        running[mine[1:]] = mine[last_ended(gpu.end[mine])[:-1]]
+    return running
 
 
 def _launches(gpu: Gpu, calls: Calls) -> tuple[Numbers, Numbers]:

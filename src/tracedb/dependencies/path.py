@@ -9,15 +9,13 @@ import numpy as np
 
 from tracedb.dependencies import causes as starts
 from tracedb.dependencies import host as hosts
-from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, LONG_AGO, Causes
+from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, Causes
 from tracedb.dependencies.host import Host
 from tracedb.dependencies.recorded import NONE, Gpu, Mask, Numbers, Recorded
 
 GPU, HOST, SYNC, LAUNCH, GAP, WAIT, UNKNOWN = range(7)
 """Kinds of segments: GPU work, work of the host, the host's return from a synchronization, a launch on an empty stream,
 the change from one event of a stream to the next, the same after an awaited event, and time without a known cause."""
-LONG_GAP_NS = 10_000
-"""Without its launch, an event that starts later than this after the one before it waited for something unknown."""
 KINDS = ("gpu", "host", "sync", "launch", "gap", "wait", "unknown")
 
 
@@ -74,6 +72,7 @@ def _runs(gpu: Gpu, causes: Causes) -> tuple[Numbers, Numbers, Numbers]:
     place[order] = np.arange(len(order))
     follows = np.zeros(len(order), np.bool_)
     follows[1:] = (causes.cause[order[1:]] == BY_STREAM) & (causes.before[order[1:]] == order[:-1])
+    follows[1:] &= ~causes.is_unknown[order[1:]] | (causes.running[order[1:]] == order[:-1])
     return order, place, np.maximum.accumulate(np.where(follows, 0, np.arange(len(order))))
 
 
@@ -175,6 +174,8 @@ class Walk:
             return NONE
         head = int(order[first])
         cause, since, slack = int(causes.cause[head]), int(causes.since[head]), int(causes.slack[head])
+        if self._now > self._span.begin and causes.is_unknown[head] and causes.running[head] >= 0:
+            return self._on_device(int(causes.running[head]))
         if self._now <= self._span.begin or cause == BY_NOTHING:
             if cause == BY_NOTHING:
                 self._stretches(self._span.begin)
@@ -182,8 +183,13 @@ class Walk:
         if cause == BY_LAUNCH:
             self._add(LAUNCH, head, since, slack)
             return NONE
-        self._add(self._change(head, cause), head, since, slack)
+        self._add(GAP if cause == BY_STREAM else WAIT, head, since, slack)
         return int(causes.before[head] if cause == BY_STREAM else causes.awaited[head])
+
+    def _on_device(self, event: int) -> int:
+        """Go back to an event of the device that may still run; only time in which the device idles is unknown."""
+        self._add(UNKNOWN, NONE, min(int(self._graph.recorded.gpu.end[event]), self._now))
+        return event
 
     def _first_after_stop(self, stops: Mask, first: int, last: int) -> int:
         """Return the place of the last event of a run that stops the walk, else that of the first one."""
@@ -195,14 +201,6 @@ class Walk:
             self.stopped = int(order[first])
         return first
 
-    def _change(self, event: int, cause: int) -> int:
-        """Return what the time before an event is, after the event that let it start."""
-        causes = self._graph.causes
-        is_long = self._graph.recorded.gpu.start[event] - causes.since[event] > LONG_GAP_NS
-        if is_long and causes.call_start[event] == LONG_AGO:
-            return UNKNOWN
-        return GAP if cause == BY_STREAM else WAIT
-
     def _run(self, events: Numbers) -> None:
         """Add the events of a run, the last of them until now, and the gaps between them."""
         gpu, causes = self._graph.recorded.gpu, self._graph.causes
@@ -211,8 +209,7 @@ class Walk:
         since = np.append(self._span.begin, end[:-1])
         slack = causes.slack[events]
         kind = np.tile([GAP, GPU], len(events))
-        is_long = (start - since > LONG_GAP_NS) & (causes.call_start[events] == LONG_AGO)
-        kind[0::2][is_long] = UNKNOWN
+        kind[0::2][causes.is_unknown[events]] = UNKNOWN
         columns = [np.empty(2 * len(events), np.int64) for _ in range(4)]
         for column, (gaps, work) in zip(
             columns, ((events, events), (since, start), (start, end), (slack, np.full(len(events), NONE))), strict=True

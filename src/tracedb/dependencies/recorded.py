@@ -34,6 +34,8 @@ class Gpu(NamedTuple):
     """Number of its stream (AMD: hardware queue), from 0."""
     call: Numbers
     """Place of its launch among the calls, or ``NONE``."""
+    device: Numbers
+    """Number of the device, or ``NONE``."""
 
 
 class Calls(NamedTuple):
@@ -88,9 +90,9 @@ def read(connection: duckdb.DuckDBPyConnection, capture_id: int) -> Recorded:
     """Read a capture of the current catalog."""
     calls = Calls(*_columns(connection, CALLS.format(kind=_kinds(connection, capture_id)), capture_id))
     columns = _columns(connection, GPU, capture_id)
-    event_id, start, end, launch, lane, stream = columns
+    event_id, start, end, launch, lane, stream, device = columns
     lanes, first, number = np.unique(lane, return_index=True, return_inverse=True)
-    gpu = Gpu(event_id, start, end, number.reshape(-1).astype(np.int64), _places(calls.launch_id, launch))
+    gpu = Gpu(event_id, start, end, number.reshape(-1).astype(np.int64), _places(calls.launch_id, launch), device)
     waits = _columns(connection, WAITS, capture_id)
     return Recorded(
         gpu,
@@ -106,7 +108,7 @@ GPU = """
 SELECT
     e.event_id, e.start_ns, e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id,
     (hash(e.device_id, e.context_id, coalesce(e.queue_id, e.stream_id)) >> 1)::BIGINT AS lane,
-    coalesce(e.stream_id, -1) AS stream_id
+    coalesce(e.stream_id, -1) AS stream_id, coalesce(e.device_id, -1) AS device_id
 FROM main.kernel_event AS e
 WHERE e.capture_id = ? AND e.time_fault IS NULL
 """
