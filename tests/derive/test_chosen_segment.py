@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from support import rows
+from support.loading import empty_connection
 from support.pipelines import Pipeline
 from tracedb.derive import chosen_segment, critical_segment
 from tracedb.errors import NotCaptured
-from tracedb.storage import schema, views
 from views.test_pipeline_bubble import insert_pipeline
 
 Insert = Callable[..., None]
@@ -25,9 +25,7 @@ COLUMNS = "capture_id, kind, event_id, start_ns, duration_ns"
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(":memory:") as connection:
-        schema.apply(connection, "test")
-        views.install(connection)
+    with empty_connection() as connection:
         yield connection
 
 

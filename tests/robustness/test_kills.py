@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.loading import empty_database
+
 AT = ("before clocks are aligned", "views being installed", "captures committed")
 
 
 def kills(*options: str) -> str:
+    empty_database()  # makes the template, which is copied there
     command = [sys.executable, str(Path(__file__).with_name("kills.py")), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
