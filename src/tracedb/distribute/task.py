@@ -21,13 +21,15 @@ def answer(task: Task, memory_limit: str = MEMORY_LIMIT, threads: int = 1) -> pa
     ``TracedbError`` if the lake is damaged.
     """
     from tracedb.storage import lake_catalog, lake_manifest
-    from tracedb.storage.connection import ALIAS, attach, in_memory
+    from tracedb.storage.connection import ALIAS, SMALL, attach, in_memory, plan_quickly
 
     lake = lake_manifest.opened(Path(task.lake))
     with tempfile.TemporaryDirectory(prefix="tracedb-task-") as folder:
         path = Path(folder) / "lake.duckdb"
-        lake_catalog.build(lake, path, task.captures)
+        is_small = lake_catalog.build(lake, path, task.captures).size_bytes < SMALL
         with in_memory({"memory_limit": memory_limit, "threads": threads, "temp_directory": folder}) as found:
+            if is_small:
+                plan_quickly(found)
             lake.register(found)
             attach(found, path, ALIAS)
             found.execute(f"USE {ALIAS}")

@@ -44,7 +44,7 @@ ROW_GROUP = 61_440
 Each thread writes one at a time, and the kernels of a typical trace would not fill two of the default size.
 """
 SMALL = 16 << 20
-"""Bytes of a database below which most reports take longer to plan than to run."""
+"""Bytes of a database, or of a lake's files, below which most reports take longer to plan than to run."""
 STORAGE = f"STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP}"
 """Options for attaching a database for writing."""
 
@@ -224,7 +224,7 @@ def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
 def _opened(
     path: Path, spill: str, memory_limit: str | None = None, settings: Settings | None = None
 ) -> duckdb.DuckDBPyConnection:
-    file = as_file(path, spill)
+    file, size_bytes = _file_of(path, spill)
     absolute(file)
     if not file.exists():
         raise TracedbError(
@@ -237,7 +237,7 @@ def _opened(
         chosen["memory_limit"] = memory_limit
     connection = in_memory(chosen)
     try:
-        if not is_lake(path) and file.stat().st_size < SMALL:
+        if (file.stat().st_size if size_bytes is None else size_bytes) < SMALL:
             plan_quickly(connection)
         give_access(connection, [path])
         until_free(lambda: attach(connection, file, ALIAS))
@@ -274,19 +274,24 @@ def as_file(path: Path, folder: str, name: str = "lake") -> Path:
 
     A connection that attaches the latter must be given access to the lake: ``give_access``.
     """
+    return _file_of(path, folder, name)[0]
+
+
+def _file_of(path: Path, folder: str, name: str = "lake") -> tuple[Path, int | None]:
+    """Return what ``as_file`` does and the bytes of a lake's Parquet files, None for a database."""
     if not is_lake(path):
-        return path
+        return path, None
     from tracedb.storage import lake_catalog, lake_manifest  # they open databases with this module
 
     made = Path(folder) / f"{name}.duckdb"
     try:
-        lake_catalog.build(lake_manifest.opened(path), made)
+        size_bytes = lake_catalog.build(lake_manifest.opened(path), made).size_bytes
     except (duckdb.Error, OSError) as error:
         raise TracedbError(
             f"{shown(path)}: cannot be read: {engine_words(error)}; `tracedb lake verify {shown(path)}` lists what is "
             "missing or damaged"
         ) from error
-    return made
+    return made, size_bytes
 
 
 _NOTHING_YET = "nothing was written into it yet; run `tracedb ingest PATH` into it first"

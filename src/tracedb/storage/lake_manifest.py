@@ -119,6 +119,11 @@ class Manifest:
         settings = [] if self.settings is None else [self.settings]
         return [*self.captures, *self.facts.values(), *self.general, *settings]
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of all files of the entries that count."""
+        return sum(file.bytes for held in self.entries() for file in held.entry.files)
+
     def unaligned(self) -> list[str]:
         """Return the runs of several captures whose facts are missing, or of other captures."""
         return [
