@@ -112,8 +112,8 @@ class TestWhichDatabase:
         holder = f"import duckdb, time; c = duckdb.connect({str(path)!r}); print('open', flush=True); time.sleep(60)"
         with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None and child.stdout.readline() == "open\n"
-            done = run("report", "top-kernels", "--db", path)
-            doctor = run("doctor", "--db", path)
+            done = run("report", "top-kernels", "--db", path, "--wait", "0.1")
+            doctor = run("doctor", "--db", path, "--wait", "0")
             child.kill()
         assert done.exit_code == doctor.exit_code == 1
         assert f"process {child.pid} has the database open" in done.stderr

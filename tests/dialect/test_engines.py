@@ -16,6 +16,7 @@ from support.command import run
 from support.loading import ingest
 from tracedb.dialect import script, view_tree
 from tracedb.dialect.portable import portable
+from tracedb.storage.connection import plan_quickly
 from tracedb.storage.views import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def source(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
+        plan_quickly(connection)
         connection.execute(f"ATTACH '{db}' AS file (READ_ONLY)")
         yield connection
 
@@ -60,6 +62,7 @@ DECLARED = sorted({*script.declared("clickhouse"), *script.declared("spark")})
 def rewritten(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The declared views after the rewrites that every engine gets, over copies of the tables."""
     with duckdb.connect() as connection:
+        plan_quickly(connection)
         connection.execute(f"ATTACH '{db}' AS file (READ_ONLY)")
         for (table,) in connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' AND schema_name = 'main'"

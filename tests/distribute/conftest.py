@@ -16,5 +16,5 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of ten captures in three runs, of torch and nsys."""
     path = tmp_path_factory.mktemp("parts") / "lake"
     recorded = ROOT / "tests" / "data" / "recorded" / "data" / "nsys"
-    assert run("ingest", ROOT / "examples" / "run", recorded, "--lake", path).exit_code == 0
+    assert run("ingest", ROOT / "examples" / "run", recorded, "--lake", path, "--jobs", "1").exit_code == 0
     return path

@@ -152,14 +152,22 @@ cli(sys.argv[2:])
 """
 
 
+@pytest.fixture(scope="module")
+def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
+    """Two traces and the lake that an undisturbed ingest makes of them."""
+    folder = tmp_path_factory.mktemp("two_ranks")
+    traces = [trace(folder / f"t{rank}.json", 3 + rank, rank) for rank in (0, 1)]
+    assert run("ingest", *traces, "--lake", folder / "whole", "--jobs", "1").exit_code == 0
+    return traces, folder / "whole"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("at", [1, 2, 5, 9, 12])
-def test_a_killed_ingest_leaves_a_lake_that_can_be_read_and_completed(tmp_path: Path, at: int) -> None:
-    for rank in (0, 1):
-        trace(tmp_path / f"t{rank}.json", 3 + rank, rank)
-    whole, lake = tmp_path / "whole", tmp_path / "lake"
-    assert run("ingest", tmp_path, "--lake", whole, "--jobs", "1").exit_code == 0
-    command = ("ingest", tmp_path / "t0.json", tmp_path / "t1.json", "--lake", lake, "--jobs", "1")
+def test_a_killed_ingest_leaves_a_lake_that_can_be_read_and_completed(
+    tmp_path: Path, of_two_ranks: tuple[list[Path], Path], at: int
+) -> None:
+    (traces, whole), lake = of_two_ranks, tmp_path / "lake"
+    command = ("ingest", *traces, "--lake", lake, "--jobs", "1")
     killed = subprocess.run([sys.executable, "-c", KILLED, str(at), *map(str, command)], capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     if (lake / "lake.json").exists():

@@ -115,10 +115,12 @@ def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterato
     return scanned
 
 
-def assert_same(content: bytes, block: int = blocks.BLOCK, ways: Sequence[str] = WAYS, **options: Any) -> None:
+def assert_same(
+    content: bytes, block: int = blocks.BLOCK, ways: Sequence[str] = WAYS, **options: Any
+) -> dict[str, Any]:
     """Both readers must give the same, in one thread and in several, of pieces and of a file, begun early or not.
 
-    ``ways``: those in which several threads read it.
+    ``ways``: those in which several threads read it. Returns what they give of pieces.
     """
     with python_reader():
         expected = {False: outcome(content, block, cores=1, **options)}
@@ -126,6 +128,7 @@ def assert_same(content: bytes, block: int = blocks.BLOCK, ways: Sequence[str] =
     assert outcome(content, block, cores=1, **options) == expected[False]
     for way in ways if _is_plain(content) else sorted({*ways} - {*FILES}):
         assert outcome(content, block, way, cores=2, **options) == expected[way in FILES]
+    return expected[False]
 
 
 def _is_plain(content: bytes) -> bool:

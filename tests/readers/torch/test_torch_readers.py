@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import build_native
 from support import recordings
-from support.both_readers import WAYS, assert_same, outcome, python_reader
+from support.both_readers import FILE, PIECES, WAYS, assert_same, outcome, python_reader
 from support.command import run
 from support.traces import (
     Raw,
@@ -131,8 +131,9 @@ def test_each_odd_value_at_each_place() -> None:
     assert len(odd) > 3000
     few = odd[::11]
     events = [other for event in few for other in (PLAIN[0], PLAIN[4], event, PLAIN[3], PLAIN[0])]
-    assert_same(document(events), 900)
-    assert len(outcome(document(events), 900)["rows"]["gpu"]) > 2 * len(few)
+    found = assert_same(document(events), 900, ways=(PIECES, FILE))
+    assert len(found["rows"]["gpu"]) > 2 * len(few)
+    assert_same(document(events[:: len(events) // 500]), 900)  # whether it is begun early does not depend on the value
 
 
 @pytest.mark.parametrize(
