@@ -167,7 +167,7 @@ def test_a_killed_ingest_leaves_a_lake_that_can_be_read_and_completed(
     tmp_path: Path, of_two_ranks: tuple[list[Path], Path], at: int
 ) -> None:
     (traces, whole), lake = of_two_ranks, tmp_path / "lake"
-    command = ("ingest", *traces, "--lake", lake, "--jobs", "1")
+    command: list[str | Path] = ["ingest", *traces, "--lake", lake, "--jobs", "1"]
     killed = subprocess.run([sys.executable, "-c", KILLED, str(at), *map(str, command)], capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     if (lake / "lake.json").exists():

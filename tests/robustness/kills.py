@@ -235,7 +235,7 @@ class Explorer:
         with self._started(scenario, is_outdated=False) as db:
             self._undisturbed(db)
             _, whole = forked(lambda: contents(db))
-        return whole
+        return dict(whole)
 
     @cache  # noqa: B019 - as above
     def _seconds(self, scenario: str) -> float:

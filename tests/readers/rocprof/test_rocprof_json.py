@@ -16,9 +16,29 @@ from support.rocprof_files import small as small_set
 from support.rocprof_json_files import KERNELS, KINDS, Document, save, small
 from support.rocprof_loaded import captures, read, read_capture
 from tracedb.errors import ReadError
+from tracedb.ingester.issues import Account
 from tracedb_rocprof import ingester
+from tracedb_rocprof.json.stream import JsonStream
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "rocprof" / "json"
+
+
+def symbols_of(path: Path) -> list[bytes]:
+    """Return the texts of the symbols of a document's only process."""
+    with path.open("rb") as file:
+        stream = JsonStream(file, Account())
+        return [
+            stream.value()
+            for _ in stream.members()
+            for _ in stream.items()
+            for key in stream.members()
+            for _ in (stream.items() if key == "kernel_symbols" else _skipped(stream))
+        ]
+
+
+def _skipped(stream: JsonStream) -> tuple[()]:
+    stream.skip()
+    return ()
 
 
 class TestDocument:
@@ -110,10 +130,12 @@ class TestDocument:
             symbol["formatted_kernel_name"] = f"f{symbol['kernel_id']}(x)::{{lambda()#1}} [clone .kd] [["
         path = tmp_path / "a.json"
         path.write_text(json.dumps({"rocprofiler-sdk-tool": [entry]}))
-        wanted = read(path).tables
+        wanted, symbols = read(path).tables, [json.dumps(symbol).encode() for symbol in entry["kernel_symbols"]]
         for size in range(40, 140):
             monkeypatch.setattr("tracedb_rocprof.json.stream.CHUNK", size)
-            assert read(path).tables == wanted
+            assert symbols_of(path) == symbols
+            if size % 20 == 0:
+                assert read(path).tables == wanted
 
 
 class TestFaults:
