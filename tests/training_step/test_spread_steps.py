@@ -123,6 +123,10 @@ def test_an_all_reduce_beside_the_backward_leaves_its_last_bucket_and_slows_prod
     assert recorded_effects.beside_allreduce("NVIDIA B200", {})[:2] == (1.68, "H200")
     own = {"beside": [{"gpu": "NVIDIA B200", "collective": "allreduce", "slowdown": 1.4, "samples": 8}]}
     assert recorded_effects.beside_allreduce("NVIDIA B200", own)[:4] == (1.4, None, None, 0.0)
+    own["beside"][0]["operators"] = [{"operator": "gelu", "pass": "bwd", "slowdown": 1.1}]
+    each = recorded_effects.beside_allreduce("NVIDIA B200", own)
+    # By its time alone: GELU as measured, the product as all products.
+    assert each.slowdown_of({Part("gelu", "bwd"): 100.0, Part("linear1", "bwd"): 300.0}) == pytest.approx(1.325)
     assert beside.parts["overlap_slowdown"] == pytest.approx((WEIGHTS - last) / 1000 * (1 - 1 / slower))
     assert beside.parts["gradient_copies"] == pytest.approx(2 * WEIGHTS / 1e6)
     assert sum(beside.parts.values()) == pytest.approx(beside.ns)

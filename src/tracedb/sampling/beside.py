@@ -80,9 +80,8 @@ def run(configurations: Sequence[Configuration], request: Request, kind: str) ->
     if todo:
         _record(todo, request, where, kind)
     for sweep in sweeps:
-        if sweep.account.outcomes:
-            first = sweep.account.captures[0] if sweep.account.captures else None
-            sweep_status.write(request.database, sweep.series, sweep.account.outcomes, first)
+        if sweep.account.outcomes and not sweep.runnable:
+            sweep_status.write(request.database, sweep.series, sweep.account.outcomes, None)
     return [sweep.account for sweep in sweeps]
 
 
@@ -105,7 +104,7 @@ def _sweep(configuration: Configuration, request: Request, kind: str, title: str
 
 
 def _record(sweeps: Sequence[_Sweep], request: Request, where: collectives.Ring, kind: str) -> None:
-    """Start the ranks, load their traces, and add outcomes (of the first rank) and captures to each account."""
+    """Start the ranks, and load what they have written while they go on: what is loaded stays if they are stopped."""
     with temporary_folder() as temporary:
         folder = Path(temporary)
         tasks = [
@@ -131,19 +130,27 @@ def _record(sweeps: Sequence[_Sweep], request: Request, where: collectives.Ring,
             (folder / f"sweep{number}").mkdir()
         told = folder / "order.json"
         told.write_text(json.dumps(asdict(order)), encoding="utf-8")
-        collectives.launch(where, told, WORKER)
-        for number, sweep in enumerate(sweeps):
-            mine = folder / f"sweep{number}"
-            said = json.loads((mine / "outcomes0.json").read_text(encoding="utf-8"))
-            sweep.account.outcomes += [
-                Outcome(shape, status, detail) for shape, (status, detail) in zip(sweep.runnable, said, strict=True)
-            ]
-            sweep.account.captures += _load(sweep, request, sorted(mine.glob("rank*.json.gz")), kind)
+        left = list(enumerate(sweeps))
+
+        def load_next() -> None:
+            """Load the next operator, if all ranks have written it."""
+            if left and len(list((folder / f"sweep{left[0][0]}").glob("outcomes*.json"))) == where.ranks:
+                number, sweep = left.pop(0)
+                _load(sweep, request, folder / f"sweep{number}", kind)
+
+        collectives.launch(where, told, WORKER, load_next)
+        for _ in tuple(left):
+            load_next()
 
 
-def _load(sweep: _Sweep, request: Request, traces: Sequence[Path], kind: str) -> list[int]:
-    """Load the traces of one operator, one of each rank. Returns the captures."""
-    series = sweep.series
+def _load(sweep: _Sweep, request: Request, folder: Path, kind: str) -> None:
+    """Load the traces of one operator, one of each rank, and store the outcomes of its shapes."""
+    series, account = sweep.series, sweep.account
+    said = json.loads((folder / "outcomes0.json").read_text(encoding="utf-8"))
+    account.outcomes += [
+        Outcome(shape, status, detail) for shape, (status, detail) in zip(sweep.runnable, said, strict=True)
+    ]
+    traces = sorted(folder.glob("rank*.json.gz"))
     if request.keep_traces is not None:
         name = f"{series.operator}_{request.precision}_beside_{kind}_{uuid4().hex[:12]}"
         traces = _moved(traces, request.keep_traces / name)
@@ -152,7 +159,8 @@ def _load(sweep: _Sweep, request: Request, traces: Sequence[Path], kind: str) ->
     for outcome in loaded:
         if outcome.error is not None or not outcome.loaded:
             raise TracedbError(f"{outcome.path}: the trace was not loaded: {outcome.error or 'known already'}")
-    return [outcome.loaded[0].capture_id for outcome in loaded]
+    account.captures += [outcome.loaded[0].capture_id for outcome in loaded]
+    sweep_status.write(request.database, series, account.outcomes, account.captures[0])
 
 
 def _moved(files: Sequence[Path], folder: Path) -> list[Path]:

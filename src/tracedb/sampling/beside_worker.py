@@ -80,7 +80,9 @@ def work(order: Order) -> None:
             mine = folder / f"sweep{number}"
             outcomes = _recorder(task, dtype, device, load).profile(task.shapes, mine / f"rank{rank}.json.gz")
             told = [[outcome.status, outcome.detail] for outcome in outcomes]
-            (mine / f"outcomes{rank}.json").write_text(json.dumps(told), encoding="utf-8")
+            written = mine / f"{rank}.part"
+            written.write_text(json.dumps(told), encoding="utf-8")
+            written.rename(mine / f"outcomes{rank}.json")  # complete as soon as it has this name, and after the trace
             devices.release(device)
             dist.barrier()
     finally:

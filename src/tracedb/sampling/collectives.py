@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -35,6 +37,8 @@ ALIASES = {
 RUN = "run.txt"
 """File in a host's folder with the name of the run, which its workers agreed on with the other hosts."""
 WORKER = "tracedb.sampling.collective_worker"
+LOOKS_SECONDS = 0.5
+"""How often what runs meanwhile is called."""
 
 
 @dataclass(frozen=True)
@@ -178,25 +182,35 @@ def _record(
     return [outcome.loaded[0].capture_id for outcome in outcomes]
 
 
-def launch(where: Ring, told: Path, worker: str) -> None:
+def launch(where: Ring, told: Path, worker: str, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Run a worker on every rank of this host under torchrun; of several hosts, all do so at the same time.
 
-    Raises ``TracedbError`` with the worker's last output if one fails.
+    ``meanwhile`` is called again and again until the ranks have ended. Raises ``TracedbError`` with the worker's last
+    output if one fails.
     """
     meeting = ["--standalone"]
     if where.rendezvous is not None:
         meeting = [f"--nnodes={where.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint={where.rendezvous}"]
         meeting.append("--rdzv-id=tracedb")
     command = [sys.executable, "-m", "torch.distributed.run", *meeting, f"--nproc-per-node={where.ranks}"]
-    done = subprocess.run(
-        [*command, "-m", worker, str(told)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
-    )
-    if done.returncode != 0:
-        said = [line for line in done.stdout.splitlines() if "Error" in line or "error" in line] or [done.stdout[-300:]]
-        raise TracedbError(f"a rank failed (exit code {done.returncode}): {' | '.join(said[:3])[:600]}")
+    with tempfile.TemporaryFile() as output:
+        running = subprocess.Popen(
+            [*command, "-m", worker, str(told)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+        )
+        try:
+            while running.poll() is None:
+                meanwhile()
+                with suppress(subprocess.TimeoutExpired):
+                    running.wait(LOOKS_SECONDS)
+        finally:
+            running.kill()
+            running.wait()
+        output.seek(0)
+        written = output.read().decode(errors="replace")
+    if running.returncode != 0:
+        said = [line for line in written.splitlines() if "Error" in line or "error" in line] or [written[-300:]]
+        raise TracedbError(f"a rank failed (exit code {running.returncode}): {' | '.join(said[:3])[:600]}")
