@@ -59,10 +59,12 @@ def report(db: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
         by: Mapping[str, str] | None = None,
         where: Mapping[str, str] | None = None,
         join: Mapping[str, str] | None = None,
+        is_part: bool = False,
     ) -> Rows:
         groups = [By(name, _over(column)) for name, column in (by or {}).items()]
         filters = {base: [condition] for base, condition in (where or {}).items()}
-        text = resolve(View("v1", view).select, Edits(groups, filters, join or {}))
+        part = View("v1", "_reached_event").select if is_part else None
+        text = resolve(View("v1", view).select, Edits(groups, filters, join or {}, part=part))
         return db.execute(f"SELECT {columns} FROM ({text}) ORDER BY ALL").fetchall()
 
     return run

@@ -13,7 +13,8 @@ WITH events AS (
         e.class,
         e.start_ns,
         e.end_ns,
-        l.start_ns + l.duration_ns AS launched_ns
+        l.start_ns + l.duration_ns AS launched_ns,
+        /* whole */ NULL::BIGINT /* part e.reach_ns */ AS device_reach_ns
     FROM v1._gpu_event AS e /* join e */
     LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     WHERE true /* filter e */
@@ -22,7 +23,8 @@ reaches AS (
     SELECT
         /* by */
         clock_id, gpu_id, event_id, start_ns,
-        max(end_ns) OVER earlier AS reach_ns,
+        /* whole */ max(end_ns) OVER earlier /* part CASE WHEN max(end_ns) OVER earlier IS NOT NULL THEN device_reach_ns END */
+            AS reach_ns,
         min(launched_ns) OVER later AS first_launched_ns
     FROM events
     WINDOW
@@ -74,8 +76,8 @@ SELECT
     END AS unlaunched_ns
 FROM gaps AS g
 INNER JOIN events AS a ON a.clock_id = g.clock_id AND a.event_id = g.event_id /* using a g */
-INNER JOIN ends AS d ON d.clock_id = g.clock_id AND d.gap_no = g.event_id /* using d g */
-INNER JOIN events AS b ON b.clock_id = d.clock_id AND b.event_id = d.event_id /* using b d */
+LEFT JOIN ends AS d ON d.clock_id = g.clock_id AND d.gap_no = g.event_id /* using d g */
+LEFT JOIN events AS b ON b.clock_id = d.clock_id AND b.event_id = d.event_id /* using b d */
 LEFT JOIN main.capture AS c ON c.capture_id = g.clock_id;
 
 COMMENT ON VIEW v1.gpu_gaps IS 'Idle gaps of each GPU: the event before, the event after, and whether work was pending. Grain: idle interval of a device.';

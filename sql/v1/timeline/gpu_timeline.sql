@@ -39,8 +39,8 @@ COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_ns IS 'Time during which a copy o
 COMMENT ON COLUMN v1.gpu_timeline.exposed_copy_percent IS 'Share of the total. [percent]';
 COMMENT ON COLUMN v1.gpu_timeline.busy_ns IS 'Time during which anything runs. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.busy_percent IS 'Share of the total. [percent]';
-COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time during which nothing runs. [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.idle_ns IS 'Time during which nothing runs on the device. Where a report chooses or groups its events (--class, --range, --skip-warmup, --by step or range): the part of it that ends with an event of the row, from the first of them; other work is not idle time. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.idle_percent IS 'Share of the total. [percent]';
 COMMENT ON COLUMN v1.gpu_timeline.unrecorded_ns IS 'Time between events in which graph replays without recorded kernels may have run; neither busy nor idle, and not part of the total. [ns]';
 COMMENT ON COLUMN v1.gpu_timeline.gpus IS 'Number of GPUs (devices of captures) summed in this row; 1 without --by. [count]';
-COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events, without unrecorded_ns (with --by: summed over captures and devices). [ns]';
+COMMENT ON COLUMN v1.gpu_timeline.total_ns IS 'From the first start to the last end of the device''s events, without unrecorded_ns (with --by: summed over captures and devices); busy_ns + idle_ns, so without the time of other work where a report chooses or groups events. [ns]';

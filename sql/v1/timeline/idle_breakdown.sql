@@ -13,7 +13,8 @@ WITH events AS (
         e.event_id,
         e.start_ns,
         e.end_ns,
-        l.start_ns AS launch_ns,
+        /* whole */ NULL::BIGINT /* part e.reach_ns */ AS device_reach_ns,
+        /* whole */ l.start_ns /* part e.next_launch_ns */ AS launch_ns,
         CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
     FROM v1._gpu_event AS e /* join e */
     LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
@@ -27,7 +28,8 @@ reaches AS (
         start_ns,
         end_ns,
         layer,
-        max(end_ns) OVER earlier AS from_ns,
+        /* whole */ max(end_ns) OVER earlier /* part CASE WHEN max(end_ns) OVER earlier IS NOT NULL THEN device_reach_ns END */
+            AS from_ns,
         coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
         coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
         min(launch_ns) OVER (
@@ -89,7 +91,7 @@ COMMENT ON COLUMN v1.idle_breakdown.rank IS 'Rank of the capture; NULL if unknow
 COMMENT ON COLUMN v1.idle_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps. [count]';
-COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time during which nothing runs, from the first start to the last end. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time during which nothing runs, from the first start to the last end; where a report chooses or groups events of a device, the part of it that ends with them, as in gpu_timeline. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of the idle time in which no launched work is pending; NULL if no launch was recorded. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of the idle time. [percent]';
 COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of the idle time in which launched work is pending; NULL if no launch was recorded. [ns]';

@@ -164,7 +164,9 @@ def _timeline(connection: duckdb.DuckDBPyConnection, steps: Steps, database: str
     unit = view_template.By(
         "unit", lambda base: f"{base}.capture_id" + (" || '/' || e_step.step" if by_step else "::VARCHAR")
     )
-    text = view_template.resolve(views.find("gpu_timeline").select, view_template.Edits([unit], {"e": kept}, joins))
+    part = views.View(views.CURRENT, "_reached_event").select if by_step else None
+    edits = view_template.Edits([unit], {"e": kept}, joins, part=part)
+    text = view_template.resolve(views.find("gpu_timeline").select, edits)
     return re.sub(r"\b(main|v\d+)\.", rf"{database}.\1.", text)
 
 

@@ -9,6 +9,7 @@ from tracedb.errors import NotCaptured, UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import Filters, Scope, capture_conditions, class_conditions, label, named, one_of
 from tracedb.report.view_template import CALLS, COLLECTIVES, LOADS, MEMBERS, MEMORY, MESSAGES, RANGES, STAGES
+from tracedb.storage import views
 from tracedb.storage.connection import identifier, quoted
 
 _ABOUT_EVENTS = ("--device", "--class", "--skip-warmup")
@@ -77,7 +78,13 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         has_class=bool(scope.filters.classes),
         in_frames=scope.in_frames,
         rule=scope.rule or None,
+        part=views.View(scope.version, "_reached_event").select if _splits_devices(scope.filters) else None,
     )
+
+
+def _splits_devices(filters: Filters) -> bool:
+    """Whether events of one device are left out, or are in different groups."""
+    return bool(filters.classes or filters.range or filters.skip_warmup or {"range", "step"} & set(filters.by))
 
 
 def _given(filters: Filters) -> list[str]:

@@ -36,10 +36,12 @@ part in an all-to-all, (``memory``) an allocation or release of GPU memory.
 """
 
 _GRAIN = re.compile(r"\s*/\* grain \*/.*?/\* end grain \*/", re.DOTALL)
+_PART = re.compile(r"/\* whole \*/ (.*?) /\* part (.*?) \*/", re.DOTALL)
 _GRAIN_MARK = re.compile(r"[ \t]*/\* (?:end )?grain \*/")
 _HOOK = re.compile(r"[ \t]*/\* (filter|join|by|partition|using)((?: \w+)*) \*/")
 _UNCLASSED = re.compile(r"(v\d+)\._unclassed_event AS")
 _PLAIN = re.compile(r"(v\d+)\._(?:gpu|unclassed)_event AS")
+_EVENTS = re.compile(r"\bv\d+\._gpu_event (AS e /\* join e \*/)")
 _RANGES = re.compile(r"(v\d+)\._range_(instance|member|kernel) AS")
 _RANGES_ONLY = re.compile(r"\.(?:_range|_nsys_range|annotation_kernel) AS")
 _RULE = re.compile(r"/\* rule \*/ '\w+'")
@@ -73,6 +75,9 @@ class Edits:
     """Whether Python frames take the place of ranges."""
     rule: str | None = None
     """The rule of range membership, if it differs from the one in the text."""
+    part: str | None = None
+    """If events of a device are chosen or grouped: the text of ``_reached_event``, which takes the place of
+    ``_gpu_event`` where a view's text has the hook ``part``."""
 
 
 def has_rule(text: str) -> bool:
@@ -104,6 +109,7 @@ def bases(text: str, hook: str) -> set[str]:
 def resolve(text: str, edits: Edits) -> str:
     """Return the text of a view's SELECT with its hooks filled in. Inserted text is not searched for hooks."""
     text = _GRAIN.sub("", text) if edits.by else _GRAIN_MARK.sub("", text)
+    text = _of_part(text, edits)
     text = _UNCLASSED.sub(r"\1._gpu_event AS", text) if edits.has_class else text
     text = _PLAIN.sub(r"\1._timed_event AS", text) if edits.is_counted else text
     text = _RANGES.sub(r"\1._frame_\2 AS", text) if edits.in_frames else text
@@ -119,6 +125,14 @@ def resolve(text: str, edits: Edits) -> str:
         last = match.end()
     parts.append(text[last:])
     return "".join(parts)
+
+
+def _of_part(text: str, edits: Edits) -> str:
+    """Choose between the alternatives of the hook ``part``."""
+    if edits.part is None or edits.is_counted or not _PART.search(text):
+        return _PART.sub(r"\1", text)
+    text = _PART.sub(r"\2", text)
+    return _EVENTS.sub(lambda match: f"({edits.part}) {match[1]}", text)
 
 
 @dataclass(frozen=True)
