@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,9 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ("gpu-timeline --path *rank1* --format markdown", 2),
         ("stragglers --format csv", 3),
         ("kernels --wide --top 3", 3),
+        ("kernels --where channels=4,16", 2),
+        ("gpu-gaps --by channels --top 2", 3),
+        ("launch-latency --top 0", 3),
         ("collective-summary --where channels=4,16", 2),
     ],
 )
@@ -46,6 +50,28 @@ def test_the_answer_is_that_without_an_engine(words: str, parts: int, lake: Path
     found = run("report", *words.split(), "--lake", lake, "--engine", "ray")
     assert (found.exit_code, found.stdout, found.stderr) == (wanted.exit_code, wanted.stdout, wanted.stderr)
     assert tasks == [parts]
+
+
+def test_tasks_send_only_the_first_rows_where_that_is_enough(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of three tasks sends the rows that may be among the first, and how many it has."""
+    sent: list[int] = []
+
+    def gather(planned: Plan) -> list[Any]:
+        answers = [answer(task) for task in planned.tasks]
+        sent.extend(table.num_rows for table in answers)
+        return answers
+
+    monkeypatch.setattr(tracedb.ray, "gather", gather)
+    monkeypatch.setitem(sys.modules, "ray", sys)
+    words = ("report", "kernels", "--top", "2", "--lake", lake)
+    found = run(*words, "--engine", "ray")
+    assert sent == [2, 2, 2]
+    wanted = run(*words)
+    assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
+    assert "2 of " in found.stdout + found.stderr
+    sent.clear()
+    run("report", "gpu-gaps", "--by", "channels,rank", "--top", "1", "--lake", lake, "--engine", "ray")
+    assert max(sent) <= 4  # one for each rank
 
 
 def test_runs_that_one_row_pools_are_one_task(lake: Path, tasks: list[int]) -> None:

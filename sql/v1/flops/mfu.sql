@@ -38,18 +38,39 @@ costs AS (
     LEFT JOIN v1._compiled_op AS f ON f.capture_id = s.clock_id AND f.op_id = s.op_id
     LEFT JOIN main.device AS d ON d.capture_id = s.clock_id AND d.device_id = s.gpu_id
 ),
+-- The share of a compiled backward pass's FLOPs that gradients need; 1 for all others.
 needed AS (
     SELECT
-        c.clock_id, c.gpu_id, c.step_number, c.first_ns, c.last_ns, c.gpu_ns, c.product_ns, c.flops, c.math_dtype, c.gpu_name,
+        c.clock_id, c.gpu_id, c.step_number, c.first_ns, c.last_ns, c.gpu_ns, c.product_ns, c.flops, c.model_flops, c.math_dtype,
+        c.gpu_name,
         CASE
             WHEN c.is_compiled_backward AND max(c.product_ns) FILTER (NOT c.is_compiled_backward AND c.flops IS NULL) OVER step IS NULL
-                THEN c.model_flops * least(1, coalesce(
+                THEN least(1, coalesce(
                     2.0 * nullif(sum(c.model_flops) FILTER (NOT c.is_compiled_backward) OVER step, 0)
                         / nullif(sum(c.model_flops) FILTER (c.is_compiled_backward) OVER step, 0), 1))
-            ELSE c.model_flops
-        END AS model_flops
+            ELSE 1.0
+        END AS share
     FROM costs AS c
     WINDOW step AS (PARTITION BY c.clock_id, c.gpu_id, c.step_number)
+),
+-- Sums of integers first, because they are exact for every row order; the few quotients are then added in one order.
+type_sums AS (
+    SELECT
+        c.clock_id,
+        c.gpu_id,
+        c.step_number,
+        c.gpu_name,
+        c.math_dtype,
+        c.share,
+        min(c.first_ns) AS first_ns,
+        max(c.last_ns) AS last_ns,
+        sum(c.flops) AS flops,
+        sum(c.model_flops) AS model_flops,
+        sum(c.gpu_ns) FILTER (c.flops IS NOT NULL) AS covered_ns,
+        sum(c.gpu_ns) FILTER (c.flops IS NULL) AS uncovered_ns,
+        sum(c.product_ns) FILTER (c.flops IS NULL) AS unknown_ns
+    FROM needed AS c
+    GROUP BY c.clock_id, c.gpu_id, c.step_number, c.gpu_name, c.math_dtype, c.share
 ),
 sums AS (
     SELECT
@@ -58,15 +79,15 @@ sums AS (
         c.step_number,
         max(c.last_ns) - min(c.first_ns) AS span_ns,
         sum(c.flops) AS flops,
-        sum(c.model_flops) AS model_flops,
-        coalesce(sum(c.gpu_ns) FILTER (c.flops IS NOT NULL), 0) AS covered_ns,
-        coalesce(sum(c.gpu_ns) FILTER (c.flops IS NULL), 0) AS uncovered_ns,
-        coalesce(sum(c.product_ns) FILTER (c.flops IS NULL), 0) AS unknown_ns,
+        sum(c.model_flops * c.share ORDER BY c.math_dtype, c.share) AS model_flops,
+        coalesce(sum(c.covered_ns), 0) AS covered_ns,
+        coalesce(sum(c.uncovered_ns), 0) AS uncovered_ns,
+        coalesce(sum(c.unknown_ns), 0) AS unknown_ns,
         bool_and(p.peak_tflops IS NOT NULL) FILTER (c.flops > 0) AS has_peaks,
         -- FLOP / (TFLOP/s) is ps
-        sum(c.flops / p.peak_tflops) / 1e3 AS peak_ns,
-        sum(c.model_flops / p.peak_tflops) / 1e3 AS model_peak_ns
-    FROM needed AS c
+        sum(c.flops / p.peak_tflops ORDER BY c.math_dtype, c.share) / 1e3 AS peak_ns,
+        sum(c.model_flops * c.share / p.peak_tflops ORDER BY c.math_dtype, c.share) / 1e3 AS model_peak_ns
+    FROM type_sums AS c
     LEFT JOIN (
         SELECT k.name, k.dtype, nullif(coalesce(k.sheet_tflops, k.measured_tflops), 0) AS peak_tflops
         FROM v1._device_peak AS k

@@ -60,13 +60,13 @@ recorded AS (
         t.union_3_ns,
         t.idle_ns,
         t.last_ns - t.first_ns AS span_ns,
-        coalesce((
-            SELECT sum(least(u.end_ns, t.last_ns) - greatest(u.start_ns, t.first_ns))
-            FROM main.unrecorded_span AS u
-            WHERE u.capture_id = t.clock_id AND u.device_id IS NOT DISTINCT FROM t.gpu_id
-                AND u.start_ns < t.last_ns AND u.end_ns > t.first_ns
-        ), 0) AS unrecorded_ns
+        coalesce(sum(least(u.end_ns, t.last_ns) - greatest(u.start_ns, t.first_ns))
+            FILTER (u.capture_id IS NOT NULL), 0) AS unrecorded_ns
     FROM times AS t
+    LEFT JOIN main.unrecorded_span AS u
+        ON u.capture_id = t.clock_id AND u.device_id IS NOT DISTINCT FROM t.gpu_id
+        AND u.start_ns < t.last_ns AND u.end_ns > t.first_ns
+    GROUP BY ALL
 )
 SELECT
     /* by */

@@ -202,7 +202,7 @@ def _run(
         if engine_name is not None:
             from tracedb.cli import report_engine
 
-            rows = report_engine.rows_by(engine_name, db, query, connection)
+            rows = report_engine.rows_by(engine_name, db, query, connection, top)
         found = engine.run(connection, db, query, top, is_wide, rows)
         if form == "jsonl" and report.jsonl:
             found.answer = engine.renamed(connection, query, top, found.answer)

@@ -26,12 +26,12 @@ ENGINES = {"spark": "pyspark", "ray": "ray"}
 _OF_CAPTURES = {"capture": "s.capture_id", "rank": "s.rank", "source": "s.source"}
 
 
-def rows_by(engine: str, lake: Path, query: Query, connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Return the unordered rows of a report, before ``--top``.
+def rows_by(engine: str, lake: Path, query: Query, connection: duckdb.DuckDBPyConnection, top: int) -> pa.Table:
+    """Return the unordered rows of a report: with ``top``, where that is enough, the first of each task.
 
     Raises ``UsageError`` if the report cannot be divided, ``TracedbError`` if the engine is not installed or fails.
     """
-    planned = _divided(lake, query, connection)
+    planned = _divided(lake, query, connection, top)
     gather: Callable[[division.Plan], list[pa.Table]] = import_module(f"tracedb.{engine}").gather
     sent = gather(planned)
     rows, size = sum(table.num_rows for table in sent), sum(table.nbytes for table in sent)
@@ -52,7 +52,7 @@ def check(engine: str, lake: Path) -> None:
         ) from error
 
 
-def _divided(lake: Path, query: Query, connection: duckdb.DuckDBPyConnection) -> division.Plan:
+def _divided(lake: Path, query: Query, connection: duckdb.DuckDBPyConnection, top: int) -> division.Plan:
     report = query.report
     unit = division.unit_of(report.view)
     if unit == "whole":
@@ -71,7 +71,7 @@ def _divided(lake: Path, query: Query, connection: duckdb.DuckDBPyConnection) ->
         sent, merge = map(edited, division.merged_texts(report.view))
         return division.divided(lake, report.view, (sent, merge), query.before, chosen, ())
     condition = f" WHERE {query.where}" if query.where else ""
-    text = f"SELECT * FROM {query.source}{condition}"
+    text = query.first(top) if top and query.can_be_cut else f"SELECT * FROM {query.source}{condition}"
     pooled = _pooled(connection, query) if query.edits and query.edits.by else []
     return division.divided(lake, report.view, (text, ""), query.before, chosen, pooled)
 

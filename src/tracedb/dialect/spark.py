@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from tracedb.dialect.joins import without_asof, without_named_windows
 from tracedb.dialect.portable import call, function, is_global, portable
 
 _GROUP = re.compile(r"\\([0-9])")
@@ -18,7 +19,7 @@ _GROUP = re.compile(r"\\([0-9])")
 
 def rewritten(tree: exp.Expr) -> str:
     """Return the SELECT of a view for Spark."""
-    text: str = _without_qualify(portable(tree)).transform(_node).sql("spark")
+    text: str = _without_qualify(without_named_windows(without_asof(portable(tree)))).transform(_node).sql("spark")
     return text
 
 
@@ -106,23 +107,75 @@ def _folded(start: int, step: type[exp.Binary]) -> Callable[[list[exp.Expr]], ex
     )
 
 
+def _bracket(node: exp.Bracket) -> exp.Expr:
+    """Return an element or a slice of an array; an element that is not there is NULL. A map stays as it is."""
+    key, of = node.expressions[0], node.this
+    if isinstance(key, exp.Slice):
+        return _slice(_in(of), key)
+    if isinstance(key, exp.Literal) and not key.is_string:  # sqlglot counts from 0
+        return call("get", _in(of), key.copy())
+    if isinstance(key, exp.Neg):  # and has taken 1 from a negative place, too
+        return call("try_element_at", _in(of), exp.Neg(this=exp.Literal.number(int(key.this.name) - 1)))
+    if key.find(exp.Anonymous, exp.ArrayPosition):  # the place of an element, from 1
+        return call("get", _in(of), exp.Sub(this=exp.Paren(this=_in(key)), expression=exp.Literal.number(1)))
+    return node
+
+
+def _slice(of: exp.Expr, bounds: exp.Slice) -> exp.Expr:
+    """Return ``a[m:n]``; ``a[:-n]`` is without the last n - 1 elements in DuckDB."""
+    start, end = _in(bounds.this) if bounds.this else exp.Literal.number(1), bounds.expression
+    last: exp.Expr = call("size", of.copy())
+    if isinstance(end, exp.Neg):
+        last = exp.Sub(this=last, expression=exp.Literal.number(int(end.this.name) - 1))
+    elif end is not None:
+        last = exp.Paren(this=_in(end))
+    before = exp.Paren(this=exp.Sub(this=exp.Paren(this=start.copy()), expression=exp.Literal.number(1)))
+    length = call("greatest", exp.Sub(this=last, expression=before), exp.Literal.number(0))
+    return call("slice", of, start, length)
+
+
+def _filter(node: exp.Filter) -> exp.Expr:
+    is_some = isinstance(node.this, exp.Min) and node.this.args.get("count")
+    return _smallest(node.this, node.expression) if is_some else node
+
+
+def _smallest(node: exp.Min, where: exp.Expr | None = None) -> exp.Expr:
+    """Return ``min(x, n)``, the n smallest values."""
+    if not node.args.get("count"):
+        return node
+    values: exp.Expr = call("collect_list", _in(node.this))
+    if where is not None:
+        values = exp.Filter(this=values, expression=_in(where))
+    return call("slice", call("array_sort", values), exp.Literal.number(1), node.args["count"].copy())
+
+
+def _quantile_disc(node: exp.PercentileDisc) -> exp.Expr:
+    order = exp.Order(expressions=[exp.Ordered(this=_in(node.this), nulls_first=True)])
+    return exp.WithinGroup(this=call("percentile_disc", node.args["expression"].copy()), expression=order)
+
+
 def _is_json(given: list[exp.Expr]) -> exp.Expr:
     return exp.Not(this=exp.Is(this=call("get_json_object", given[0], exp.Literal.string("$")), expression=exp.Null()))
 
 
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "json_valid": _is_json,
+    "list_position": lambda given: call("nullif", call("array_position", *given), exp.Literal.number(0)),
     "list_product": _folded(1, exp.Mul),
     "list_sum": _folded(0, exp.Add),
 }
 _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Anonymous: _anonymous,
     exp.Avg: _without_order,
+    exp.Bracket: _bracket,
     exp.DataType: _type,
     exp.Div: _quotient,
+    exp.Filter: _filter,
     exp.Literal: _literal,
     exp.Median: lambda node: call("percentile", _in(node.this), _double(exp.Literal.number("0.5"))),
+    exp.Min: _smallest,
     exp.PercentileCont: _quantile,
+    exp.PercentileDisc: _quantile_disc,
     exp.Quantile: _quantile,
     exp.RegexpReplace: _regexp_replace,
     exp.Sum: _without_order,

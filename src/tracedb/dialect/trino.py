@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlglot
 from sqlglot import exp
 
+from tracedb.dialect.joins import without_asof, without_named_windows
 from tracedb.dialect.portable import portable
 
 
@@ -13,7 +14,7 @@ def rewritten(tree: exp.Expr) -> str:
 
     Raises ``sqlglot.errors.ParseError`` if the result is not SQL that Trino's grammar has.
     """
-    text: str = portable(tree).transform(_node).sql("trino")
+    text: str = without_named_windows(without_asof(portable(tree))).transform(_node).sql("trino")
     sqlglot.parse_one(text, read="trino")
     return text
 

@@ -24,6 +24,8 @@ DERIVED = frozenset({"short_name", "signature", "signature_key"})
 
 They break no ties, and a table that does not show them does not read them.
 """
+ROWS_OF_PART = "rows_of_part"
+"""Column of ``Query.first``: the number of a part's rows in its first row, 0 in the others."""
 
 
 @dataclass
@@ -77,6 +79,24 @@ class Query:
         needed = {name for show in self.report.shows for name in show.columns} | set(self.by)
         needed |= {_column_of(item) for item in self.order}
         return replace(self, columns=[name for name in self.columns if name in needed or name not in DERIVED])
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether the first rows of each part are enough: nothing in the answer is worked out from all rows."""
+        return self.report.answers == Report.answers and self.report.summary is None and not self.keys
+
+    def first(self, top: int) -> str:
+        """Return the query of a part of the captures: its first rows (within each group), and ``ROWS_OF_PART``."""
+        condition = f" WHERE {self.where}" if self.where else ""
+        place = f"row_number() OVER (PARTITION BY {self._groups} ORDER BY place_in_part)"
+        kept = f"QUALIFY {place} <= {top}" if self.by else f"WHERE place_in_part <= {top}"
+        rows = f"if(place_in_part = 1, all_of_part, 0) AS {ROWS_OF_PART}"
+        return f"""SELECT * EXCLUDE (place_in_part, all_of_part), {rows}
+FROM (
+    SELECT *, row_number() OVER (ORDER BY {", ".join(self.order)}) AS place_in_part, count(*) OVER () AS all_of_part
+    FROM {self.source}{condition}
+)
+{kept}"""
 
     @property
     def _groups(self) -> str:

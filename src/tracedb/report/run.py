@@ -16,7 +16,7 @@ from tracedb.output import Answer, Show, from_sql
 from tracedb.report import caveats, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
 from tracedb.report.filters import Scope
-from tracedb.report.query import BY_NUMBERS, Query, in_order
+from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
 from tracedb.storage.database_file import is_damage
@@ -85,6 +85,8 @@ def run(
 ) -> Found:
     """Run a report. ``is_wide``: a table shows every column. ``rows``: its rows, if they were worked out elsewhere.
 
+    Such rows may be only the first of each part, with the column ``ROWS_OF_PART``.
+
     Raises ``NotCaptured`` if there is no answer.
     """
     try:
@@ -131,6 +133,8 @@ def _run(
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM {source}{condition}")
         source, where = "temp.answer", ""
     ((is_answer, rows, shown),) = connection.execute(query.counts(source, where, top)).fetchall()
+    if rows_given is not None and ROWS_OF_PART in rows_given.column_names:
+        rows = sum(rows_given.column(ROWS_OF_PART).to_pylist())
     if not is_answer:
         raise NotCaptured(no_answer.reason(connection, report, scope, path))
     comments = {column.name: column.description for column in schema.columns(connection, scope.version, report.view)}
