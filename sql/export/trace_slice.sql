@@ -9,7 +9,7 @@
 -- timeline to years.
 -- The common clock is that of v1._collective_instance. GPU events keep their recorded duration; starts and ends of CPU
 -- rows are moved alike, so that nested rows stay nested if a clock is stretched for drift. Of clocks that cannot be
--- compared, those without a zero start with the first of the others.
+-- compared, those without a zero start with the first of the others, and with each other if none has one.
 CREATE OR REPLACE TEMP TABLE trace_event AS
 SELECT
     e.capture_id, e.event_id, e.device_id, e.context_id, e.stream_id, e.queue_id, e.launch_id, e.op_id,
@@ -107,14 +107,6 @@ WITH known AS (
     WHERE c.capture_id IN (SELECT r.capture_id FROM temp.trace_row AS r)
 ),
 
-kinds AS (
-    SELECT
-        count(clock_zero_unix_ns) = count(*) OR count(clock_zero_unix_ns) = 0
-            OR count(reference_capture_id) = count(*) AND min(reference_capture_id) = max(reference_capture_id)
-            AS is_comparable
-    FROM known
-),
-
 firsts AS (
     SELECT capture_id, min(first_ns) AS first_ns
     FROM (
@@ -130,6 +122,24 @@ firsts AS (
     GROUP BY capture_id
 ),
 
+ends AS (
+    SELECT r.capture_id, max(r.end_ns) AS last_ns
+    FROM temp.trace_row AS r
+    GROUP BY r.capture_id
+),
+
+-- Clocks without a zero are taken for one clock, that of the machine, if all captures overlap on it.
+kinds AS (
+    SELECT
+        count(k.clock_zero_unix_ns) = count(*)
+            OR count(k.clock_zero_unix_ns) = 0 AND max(f.first_ns) <= min(z.last_ns)
+            OR count(k.reference_capture_id) = count(*) AND min(k.reference_capture_id) = max(k.reference_capture_id)
+            AS is_comparable
+    FROM known AS k
+    INNER JOIN firsts AS f ON f.capture_id = k.capture_id
+    INNER JOIN ends AS z ON z.capture_id = k.capture_id
+),
+
 moved AS (
     SELECT
         k.capture_id, k.clock_zero_unix_ns, k.at_ns, k.stretch, x.is_comparable,
@@ -141,17 +151,19 @@ moved AS (
     INNER JOIN firsts AS f ON f.capture_id = k.capture_id
 ),
 
--- If clocks cannot be compared, those without a zero start with the first of the others.
+-- If clocks cannot be compared, those without a zero start with the first of the others, or of all if none has one.
 placed AS (
     SELECT
         capture_id, clock_zero_unix_ns, at_ns, stretch, is_comparable,
         CASE
             WHEN is_comparable OR clock_zero_unix_ns IS NOT NULL THEN shift_ns
-            ELSE shift_ns - first_ns + min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER ()
+            ELSE shift_ns - first_ns + coalesce(
+                min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER (), min(first_ns) OVER ()
+            )
         END AS shift_ns,
         CASE
             WHEN is_comparable OR clock_zero_unix_ns IS NOT NULL THEN first_ns
-            ELSE min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER ()
+            ELSE coalesce(min(first_ns) FILTER (clock_zero_unix_ns IS NOT NULL) OVER (), min(first_ns) OVER ())
         END AS first_ns
     FROM moved
 )

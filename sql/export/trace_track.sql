@@ -19,7 +19,10 @@ highest AS (
 captures AS (
     SELECT
         c.capture_id, c.rank, c.pid, c.source,
-        coalesce('rank ' || c.rank, 'capture ' || c.capture_id) AS name,
+        coalesce(
+            'rank ' || c.rank,
+            concat_ws(': ', 'capture ' || c.capture_id, nullif(regexp_extract(c.path, '[^/\\]*$'), ''))
+        ) AS name,
         array_to_string([pair.key || '=' || pair.value FOR pair IN map_entries(c.labels)], ' ') AS labels,
         count(c.pid) FILTER (c.pid BETWEEN 1 AND 2147483647) OVER () AS pids,
         count(*) OVER () AS captures,

@@ -18,6 +18,27 @@ status AS (
     FROM temp.selected_capture AS s
     GROUP BY s.status
 ),
+-- Events without a row: those that a note counts (flow arrows, metadata) are not lost, others are.
+without_row AS (
+    SELECT
+        i.severity,
+        sum(i.skipped)::BIGINT AS events,
+        string_agg(DISTINCT replace(i.code, '_', ' '), ', ' ORDER BY replace(i.code, '_', ' ')) AS codes
+    FROM main.ingest_issue AS i
+    SEMI JOIN temp.selected_capture AS s ON s.capture_id = i.capture_id
+    WHERE i.skipped > 0
+    GROUP BY i.severity
+),
+no_row AS (
+    SELECT string_agg(
+        format(
+            '{:,} {} ({})',
+            w.events, CASE w.severity WHEN 'note' THEN 'that need no row' ELSE 'lost to faults' END, w.codes
+        ),
+        ', ' ORDER BY w.severity DESC
+    ) AS words
+    FROM without_row AS w
+),
 fact AS (
     SELECT 0 AS place, 'captures' AS fact, count(*)::VARCHAR AS value
     FROM temp.selected_capture AS s
@@ -50,9 +71,10 @@ fact AS (
     WHERE e.kind = 'kernel'
     UNION ALL
     SELECT 7, 'events read', CASE
-        WHEN sum(s.events_read) IS NOT NULL THEN format('{:,}, of them {:,} skipped', sum(s.events_read)::BIGINT, coalesce(sum(s.events_skipped), 0)::BIGINT)
+        WHEN sum(s.events_read) IS NOT NULL THEN concat_ws(', ', format('{:,}', sum(s.events_read)::BIGINT), any_value(n.words))
     END
     FROM temp.selected_capture AS s
+    LEFT JOIN no_row AS n ON true
 )
 SELECT fact, value
 FROM fact

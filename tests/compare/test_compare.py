@@ -114,7 +114,23 @@ def test_gates(slower: tuple[Path, Path], limits: tuple[str, ...], code: int) ->
     assert ("no class is named 'nope'; existing ones include: matmul, elementwise" in done.stderr) == (
         "class[nope]>1%" in limits
     )
+    holds = {"calls>0%", "total_ns>90%", "timeline.total_ns>500%", "timeline[idle]>5%", f"kernel[{ADD}].call_ns>5%",
+             "class[elem*]>1%"}  # fmt: skip
+    passed = [text for text in limits if text in holds]
+    assert (f"tracedb: passed: {', '.join(passed)}\n" in done.stderr) == bool(passed)
     assert "kernel time" in done.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_a_verdict_stands_in_one_line_and_a_row_has_one_unit(
+    slower: tuple[Path, Path], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run("-q", "compare", *slower).stdout.splitlines()
+    rule = next(at for at, line in enumerate(lines) if line.startswith("─"))
+    assert all(len(line) <= width for line in lines)
+    assert all(line.endswith(("too few units", "slower", "faster", "within the spread")) for line in lines[rule + 1 :])
+    assert len({unit for line in lines[:rule] for unit in line.split() if unit in ("µs", "ms", "s")}) == 1
 
 
 def test_a_gate_is_about_growth(slower: tuple[Path, Path]) -> None:

@@ -55,6 +55,27 @@ def test_clocks_that_cannot_be_compared_begin_together(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("later", "starts"), [(300, [0, 0, 200]), (10**12, [0, 0, 20])])
+def test_clocks_without_a_zero_are_one_clock_if_the_captures_overlap(
+    later: int, starts: list[int], tmp_path: Path
+) -> None:
+    """Two ranks of a machine, or two recordings that have nothing to do with each other."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture(None, path="first/908_results.json")
+    tiny.kernel(GEMM, 100, 1_000)
+    tiny.capture(None, path="second/kernel_trace.csv")
+    tiny.kernel(GEMM, later if later > 300 else 100, 10)
+    tiny.kernel(ADD, later + 20 if later > 300 else 300, 10)
+    done = run("export", "perfetto", "--db", tiny.save(), "-o", tmp_path / "t.pftrace")
+    assert (done.exit_code, "cannot be compared" in done.stderr) == (0, later > 300)
+    found = Proto(tmp_path / "t.pftrace")
+    first = min(item.start_ns for item in found.slices)
+    assert [item.start_ns - first for item in sorted(found.slices, key=lambda one: one.start_ns)] == starts
+    assert {item.process for item in found.slices} == {
+        "capture 1: 908_results.json", "capture 2: kernel_trace.csv",
+    }  # fmt: skip
+
+
 def test_times_before_zero_are_not_wrapped(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "t.duckdb")
     tiny.capture(0)

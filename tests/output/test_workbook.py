@@ -86,7 +86,7 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
                SELECT MAP {'threads': '1024', 'other': '007'}, 1, 1, 2, 3, 50, 1, 4, false, NULL ORDER BY calls DESC""",
             {"calls": "Number of calls.", "total_ns": "Sum. [ns]"},
         )
-        answer.report, answer.version, answer.database = "top-kernels", "v1", "run.duckdb"
+        answer.report, answer.version, answer.database = "top-kernels", "v1", "/home/someone/run.duckdb"
         answer.warnings, answer.notes, answer.left_out = ["=a warning"], ["=the gist"], "2 of 9 rows"
         page = sheet(answer, tmp_path / "a.xlsx")
     assert (page.title, page.freeze_panes, page.auto_filter.ref) == ("top-kernels", "A2", "A1:L3")
@@ -105,6 +105,7 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
     assert coloured == ["H2:H3", "I2:I3"]
     notes = list(loaded(tmp_path / "a.xlsx")["Notes"].iter_rows(values_only=True))
     assert ("top-kernels", "report", None, "top-kernels v1") in notes
+    assert ("top-kernels", "database", None, "run.duckdb") in notes
     assert ("top-kernels", "warning", None, "=a warning") in notes
     assert ("top-kernels", "note", None, "=the gist") in notes
     assert ("top-kernels", "rows left out", None, "2 of 9 rows") in notes

@@ -347,6 +347,18 @@ def _without(package: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.parametrize("command", [("export", "xlsx"), ("report", "top-kernels", "--format", "xlsx")])
+def test_a_workbook_without_the_extra_is_one_line_before_any_work(
+    command: tuple[str, ...], sample: Path, tmp_path: Path
+) -> None:
+    done = _without("xlsxwriter", *command, "--db", str(sample), "-o", str(tmp_path / "sheets"))
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "tracedb: error: xlsx needs the package XlsxWriter, which is not installed: pip install 'tracedb-gpu[xlsx]'"
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_page_never_replaces_what_it_reads(sample: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run.html"
     shutil.copy(sample, copy)

@@ -138,5 +138,7 @@ def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | No
         if not failed:
             raise error
         warn(str(error))
+    if passed := [item.gate.text for item in verdicts if not item.failed and not item.undecided]:
+        note(f"passed: {', '.join(passed)}")
     if failed:
         click.get_current_context().exit(4)

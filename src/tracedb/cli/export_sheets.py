@@ -30,12 +30,14 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
     """
     from tracedb.errors import UsageError
     from tracedb.export import sweep_sheets
+    from tracedb.output import workbook
     from tracedb.report import run as engine
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     if out is None:
         raise UsageError("name a folder with -o, or one workbook with -o FILE.xlsx")
+    workbook.require()
     filters = _filters(chosen)
     target = out if out.suffix.lower() == ".xlsx" and not out.is_dir() else _folder(out)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):

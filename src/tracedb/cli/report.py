@@ -155,6 +155,12 @@ def _run_several(
         with shared_work.shared():
             made = several.parts(connection, db, reports, filters, version, top, is_wide, tell)
             files.write_several(several.answered(made, db), form, out, f"Reports on {db.name}")
+    _tell_written(out)
+
+
+def _tell_written(out: Path | None) -> None:
+    if out is not None and out.is_file():  # no device, and no pipe
+        note(f"wrote {out}")
 
 
 def _write_folder(
@@ -211,3 +217,4 @@ def _run(
         for text in found.notes:
             note(text)
         write(found.answer, form, out)
+    _tell_written(out)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tracedb.report.filters import Filters
 
 APART = (
-    "the clocks of these captures cannot be compared: some are absolute and others not. The latter are placed at the "
-    "start of the former; select captures with --capture or --source"
+    "the clocks of these captures cannot be compared: it is not known of all when they began. Those of which it is not "
+    "known are placed at the start of the others; select captures with --capture or --source"
 )
 
 

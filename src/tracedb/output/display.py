@@ -48,11 +48,16 @@ def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[St
     if shows is None:
         shows = [Show((column.name,), column.name, _plain_kind(column)) for column in answer.columns]
     made: list[Strip] = []
+    scales: dict[str, float] = {}
+    shows = [show for show in shows if all(name in places for name in show.columns)]
+    for show in shows if before is None else ():
+        if show.scale:
+            largest = _largest(row[places[name]] for row in rows for name in show.columns)
+            scales[show.scale] = max(scales.get(show.scale, 0), largest)
     for show in shows:
-        if not all(name in places for name in show.columns):
-            continue
         parts = [[row[places[name]] for row in rows] for name in show.columns]
         largest = before[len(made)].largest if before else _largest(value for values in parts for value in values)
+        largest = scales.get(show.scale, largest)
         made.append(_strip(show, answer.columns[places[show.columns[0]]], parts, largest))
         made[-1].largest = largest
         if show.short is not None:
@@ -106,11 +111,13 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
         return _span(header, parts, show, largest)
     if kind == "place":
         return _place(show, parts)
-    if kind in ("fold", "word", "verdict"):
+    if kind == "verdict":
+        return Strip(header, [_text(value, "text", show) for value in values], False, show.drop, stays=True)
+    if kind in ("fold", "word"):
         texts = [_text(value, "text", show) for value in values]
         is_whole = kind != "fold"
         floor = max((len(word) for text in set(texts) for word in text.split()), default=1) if is_whole else show.floor
-        return Strip(header, texts, False, show.drop, floor, _folded, folds=True, stays=kind == "verdict")
+        return Strip(header, texts, False, show.drop, floor, _folded, folds=True)
     cut: Shorten = shorten if kind in ("name", "kernel") else _cut_end
     texts = [_text(value, kind, show) for value in values]
     return Strip(header, texts, False, show.drop, show.floor, cut)

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.util import find_spec
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tracedb.errors import TracedbError
@@ -74,18 +75,21 @@ class _Written:
     said: list[str] = field(default_factory=list)
 
 
+def require() -> None:
+    """Raise ``TracedbError`` if the package that writes workbooks is missing: before anything is worked out for one."""
+    if find_spec("xlsxwriter") is None:
+        raise TracedbError("xlsx needs the package XlsxWriter, which is not installed: pip install 'tracedb-gpu[xlsx]'")
+
+
 def write_workbook(sheets: Iterable[Sheet], path: Path, without: Sequence[tuple[str, str]] = ()) -> None:
     """Write a workbook. Text is never interpreted as a formula or a link.
 
     ``without``: what has no sheet, and why; read after the last sheet is written. Raises ``TracedbError`` if the
     package is missing or a sheet would have too many rows.
     """
-    try:
-        import xlsxwriter
-    except ModuleNotFoundError as error:
-        raise TracedbError(
-            "xlsx needs the package XlsxWriter, which is not installed: pip install 'tracedb-gpu[xlsx]'"
-        ) from error
+    require()
+    import xlsxwriter
+
     with xlsxwriter.Workbook(path, {"constant_memory": True}) as book:
         book.set_properties({"created": datetime(2000, 1, 1)})  # the same answer gives the same bytes
         writer = _Writer(book)
@@ -264,7 +268,7 @@ def _notes(done: _Written) -> Iterator[tuple[str, str, str, str]]:
     if report:
         yield done.name, "report", "", report
     if answer.database:
-        yield done.name, "database", "", answer.database
+        yield done.name, "database", "", PurePath(answer.database).name  # a manager needs no path of this machine
     if answer.filters:
         yield done.name, "filters", "", json.dumps(plain(dict(answer.filters)), ensure_ascii=False)
     yield done.name, "rows", "", f"{done.rows:,}" + (f" (a sheet holds {MOST_ROWS:,})" if done.rows else "")

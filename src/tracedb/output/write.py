@@ -48,6 +48,10 @@ def choose_format(format_name: str | None, out: Path | None) -> str:
             )
     if chosen in _BINARY and out is None:
         raise UsageError(f"{chosen} is not a text format: name a file with -o")
+    if chosen == "xlsx":
+        from tracedb.output import workbook
+
+        workbook.require()
     return chosen
 
 

@@ -34,8 +34,7 @@ def find(name: str) -> Report:
             return report
     close = difflib.get_close_matches(wanted, names, 1)
     meant = f"did you mean {close[0].replace('_', '-')}? " if close else ""
-    listed = ", ".join(report.name for report in every())
-    raise UsageError(f"there is no report {name!r}; {meant}there are: {listed}")
+    raise UsageError(f"there is no report {name!r}; {meant}`tracedb report --list` lists them")
 
 
 @cache
