@@ -45,7 +45,8 @@ remarks AS (
     UNION ALL
     SELECT
         side, 5, false,
-        format('{} is of {} {}, {} of {}', base_name, b.gpus, CASE b.gpus WHEN 1 THEN 'GPU' ELSE 'GPUs' END, name, o.gpus)
+        format('a run of {} has {} {}, one of {} has {}', base_name, b.gpus, CASE b.gpus WHEN '1' THEN 'GPU' ELSE 'GPUs' END,
+            name, o.gpus)
     FROM pairs
     WHERE b.gpus <> o.gpus AND b.gpus_of_capture = o.gpus_of_capture
     UNION ALL

@@ -1,6 +1,6 @@
 -- Adds the values of one side of a comparison, by unit: a step of a rank if all its captures mark steps, else a
 -- capture.
--- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: number of
+-- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; temp table side_left_out; {skip}: number of
 --      steps to skip; session variable step_range (see v1._step).
 -- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); for this
 --      side only, side_capture(capture_id), side_marked(by_step, captures, without_steps). More rows of side_run(side,
@@ -9,7 +9,8 @@
 CREATE OR REPLACE TEMP TABLE side_capture AS
 SELECT c.capture_id
 FROM {db}.main.capture AS c
-WHERE c.status <> 'no_gpu_activity' AND ({captures});
+WHERE c.status <> 'no_gpu_activity' AND ({captures})
+    AND c.capture_id NOT IN (SELECT o.capture_id FROM side_left_out AS o WHERE o.side = {side});
 
 INSERT INTO side_run
 SELECT {side}, s.capture_id, CASE WHEN s.rank IS NULL THEN 'file ' || c.path ELSE 'set ' || s.set_id END

@@ -1,7 +1,9 @@
 -- The tables that the statements of each side fill.
 -- In:  nothing.
--- Out: empty temp tables: side_name, side_unit, side_run, side_timeline_unit, side_value, side_fact, side_warning.
+-- Out: empty temp tables: side_name, side_setting, side_unit, side_run, side_timeline_unit, side_value, side_fact, side_warning.
 CREATE OR REPLACE TEMP TABLE side_name (side INTEGER, name VARCHAR);
+
+CREATE OR REPLACE TEMP TABLE side_setting (side INTEGER, capture_id BIGINT, digest VARCHAR, key VARCHAR, value VARCHAR);
 
 CREATE OR REPLACE TEMP TABLE side_unit (side INTEGER, unit VARCHAR);
 
@@ -14,7 +16,7 @@ CREATE OR REPLACE TEMP TABLE side_value (
 );
 
 CREATE OR REPLACE TEMP TABLE side_fact (
-    side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus BIGINT, gpus_of_capture BIGINT,
+    side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus VARCHAR, gpus_of_capture BIGINT,
     models VARCHAR[], profilers VARCHAR[]
 );
 

@@ -342,3 +342,40 @@ def test_the_test_is_over_means_of_the_ranks_of_a_step(tmp_path: Path) -> None:
     (row,) = rows(*sides, "--kind", "total")
     assert (row["units"], row["independent_units"], row["verdict"]) == (8, 4, "slower")
     assert row["p_value"] == pytest.approx(0.0304, abs=1e-4)  # of 4 against 4 that do not overlap
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of two ranks: base with 4 and 8 channels, tree with 8. A kernel takes 100 µs at 8 channels, else 50 µs."""
+    tiny = Tiny(tmp_path_factory.mktemp("settings") / "x.duckdb")
+    for sweep, channels in (("base", "4"), ("base", "8"), ("tree", "8")):
+        for rank in (0, 1):
+            name = f"{sweep}/{channels}/{rank}"
+            tiny.capture(rank, {"sweep": sweep, "channels": channels}, sha256=name, path=f"/data/{name}.json")
+            tiny.kernel(GEMM, 0, 100_000 if channels == "8" else 50_000)
+    return tiny.save()
+
+
+def test_settings_of_one_side_are_left_out(settings: Path) -> None:
+    done = run("compare", "sweep=base", "sweep=tree", "--db", settings, "--kind", "total", "--format", "json")
+    found = json.loads(done.stdout)
+    assert [row["ratio"] for row in found["rows"]] == [1]
+    left_out = "sweep=base: 2 captures are left out, whose settings not every side has (channels=4)"
+    assert found["warnings"] == [left_out]  # and none of the number of GPUs: a run has two on either side
+
+
+def test_sides_told_apart_by_a_setting_are_compared_whole(settings: Path) -> None:
+    done = run("compare", "channels=4", "channels=8", "--db", settings, "--kind", "total", "--format", "json")
+    found = json.loads(done.stdout)
+    assert [row["ratio"] for row in found["rows"]] == [2]
+    assert found["warnings"] == ["channels=8: 2 captures are left out, whose settings not every side has (sweep=tree)"]
+
+
+def test_gpus_are_counted_by_run(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for name, ranks in (("a", 1), ("b", 2)):
+        for rank in range(ranks):
+            tiny.capture(rank, {"run": name}, sha256=f"{name}{rank}", path=f"/data/{name}/{rank}.json")
+            tiny.kernel(GEMM, 0, 100)
+    done = run("compare", "run=a", "run=b", "--db", tiny.save(), "--kind", "total", "--format", "json")
+    assert json.loads(done.stdout)["warnings"] == ["a run of run=a has 1 GPU, one of run=b has 2"]

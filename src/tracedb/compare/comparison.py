@@ -131,6 +131,11 @@ def compared(
             script.texts.append(step_ranges.statement(steps.range) + ";")
         script.fill("tables")
         for number, item in enumerate(sides):
+            script.run(f"INSERT INTO side_name VALUES ({number}, {quoted(item.name)})")
+            database = f"side_{paths.index(item.database)}"
+            script.fill("setting", db=database, side=str(number), captures=item.captures)
+        script.fill("left_out")
+        for number, item in enumerate(sides):
             _fill(script, number, item, steps, f"side_{paths.index(item.database)}")
         for text in views.macros("_mann_whitney_u", "_mann_whitney_p"):
             script.run(text)
@@ -141,7 +146,6 @@ def compared(
 
 def _fill(script: _Script, number: int, item: Side, steps: Steps, database: str) -> None:
     """Add a side's values to the tables."""
-    script.run(f"INSERT INTO side_name VALUES ({number}, {quoted(item.name)})")
     script.fill("side", db=database, side=str(number), captures=item.captures, skip=str(steps.skip))
     _check(script.connection, number, item, steps, database)
     script.fill("facts", db=database, side=str(number))
