@@ -107,6 +107,10 @@ def test_the_sample_run_has_one_straggler(sample: Path) -> None:
     assert (
         len(rows) == 42 and {row["ranks"] for row in rows} == {4} and {row["match_rule"] for row in rows} == {"order"}
     )
+    done = run("report", "stragglers", "--db", sample, "--by", "channels")
+    notes = [line for line in done.stderr.splitlines() if "straggler" in line]
+    assert "channels=16: rank 3 is the straggler: last in " in notes[0]
+    assert notes[1].endswith("no straggler in 1 of 2 rows")
     found = report(sample, "stragglers", "--by", "channels", "--by", "rank", "--where", "channels=16")
     assert [row["is_straggler"] for row in found] == [False, False, False, True]
     assert report(sample, "stragglers", "--rank", "3", "--where", "channels=16")[0]["is_straggler"] is True

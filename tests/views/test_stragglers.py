@@ -227,3 +227,17 @@ def test_by_step_and_filters(insert: Insert, ask: Ask, report: Report) -> None:
     found = report("stragglers", "rank, wait_caused_ns", where={"part": "part.rank = 1 AND part.step_index > 1"})
     assert found == [(1, 0)]
     assert report("stragglers", "late_ns", where={"part": "part.rank = 1"}) == [(0,), (20,)]
+
+
+def test_a_row_of_several_ranks_has_the_share_of_the_straggler(insert: Insert, report: Report) -> None:
+    """Rank 2 of four is late to 15 of 16 calls, rank 0 to one; a mean over the ranks would be 25 % whoever is late."""
+    run(insert, [(0, 0, 90, 0)] * 15 + [(30, 0, 0, 0)])
+    insert(
+        "capture", "capture_id rank labels", *[(10 + rank, rank, {"run": "even"}) for rank in (0, 1)], source="torch"
+    )
+    insert("kernel_event", "capture_id event_id start_ns duration_ns",
+           *[(10 + rank, n, 1_000 * n + (50 if n % 2 == rank else 0), 100) for n in range(8) for rank in (0, 1)],
+           kind="kernel", name="nccl", collective="allreduce", group_name="0", group_size=2, device_id=0)  # fmt: skip
+    columns = '"run", straggler_rank, round(times_last_percent, 4), round(wait_caused_percent, 4)'
+    found = report("stragglers", columns, by={"run": "{base}.labels['run']"})
+    assert found == [("even", None, None, None), (None, 2, 93.75, round(100 * 15 * 270 / (15 * 270 + 90), 4))]

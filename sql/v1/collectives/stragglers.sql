@@ -11,11 +11,20 @@ SELECT
     count(*) AS calls,
     sum(part.start_ns - part.first_start_ns)::BIGINT AS late_ns,
     count(*) FILTER (part.is_last) AS times_last,
-    100.0 * count(*) FILTER (part.is_last) / count(*) AS times_last_percent,
+    -- A row of several ranks, each with its share, has that of the straggler: their mean says nothing.
+    CASE
+        WHEN min(part.member) = max(part.member) THEN 100.0 * count(*) FILTER (part.is_last) / count(*)
+        ELSE 100.0 * count(*) FILTER (part.is_last AND part.member = part.straggler_member)
+            / nullif(count(*) FILTER (part.member = part.straggler_member), 0)
+    END AS times_last_percent,
     coalesce(sum(part.margin_ns) FILTER (part.is_last), 0)::BIGINT AS margin_ns,
     coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0)::BIGINT AS wait_caused_ns,
-    100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0) / nullif(sum(part.match_wait_ns), 0)
-        AS wait_caused_percent,
+    CASE
+        WHEN min(part.member) = max(part.member)
+            THEN 100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0) / nullif(sum(part.match_wait_ns), 0)
+        ELSE 100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last AND part.member = part.straggler_member), 0)
+            / nullif(sum(part.match_wait_ns) FILTER (part.member = part.straggler_member), 0)
+    END AS wait_caused_percent,
     sum(part.duration_ns)::BIGINT AS collective_ns,
     sum(part.wait_ns)::BIGINT AS wait_ns,
     100.0 * sum(part.wait_ns) / nullif(sum(part.duration_ns), 0) AS wait_percent,
@@ -45,10 +54,10 @@ COMMENT ON COLUMN v1.stragglers.rank IS 'Rank; the device or a number if ranks a
 COMMENT ON COLUMN v1.stragglers.calls IS 'Number of collective calls of the rank that are matched over ranks. [count]';
 COMMENT ON COLUMN v1.stragglers.late_ns IS 'Sum over calls of its start minus the first start of all ranks; NULL if clocks cannot be compared. [ns]';
 COMMENT ON COLUMN v1.stragglers.times_last IS 'Number of calls in which the rank starts last. [count]';
-COMMENT ON COLUMN v1.stragglers.times_last_percent IS 'Share of its calls in which the rank starts last. [percent]';
+COMMENT ON COLUMN v1.stragglers.times_last_percent IS 'Share of its calls in which the rank starts last; in a row of several ranks (--by without rank) that of the straggler, NULL if there is none. [percent]';
 COMMENT ON COLUMN v1.stragglers.margin_ns IS 'Sum over those calls of its start minus the start of the next-to-last rank. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_caused_ns IS 'Waiting time of all ranks in the calls in which this rank starts last. [ns]';
-COMMENT ON COLUMN v1.stragglers.wait_caused_percent IS 'Share of the waiting time in all its calls. [percent]';
+COMMENT ON COLUMN v1.stragglers.wait_caused_percent IS 'Share of the waiting time in all its calls; in a row of several ranks (--by without rank) that of the straggler, NULL if there is none. [percent]';
 COMMENT ON COLUMN v1.stragglers.collective_ns IS 'Time of the rank in collectives. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_ns IS 'Part of that time spent waiting. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of its collective time spent waiting. [percent]';

@@ -71,6 +71,8 @@ class Report:
     """
     summary_needs: tuple[str, ...] = ()
     """Columns the summary requires: --by may have replaced them."""
+    summary_by: str | None = None
+    """The summary where --by has replaced columns that ``summary`` requires."""
 
     @property
     def name(self) -> str:

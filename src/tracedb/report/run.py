@@ -153,8 +153,9 @@ def _run(
     if GPUS in answer.shows and not query.by:
         answer.shows.remove(GPUS)
     gist: list[str] = []
-    if report.summary and set(report.summary_needs) <= set(query.columns):
-        gist = [str(line) for (line,) in connection.execute(_gist(query, report.summary)).fetchall()]
+    summary = report.summary if set(report.summary_needs) <= set(query.columns) else report.summary_by
+    if summary:
+        gist = [str(line) for (line,) in connection.execute(_gist(query, summary)).fetchall()]
         answer.notes += gist
     if scope.filters.rule and not scope.rule:
         answer.notes.append("--rule has no effect here: it goes with --range, --by range and reports over ranges")
