@@ -8,12 +8,14 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from support import held_databases
 from tracedb.cli.main import cli
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:
     """Run a command; its stdout and stderr are apart in the result."""
-    return CliRunner().invoke(cli, [str(item) for item in arguments], input=stdin)
+    with held_databases.kept():
+        return CliRunner().invoke(cli, [str(item) for item in arguments], input=stdin)
 
 
 def report(db: Path, name: str, *options: str) -> list[dict[str, Any]]:

@@ -156,13 +156,18 @@ def plan(
         text = view.select.replace("main.critical_segment", "temp.chosen_segment").replace("{version}", version)
         text = text.replace("s.capture_id AS path_id", "s.path_id")
         source = f"(\n{text}\n) AS answer"
-    described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
-    columns = [str(row[0]) for row in shared_work.ask(connection, described)]
+    columns = own if edits is None and source == f"{version}.{view.name}" else _columns(connection, scope, source)
     by = [item.name for item in edits.by] if edits else []
     groups = by + [name for name in filters.by if name not in inner.filters.by]
     keys = {name: _keys(connection, name, source, where) for name in report.wide if name in columns} if is_wide else {}
     order = _order(report, scope, columns, groups)
     return Query(report, scope, source, columns, groups, order, where, keys, edits)
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, scope: Scope, source: str) -> list[str]:
+    """Return the columns of a text. It is planned for that, which takes as long as a tenth of a report."""
+    described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
+    return [str(row[0]) for row in shared_work.ask(connection, described)]
 
 
 def _of_range(report: Report, filters: Filters) -> Filters:

@@ -1,0 +1,101 @@
+"""Databases that stay open between commands of a test process.
+
+Starting an engine and reading the catalog of a file takes a third of the time of a report on a few rows. Each command
+gets a connection of its own, with its own temporary tables and variables, to an engine with the settings that
+``open_read_only`` gives it. What opening does by itself is tested by processes and in ``tests/storage``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tracedb.storage import connection as database
+from tracedb.storage.database_file import log_of
+from tracedb.storage.lake_store import is_lake
+
+MOST = 4
+"""Databases that are open at once."""
+
+Key = tuple[str, int, int, int]
+_held: OrderedDict[Key, tuple[ExitStack, duckdb.DuckDBPyConnection]] = OrderedDict()
+_open_read_only = database.open_read_only
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Have the commands inside read databases that are kept open."""
+    database.open_read_only = _opened
+    try:
+        yield
+    finally:
+        database.open_read_only = _open_read_only
+
+
+def close() -> None:
+    """Close them all: neither another process nor this one could write a file that is open for reading."""
+    while _held:
+        _held.popitem()[1][0].close()
+
+
+def _opened(
+    path: Path, memory_limit: str | None = None, settings: database.Settings | None = None
+) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+    key = None if memory_limit or settings else _key(path)
+    return _open_read_only(path, memory_limit, settings) if key is None else _cursor(path, key)
+
+
+@contextmanager
+def _cursor(path: Path, key: Key) -> Iterator[duckdb.DuckDBPyConnection]:
+    if key not in _held:
+        with ExitStack() as stack:
+            connection = stack.enter_context(_open_read_only(path))
+            _held[key] = stack.pop_all(), connection
+        while len(_held) > MOST:
+            _held.popitem(last=False)[1][0].close()
+    _held.move_to_end(key)
+    with _held[key][1].cursor() as cursor:
+        cursor.execute(f"USE {database.ALIAS}")
+        yield cursor
+
+
+def _key(path: Path) -> Key | None:
+    """Return what tells the content of a file from any other; None for a lake, and for a file with a log."""
+    if is_lake(path) or not path.is_file() or log_of(path).exists():
+        return None
+    found = path.stat()
+    return os.path.realpath(path), found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _before_a_process(event: str, _: tuple[Any, ...]) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+        close()
+
+
+sys.addaudithook(_before_a_process)
+
+
+def _after_closing(work: Callable[..., Any], opens_to_write: Callable[..., bool]) -> Callable[..., Any]:
+    @functools.wraps(work)
+    def done(*given: Any, **named: Any) -> Any:
+        if opens_to_write(*given, **named):
+            close()
+        return work(*given, **named)
+
+    return done
+
+
+def _is_to_write(path: object = ":memory:", read_only: bool = False, **_: Any) -> bool:
+    return not read_only and path != ":memory:"
+
+
+database._attach = _after_closing(database._attach, lambda *_: True)
+duckdb.connect = _after_closing(duckdb.connect, _is_to_write)
