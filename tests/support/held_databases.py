@@ -2,28 +2,32 @@
 
 Starting an engine and reading the catalog of a file takes a third of the time of a report on a few rows. Each command
 gets a connection of its own, with its own temporary tables and variables, to an engine with the settings that
-``open_read_only`` gives it. What opening does by itself is tested by processes and in ``tests/storage``.
+``open_read_only`` gives it. What opening does by itself is tested by processes and in ``tests/storage``, where none are
+held.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
+import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from tracedb.storage import connection as database
 from tracedb.storage.database_file import log_of
 from tracedb.storage.lake_store import is_lake
 
 MOST = 4
-"""Databases that are open at once."""
+"""Databases that are open at once; 0 opens each anew."""
 
 Key = tuple[str, int, int, int]
 _held: OrderedDict[Key, tuple[ExitStack, duckdb.DuckDBPyConnection]] = OrderedDict()
@@ -33,11 +37,9 @@ _open_read_only = database.open_read_only
 @contextmanager
 def kept() -> Iterator[None]:
     """Have the commands inside read databases that are kept open."""
-    database.open_read_only = _opened
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "open_read_only", _opened)
         yield
-    finally:
-        database.open_read_only = _open_read_only
 
 
 def close() -> None:
@@ -49,14 +51,15 @@ def close() -> None:
 def _opened(
     path: Path, memory_limit: str | None = None, settings: database.Settings | None = None
 ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-    key = None if memory_limit or settings else _key(path)
+    key = None if memory_limit or settings or not MOST else _key(path)
     return _open_read_only(path, memory_limit, settings) if key is None else _cursor(path, key)
 
 
 @contextmanager
 def _cursor(path: Path, key: Key) -> Iterator[duckdb.DuckDBPyConnection]:
     if key not in _held:
-        with ExitStack() as stack:
+        with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(database, "spill_folder", lambda *_, **__: nullcontext(_spill()))  # nothing beside the file
             connection = stack.enter_context(_open_read_only(path))
             _held[key] = stack.pop_all(), connection
         while len(_held) > MOST:
@@ -65,6 +68,13 @@ def _cursor(path: Path, key: Key) -> Iterator[duckdb.DuckDBPyConnection]:
     with _held[key][1].cursor() as cursor:
         cursor.execute(f"USE {database.ALIAS}")
         yield cursor
+
+
+@functools.cache
+def _spill() -> str:
+    folder = tempfile.TemporaryDirectory(prefix="tracedb-tests-")
+    atexit.register(folder.cleanup)
+    return folder.name
 
 
 def _key(path: Path) -> Key | None:

@@ -12,6 +12,7 @@ import duckdb
 
 from tracedb.ingester import Capture, Options, Rows
 from tracedb.storage import schema
+from tracedb.storage.connection import plan_quickly
 from tracedb_torch import ingester
 
 
@@ -79,8 +80,10 @@ def read_capture(capture: Capture, **options: Any) -> Reading:
 
 @cache
 def instance() -> duckdb.DuckDBPyConnection:
-    """The engine that all readings share; starting one takes longer than most of them."""
-    return duckdb.connect(":memory:", config={"threads": 1})
+    """The engine that all readings share, which plans as for a small database; starting one takes longer than most."""
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    plan_quickly(connection)
+    return connection
 
 
 def as_dicts(rows: Rows) -> Iterator[dict[str, Any]]:

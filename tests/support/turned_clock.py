@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from tracedb.derive import clock_alignment
+from tracedb.storage.connection import connect
 
 SHIFT, PPM = 123_456_789, 20
 FOUND = """SELECT a.capture_id, a.offset_ns, a.drift_ppm, a.at_ns, a.span_ns, a.calls
@@ -17,7 +18,7 @@ SKEWS = """SELECT set_id, collective, sequence, start_ns, skew_start_ns, last_me
 
 
 def asked(path: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(path), read_only=True) as connection:
+    with connect(path) as connection:
         return connection.execute(query).fetchall()
 
 

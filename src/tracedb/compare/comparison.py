@@ -17,13 +17,13 @@ from tracedb.report import captures, step_ranges, time_caveats, view_template
 from tracedb.report.filters import Filters, capture_conditions, one_of
 from tracedb.storage import resources, views
 from tracedb.storage.connection import (
-    as_file,
-    attach,
-    check_version,
     give_access,
     in_memory,
     open_read_only,
+    plan_for_size,
     quoted,
+    sized_file,
+    use,
 )
 from tracedb.storage.lake_store import is_lake
 from tracedb.storage.spill_folder import spill_folder
@@ -113,17 +113,14 @@ def compared(
     ``statements`` receives what ran: a DuckDB shell in the folder of the databases that runs it has ``answer``, too.
     """
     paths = list(dict.fromkeys(item.database for item in sides))
-    for path in paths:  # raises if a file is missing, busy or not tracedb's
-        with open_read_only(path):
-            pass
     with spill_folder(paths[0], or_elsewhere=True) as spill, in_memory({"temp_directory": spill}) as connection:
         script = _Script(connection, [] if statements is None else statements)
+        files = [sized_file(path, spill, f"lake_{number}") for number, path in enumerate(paths)]
+        plan_for_size(connection, files)
         give_access(connection, paths)
-        for number, path in enumerate(paths):
-            attach(connection, as_file(path, spill, f"lake_{number}"), f"side_{number}")
+        for number, (path, (file, _)) in enumerate(zip(paths, files, strict=True)):
+            use(connection, path, file, f"side_{number}")
             script.texts.append(f"ATTACH {quoted(path.name)} AS side_{number} (READ_ONLY);")
-            connection.execute(f"USE side_{number}")
-            check_version(connection, path)
         connection.execute("USE memory")
         connection.execute("SET enable_external_access = false")
         step_ranges.choose(connection, steps.range)

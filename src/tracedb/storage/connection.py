@@ -224,7 +224,26 @@ def connect(path: str | Path) -> duckdb.DuckDBPyConnection:
 def _opened(
     path: Path, spill: str, memory_limit: str | None = None, settings: Settings | None = None
 ) -> duckdb.DuckDBPyConnection:
-    file, size_bytes = _file_of(path, spill)
+    file, size_bytes = sized_file(path, spill)
+    chosen: Settings = {**(settings or {}), "temp_directory": spill}
+    if memory_limit:
+        chosen["memory_limit"] = memory_limit
+    connection = in_memory(chosen)
+    try:
+        plan_for_size(connection, [(file, size_bytes)])
+        give_access(connection, [path])
+        use(connection, path, file, ALIAS)  # under our alias: a file named v1.duckdb would hide schema v1
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def use(connection: duckdb.DuckDBPyConnection, path: Path, file: Path, alias: str) -> None:
+    """Attach the ``file`` of ``path`` (see ``as_file``) for reading, as the current catalog.
+
+    Raises as ``open_read_only`` does.
+    """
     absolute(file)
     if not file.exists():
         raise TracedbError(
@@ -232,21 +251,19 @@ def _opened(
         )
     if is_unwritten(file):
         raise EmptyDatabase(f"{path}: {_NOTHING_YET}")
-    chosen: Settings = {**(settings or {}), "temp_directory": spill}
-    if memory_limit:
-        chosen["memory_limit"] = memory_limit
-    connection = in_memory(chosen)
-    try:
-        if (file.stat().st_size if size_bytes is None else size_bytes) < SMALL:
-            plan_quickly(connection)
-        give_access(connection, [path])
-        until_free(lambda: attach(connection, file, ALIAS))
-        connection.execute(f"USE {ALIAS}")  # under our alias: a file named v1.duckdb would hide schema v1
-        check_version(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    until_free(lambda: attach(connection, file, alias))
+    connection.execute(f"USE {alias}")
+    check_version(connection, path)
+
+
+def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[Path, int | None]]) -> None:
+    """Choose the optimizations for these files, each with its size in bytes if known: fewer if all are small."""
+    for file, size_bytes in files:
+        if size_bytes is None and not file.is_file():  # said when it is attached
+            return
+        if (file.stat().st_size if size_bytes is None else size_bytes) >= SMALL:
+            return
+    plan_quickly(connection)
 
 
 def plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
@@ -274,10 +291,10 @@ def as_file(path: Path, folder: str, name: str = "lake") -> Path:
 
     A connection that attaches the latter must be given access to the lake: ``give_access``.
     """
-    return _file_of(path, folder, name)[0]
+    return sized_file(path, folder, name)[0]
 
 
-def _file_of(path: Path, folder: str, name: str = "lake") -> tuple[Path, int | None]:
+def sized_file(path: Path, folder: str, name: str = "lake") -> tuple[Path, int | None]:
     """Return what ``as_file`` does and the bytes of a lake's Parquet files, None for a database."""
     if not is_lake(path):
         return path, None
