@@ -251,9 +251,10 @@ def test_a_block_that_was_changed_is_told_by_file_and_place(tmp_path: Path) -> N
     whole = db.read_bytes()
     block = 262_144
     said = []
-    for start in range(3 * 4096 + 100_000, len(whole), block):
+    query, report = ("sql", "SELECT sum(duration_ns), min(name) FROM kernel_event"), ("report", "kernels")
+    for number, start in enumerate(range(3 * 4096 + 100_000, len(whole), block)):
         db.write_bytes(whole[:start] + bytes([whole[start] ^ 0xFF]) + whole[start + 1 :])
-        for command in (("report", "kernels"), ("sql", "SELECT sum(duration_ns), min(name) FROM kernel_event")):
+        for command in (query,) if number % 3 else (query, report):
             done = run(*command, "--db", db)
             assert done.exit_code in (0, 1)
             lines = [line for line in done.stderr.splitlines() if line.startswith("tracedb: error:")]
