@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class TestTwoGpus:
         assert [row["times_last"] for row in rows if row["rank"] == 1] == [13, 13, 13]
         rows = asked(of_two_gpus, "expected", "--others", "--where", "config=shared_gpu", "--top", "0")
         slower = [row for row in rows if str(row["verdict"]) == "slower"]
-        assert len(slower) > 10
+        assert len(slower) > 5
         assert {row["rank"] for row in slower} == {1}
 
     def test_unequal_stages(self, of_two_gpus: Path) -> None:
@@ -128,13 +129,32 @@ class TestTwoGpus:
     def test_uneven_experts(self, of_two_gpus: Path) -> None:
         rows = asked(of_two_gpus, "report", "expert-load", "--where", "config=experts_uneven", "--top", "0")
         assert {row["hot_rank"] for row in rows} == {1}
-        assert max(row["imbalance"] for row in rows) == pytest.approx(1.3, abs=0.001)
+        assert max(row["imbalance"] for row in rows) == pytest.approx(1.6, abs=0.001)
+
+    @pytest.mark.parametrize("cause", ["host_sleeps", "experts_uneven"])
+    def test_the_late_rank(self, of_two_gpus: Path, cause: str) -> None:
+        rows = asked(of_two_gpus, "report", "stragglers", "--where", f"config={cause}")
+        assert {row["straggler_rank"] for row in rows} == {1}
+        assert all(row["times_last"] == row["calls"] for row in rows if row["rank"] == 1)
+
+    def test_tensor_and_data_parallelism(self, of_two_gpus: Path) -> None:
+        """Four ranks in two groups of either kind: nothing is unmatched, nobody is late, and the path changes ranks."""
+        where = ("--where", "config=tensor_and_data", "--top", "0")
+        rows = asked(of_two_gpus, "report", "collectives", *where)
+        groups = Counter((row["group_name"], row["ranks"]) for row in rows if row["collective"] == "allreduce")
+        assert len(groups) == 4 and {ranks for _, ranks in groups} == {2}
+        rows = asked(of_two_gpus, "report", "collective-summary", *where)
+        assert sum(row["unmatched_calls"] for row in rows) == 0
+        assert {row["is_straggler"] for row in asked(of_two_gpus, "report", "stragglers", *where)} == {False}
+        path = asked(of_two_gpus, "report", "critical-path", "--across-ranks", *where)
+        assert {row["rank"] for row in path} == {0, 1, 2, 3}
 
     @pytest.mark.parametrize(
         ("cause", "step", "without_ms"),
         [
             ("shared_gpu", (), 40.3),
-            ("experts_uneven", (), 32.9),
+            ("host_sleeps", (), 75.3),
+            ("experts_uneven", (), 59.5),
             ("stages_unequal", ("--step", "5"), 45.8),
             ("stages_unequal", ("--step", "6"), 45.7),
         ],

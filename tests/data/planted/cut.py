@@ -1,15 +1,15 @@
-"""Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py SOURCE TARGET NAME…``.
+"""Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py [--steps N] SOURCE TARGET NAME…``.
 
 Kept of each trace: GPU rows, the calls that launched them, synchronizations and waits of streams, the operators around
-those calls, and ranges. Omitted: all else, arguments that no test needs, and the name of the trace. Times and durations
+those calls, and ranges; with ``--steps``, of the first N steps. Omitted: all else, arguments that no test needs, and the name of the trace. Times and durations
 are as recorded.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
-import sys
 from bisect import bisect_left
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,16 @@ NEEDLESS = (
 )
 
 
-def cut(trace: dict[str, Any]) -> dict[str, Any]:
+def cut(trace: dict[str, Any], steps: int | None) -> dict[str, Any]:
     """Return the trace with what is kept."""
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    if steps is not None:
+        ends = sorted(
+            event["ts"] + event["dur"]
+            for event in events
+            if event.get("cat") == "user_annotation" and event["name"].startswith("ProfilerStep#")
+        )
+        events = [event for event in events if event["ts"] + event["dur"] <= ends[steps - 1]]
     launched = {event["args"].get("correlation") for event in events if event.get("cat") in GPU}
     calls = [
         event
@@ -55,13 +62,18 @@ def cut(trace: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Cut the recordings that are named."""
-    source, target, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-    for name in names:
-        for path in sorted((source / f"config={name}").glob("rank*.json.gz")):
-            small = target / f"config={name}" / path.name
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--steps", type=int)
+    given = parser.parse_args()
+    for name in given.names:
+        for path in sorted((given.source / f"config={name}").glob("rank*.json.gz")):
+            small = given.target / f"config={name}" / path.name
             small.parent.mkdir(parents=True, exist_ok=True)
             with gzip.open(path) as file:
-                text = json.dumps(cut(json.load(file)), separators=(",", ":"))
+                text = json.dumps(cut(json.load(file), given.steps), separators=(",", ":"))
             small.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
             print(small.name, small.stat().st_size)
 
