@@ -1,8 +1,8 @@
 """Cut recordings of benchmarks/planted_causes.py down for tests: ``python cut.py [--steps N] SOURCE TARGET NAME…``.
 
 Kept of each trace: GPU rows, the calls that launched them, synchronizations and waits of streams, the operators around
-those calls, and ranges; with ``--steps``, of the first N steps. Omitted: all else, arguments that no test needs, and the
-name of the trace. Times and durations are as recorded.
+those calls, and ranges; with ``--steps``, of the first N steps. Omitted: all else, arguments that no test needs, and
+the name of the trace. Times and durations are as recorded.
 """
 
 from __future__ import annotations
