@@ -1,9 +1,11 @@
-"""Reports over a lake of many captures by DuckDB in place, Spark and Ray: equal rows, time, bytes to the driver.
+"""Reports over a lake of many captures by DuckDB in place, Spark and Ray: equal rows, time, bytes moved.
 
     python benchmarks/engines.py [--captures 480] [--engines spark ray] [--reports gpu-timeline …] [--lake DIR]
 
 The captures are those of examples/run, each again and again with another rank, in runs of 20. CPU times are of all
 processes, Spark's JVM included; Ray does not account for all of its workers.
+Bytes sent are those of the tasks' rows. Shuffled bytes, and those of the tasks' results that the driver got, are the
+sums over all tasks of Spark's event log; Ray has no shuffle.
 ``--lake DIR`` keeps the lake, or takes one made before.
 Spark gets two cores and 2 GB unless PYSPARK_SUBMIT_ARGS says otherwise.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -28,7 +31,10 @@ ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ("gpu-timeline", "gemm-variance", "top-kernels")
 PER_RUN = 20
 PR_SET_CHILD_SUBREAPER = 36
-SPARK = "--master local[2] --driver-memory 2g pyspark-shell"
+SPARK = "--master local[2] --driver-memory 2g"
+LOGGED = " ".join(
+    f"--conf spark.eventLog.{name}" for name in ("enabled=true", "rolling.enabled=false", "compress=false")
+)
 
 
 def make(folder: Path, captures: int) -> None:
@@ -81,9 +87,33 @@ def _reap() -> None:
             return
 
 
+def moved(logs: Path) -> tuple[int, int, int]:
+    """Return the bytes that the tasks of Spark's event logs wrote for a shuffle, read from one, and sent to the driver.
+
+    Removes the logs.
+    """
+    written = read = results = 0
+    for path in logs.iterdir():
+        for line in path.read_text().splitlines():
+            metrics = json.loads(line).get("Task Metrics") if '"SparkListenerTaskEnd"' in line else None
+            if metrics:
+                written += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+                found = metrics["Shuffle Read Metrics"]
+                read += found["Remote Bytes Read"] + found["Local Bytes Read"]
+                results += metrics["Result Size"]
+        path.unlink()
+    return written, read, results
+
+
 def lines(lake: Path, folder: Path, reports: list[str], engines: list[str]) -> Iterator[str]:
     """Yield the table's lines; stops with an assertion if an answer differs."""
-    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": os.environ.get("PYSPARK_SUBMIT_ARGS", SPARK)}
+    logs = folder / "logs"
+    logs.mkdir()
+    submitted = f"{LOGGED} --conf spark.eventLog.dir=file://{logs} {os.environ.get('PYSPARK_SUBMIT_ARGS', SPARK)}"
+    environment = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": submitted.removesuffix("pyspark-shell") + " pyspark-shell",
+    }
     for report in reports:
         answers: dict[str, str] = {}
         for engine in ("", *engines):
@@ -95,8 +125,10 @@ def lines(lake: Path, folder: Path, reports: list[str], engines: list[str]) -> I
             found = re.search(r"(\d+) tasks? sent (\d+) rows, (\d+) bytes", said)
             tasks, rows, size = map(int, found.groups()) if found else (1, 0, 0)
             sent = f"{rows:,} | {size / 1e6:.2f}" if found else "- | -"
+            shuffled = " | ".join(f"{part / 1e6:.2f}" for part in moved(logs)) if engine == "spark" else "- | - | -"
             equal = "equal" if answers[engine] == answers[""] else "differs"
-            yield f"| {report} | {engine or 'DuckDB in place'} | {tasks} | {wall:.1f} | {cpu:.1f} | {sent} | {equal} |"
+            name = engine or "DuckDB in place"
+            yield f"| {report} | {name} | {tasks} | {wall:.1f} | {cpu:.1f} | {sent} | {shuffled} | {equal} |"
             assert equal == "equal", f"{report} by {engine} differs: {out}"
 
 
@@ -111,7 +143,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     print(f"{measure.machine()}\n")
     print(
-        "| report | engine | tasks | wall s | CPU s | rows sent | MB sent | rows |\n|---|---|---|---|---|---|---|---|"
+        "| report | engine | tasks | wall s | CPU s | rows sent | MB sent | MB shuffled: written | read |"
+        " MB to the driver | rows |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     with tempfile.TemporaryDirectory(prefix="tracedb-bench-") as name:
         folder = Path(name)
@@ -121,7 +154,10 @@ def main() -> None:
             wall, cpu, _ = measured(
                 ["-q", "ingest", str(folder / "traces"), "--lake", str(lake), "--format", "csv"], {}
             )
-            print(f"| ingest | {given.captures} captures | - | {wall:.1f} | {cpu:.1f} | - | - | - |", flush=True)
+            print(
+                f"| ingest | {given.captures} captures | - | {wall:.1f} | {cpu:.1f} | - | - | - | - | - | - |",
+                flush=True,
+            )
         for line in lines(lake, folder, given.reports, given.engines):
             print(line, flush=True)
 
