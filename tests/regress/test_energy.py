@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from support.tiny import Tiny
 from tracedb.regress import energy, launching
 from tracedb.storage.connection import open_read_only
 
+BURSTS = Path(__file__).parents[1] / "data" / "bursts" / "bursts.csv.gz"
 FLOP_J, BYTE_J, POWER = 1e-12, 2e-10, 0.7
 LIMITS = {"spin_power_w": 130.0, "power_limit_w": 700.0, "sm_clock_limit_mhz": 2000.0}
 
@@ -61,6 +66,41 @@ def test_energy_is_learnt_by_flops_and_bytes_and_by_the_clock(tmp_path: Path) ->
         assert card.joules("gelu", "fwd", "bf16", shape) == pytest.approx(BYTE_J * 4096 * 4 * width * 4)
     assert card.joules("layernorm", "fwd", "bf16", shape) > 0  # by the rates of all
     assert energy.card({"energy": [found]}, "GPU Y") is None
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bursts of an H200."""
+    tiny = Tiny(tmp_path_factory.mktemp("bursts") / "h200.duckdb")
+    tiny.capture(labels={"regime": "steady"})
+    tiny.add("device", capture_id=1, device_id=0, name="NVIDIA H200")
+    with gzip.open(BURSTS, "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            known: dict[str, object] = {name: value or None for name, value in row.items()}
+            tiny.add("operator_burst", capture_id=1, **{**known, "shape": json.loads(row["shape"])})
+    return tiny.save()
+
+
+def test_products_of_an_h200_take_two_thirds_of_the_effect_of_the_clock(recorded: Path) -> None:
+    """From 1,500 to 1,965 MHz, 1.3 times as high, they become 1.15 to 1.18 times as fast."""
+    with open_read_only(recorded) as connection:
+        shares = energy.product_shares([connection])
+        (found,) = energy.measured([connection])
+    assert shares == {"NVIDIA H200": pytest.approx(0.62, abs=0.05)}
+    assert 0.6 < found["clock_power"] < 1.0
+    card = energy.card({"energy": [found]}, "NVIDIA H200")
+    assert card is not None and card.power_limit_w == 700.0 and 110 < card.spin_power_w < 140
+    # 309 GFLOP at the highest clock, about a pJ each.
+    assert card.joules("linear3", "fwd", "bf16", {"b": 2, "l": 2048, "dim": 3072, "ffn": 12288}) == pytest.approx(
+        0.3, rel=0.15
+    )
+
+
+def test_a_file_of_a_tracedb_without_bursts_has_none(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
+        connection.execute("CREATE SCHEMA v1")
+        assert energy.measured([connection]) == launching.measured([connection]) == []
+        assert energy.product_shares([connection]) == {}
 
 
 def test_work_runs_at_the_clock_at_which_it_draws_the_limit() -> None:

@@ -128,6 +128,8 @@ def test_the_steady_samples_are_learnt_from_at_one_clock() -> None:
     assert clock_share("gelu", pairs) == pytest.approx(0.5)
     assert clock_share("gelu", pairs[1:]) is None
     assert clock_share("linear1", pairs) == 1.0
+    assert clock_share("linear1", pairs, product_share=0.65) == 0.65
+    assert clock_share("gelu", pairs, product_share=0.65) == pytest.approx(0.5)
     chosen, state = in_one_state("gelu", [*pairs, sample(9, 150.0, "steady", 750.0)])
     assert (state.regime, state.sm_clock_mhz, state.gpu_events) == ("steady", 1500.0, 3.0)
     assert [item.ns for item in chosen] == pytest.approx([100.0] * 6)

@@ -4,6 +4,7 @@ CREATE VIEW v1._operator_burst AS
 SELECT
     b.capture_id, d.gpu, b.operator, b.pass, b.dtype, b.shape,
     b.spin_ns IS NOT NULL AS is_diluted,
+    (b.duration_ns - coalesce(b.spin_ns, 0)) / b.calls AS call_ns,
     (b.power_w - b.spin_power_w) * (b.duration_ns / 1e9) / b.calls AS energy_j,
     b.power_w * (b.duration_ns / 1e9) / b.calls AS whole_energy_j,
     b.sm_clock_mhz, b.spin_power_w, b.power_limit_w, b.sm_clock_limit_mhz,

@@ -69,10 +69,12 @@ class Conditions:
         return cls(**{field.name: said[field.name] for field in fields(cls) if field.name in said})
 
 
-def in_one_state(operator: str, everything: Sequence[Sample]) -> tuple[list[Sample], Conditions]:
+def in_one_state(
+    operator: str, everything: Sequence[Sample], product_share: float | None = None
+) -> tuple[list[Sample], Conditions]:
     """Return the samples to learn from, at one clock as far as its effect is known, and the state they are for.
 
-    These are the steady ones if there are any: a training step runs so.
+    These are the steady ones if there are any: a training step runs so. ``product_share``: see ``clock_share``.
     """
     samples = [sample for sample in everything if sample.regime == STEADY] or list(everything)
     regimes = {sample.regime for sample in samples}
@@ -80,7 +82,7 @@ def in_one_state(operator: str, everything: Sequence[Sample]) -> tuple[list[Samp
         regime=regimes.pop() if len(regimes) == 1 else None,
         sm_clock_mhz=_median([sample.sm_clock_mhz for sample in samples]),
         memory_clock_mhz=_median([sample.memory_clock_mhz for sample in samples]),
-        clock_share=clock_share(operator, everything),
+        clock_share=clock_share(operator, everything, product_share),
         gpu_events=_median([sample.gpu_events for sample in samples]),
         gap_ns=_median([sample.gap_ns for sample in samples]),
         host_ns=_median([sample.host_ns for sample in samples if sample.regime == STEADY]),
@@ -91,16 +93,21 @@ def in_one_state(operator: str, everything: Sequence[Sample]) -> tuple[list[Samp
     ], found
 
 
-def clock_share(operator: str, samples: Sequence[Sample]) -> float | None:
+def clock_share(operator: str, samples: Sequence[Sample], product_share: float | None = None) -> float | None:
     """Return which share of the time scales with the SM clock; None if it is not known.
 
     It is learnt from shapes that were sampled at clocks far apart, as the median over these; None if there are too few.
     The share is that at the slower of the clocks, the steady one.
-    All of a product scales with the clock. It cannot be learnt from a rested GPU, which a product drives to its power
-    limit within the sample, while the clock that is read is still that of the idle GPU.
+    That of a product cannot be learnt from a rested GPU, which a product drives to its power limit within the sample,
+    while the clock that is read is still that of the idle GPU. It is ``product_share``, learnt from bursts; without
+    these, all of a product scales with the clock.
     """
     if operator in PRODUCTS:
-        return 1.0 if any(sample.sm_clock_mhz for sample in samples) else None
+        return (
+            (1.0 if product_share is None else product_share)
+            if any(sample.sm_clock_mhz for sample in samples)
+            else None
+        )
     by_shape: dict[tuple[tuple[str, int], ...], list[tuple[float, float]]] = {}
     for sample in samples:
         if sample.sm_clock_mhz:

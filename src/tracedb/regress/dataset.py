@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracedb.errors import NotCaptured, TracedbError
+from tracedb.regress import energy
 from tracedb.regress.conditions import Conditions, Sample, in_one_state
 from tracedb.regress.features import multiprocessors
 from tracedb.regress.model import Target
@@ -71,7 +72,8 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
     for gpu, operator, pass_, dtype, shape, time, *state in rows:
         target = Target(gpu or "unknown", operator, pass_, dtype)
         found.setdefault(target, []).append(Sample(shape, float(time), *state))
-    return [_of_samples(target, samples) for target, samples in found.items()]
+    shares = energy.product_shares(connections)
+    return [_of_samples(target, samples, shares.get(target.gpu)) for target, samples in found.items()]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
@@ -87,8 +89,8 @@ def _rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
         ) from error
 
 
-def _of_samples(target: Target, everything: list[Sample]) -> Table:
-    samples, conditions = in_one_state(target.operator, everything)
+def _of_samples(target: Target, everything: list[Sample], product_share: float | None) -> Table:
+    samples, conditions = in_one_state(target.operator, everything, product_share)
     table = tabulated(target, [(sample.shape, sample.ns, sample.sm_count) for sample in samples])
     table.conditions = conditions
     return table

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracedb.errors import UsageError
 from tracedb.regress.model_folder import plain
-from tracedb.regress.work_model import completed, work
+from tracedb.regress.work_model import PRODUCTS, completed, work
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,6 +27,16 @@ SELECT
 FROM v1._operator_burst AS b
 -- Less is the noise of the readings: the device did next to nothing.
 WHERE b.energy_j > 0.1 * b.whole_energy_j AND b.sm_clock_mhz > 0 AND b.gpu IS NOT NULL
+ORDER BY ALL
+"""
+PAIRS = """
+SELECT a.gpu, a.operator, a.sm_clock_mhz, b.sm_clock_mhz, a.call_ns, b.call_ns
+FROM v1._operator_burst AS a
+INNER JOIN v1._operator_burst AS b
+    ON b.capture_id = a.capture_id AND b.operator = a.operator AND b.pass = a.pass AND b.shape = a.shape
+    AND b.is_diluted AND NOT a.is_diluted
+WHERE a.sm_clock_mhz > 0 AND b.sm_clock_mhz >= ? * a.sm_clock_mhz AND a.call_ns > 0 AND b.call_ns > 0
+    AND a.gpu IS NOT NULL AND list_contains(?, a.operator)
 ORDER BY ALL
 """
 LEAST_CLOCK_RATIO, FEWEST_PAIRS = 1.04, 3
@@ -53,8 +63,37 @@ class Row(NamedTuple):
 
 def measured(connections: Iterable[duckdb.DuckDBPyConnection]) -> list[dict[str, Any]]:
     """Return a row for each GPU of the databases: its limits, the effect of the clock, and the energy of operators."""
-    rows = [Row(*row) for connection in connections for row in connection.execute(ROWS).fetchall()]
+    rows = [Row(*row) for row in fetched(connections, ROWS)]
     return [found for gpu in sorted({row.gpu for row in rows}) if (found := _of_gpu([r for r in rows if r.gpu == gpu]))]
+
+
+def product_shares(connections: Iterable[duckdb.DuckDBPyConnection]) -> dict[str, float]:
+    """Return which share of a product's time scales with the SM clock, by GPU: median over those at two clocks.
+
+    A product that is repeated alone meets the power limit; one that is diluted does not, and runs at a higher clock.
+    The share is that at the lower clock.
+    """
+    found: dict[str, list[float]] = {}
+    for gpu, _, low, high, long, short in fetched(connections, PAIRS, [LEAST_CLOCK_RATIO, list(PRODUCTS)]):
+        found.setdefault(gpu, []).append((1 - short / long) / (1 - low / high))
+    return {
+        gpu: float(np.clip(np.median(shares), 0, 1)) for gpu, shares in found.items() if len(shares) >= FEWEST_PAIRS
+    }
+
+
+def fetched(
+    connections: Iterable[duckdb.DuckDBPyConnection], query: str, values: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    """Return the rows of all databases; none of one whose views are of a tracedb without bursts."""
+    import duckdb
+
+    rows = []
+    for connection in connections:
+        try:
+            rows += connection.execute(query, list(values)).fetchall()
+        except (duckdb.BinderException, duckdb.CatalogException):
+            continue
+    return rows
 
 
 def _of_gpu(rows: Sequence[Row]) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracedb.regress.energy import fetched
 from tracedb.regress.model_folder import plain
 
 if TYPE_CHECKING:
@@ -33,11 +34,7 @@ class Launch(NamedTuple):
 def measured(connections: Iterable[duckdb.DuckDBPyConnection]) -> list[dict[str, Any]]:
     """Return a row for each operator, pass and element type of a GPU whose launching was timed."""
     keys = ("gpu", "operator", "pass", "dtype", "host_ns", "is_synchronous")
-    found = {}
-    for connection in connections:
-        for row in connection.execute(ROWS).fetchall():
-            found[row[:4]] = dict(zip(keys, row, strict=True))
-    return list(found.values())
+    return list({row[:4]: dict(zip(keys, row, strict=True)) for row in fetched(connections, ROWS)}.values())
 
 
 def of(facts: Mapping[str, Any], gpu: str, dtype: str) -> dict[tuple[str, str], Launch]:
