@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracedb.errors import TracedbError
@@ -17,9 +18,10 @@ SETTINGS: Settings = {"integer_division": True}
 """What must be set when the database is opened: ``/`` of whole numbers is whole in SQLite."""
 
 
-def statements() -> str:
-    """Return the SQL that makes nsys's tables as temporary views."""
-    return resources.text("sql", "nsys", "tables.sql")
+def statements(captures: Sequence[int] = ()) -> str:
+    """Return the SQL that makes nsys's tables as temporary views, of all captures or of some."""
+    chosen = f" WHERE c.capture_id IN ({', '.join(map(str, captures))})" if captures else ""
+    return resources.text("sql", "nsys", "tables.sql").replace("{captures}", chosen)
 
 
 def has(name: str) -> bool:
@@ -27,9 +29,20 @@ def has(name: str) -> bool:
     return re.search(rf"\bVIEW\s+(?:\w+\.)?{re.escape(name)}\b", statements(), re.IGNORECASE) is not None
 
 
-def install(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make nsys's tables as temporary views of a connection."""
-    connection.execute(statements())
+def install(connection: duckdb.DuckDBPyConnection, captures: Sequence[int] = ()) -> None:
+    """Make nsys's tables as temporary views of a connection, of all captures or of some."""
+    connection.execute(statements(captures))
+
+
+def pooled(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the number of captures that the tables hold."""
+    ((count,),) = connection.execute("SELECT count(*) FROM nsys_capture").fetchall()
+    return int(count)
+
+
+def pooled_warning(count: int) -> str:
+    """Return what to tell people whose tables hold several captures: most queries written for nsys expect one."""
+    return f"nsys's tables hold {count} captures, whose clocks may differ; choose one with --capture, or use captureId"
 
 
 def translated(query: str) -> str:

@@ -50,10 +50,14 @@ def capture_option(command: F) -> F:
     )(command)
 
 
+_ANOTHER_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.-]*=)")
+"""The comma between pairs, as in channels=4,8,threads=256."""
+
+
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the values by label key; a repeated key matches any of its values."""
+    """Return the values by label key; a repeated key matches any of its values, and several keys must all match."""
     found: dict[str, tuple[str, ...]] = {}
-    for text in values:
+    for text in (pair for value in values for pair in _ANOTHER_KEY.split(value)):
         key, equals, value = text.partition("=")
         if not equals or not key or key[-1] in "!<>~":
             hint = "; labels are compared for equality only" if any(sign in text for sign in "!<>~") else ""
@@ -103,7 +107,8 @@ _OPTIONS = (
         callback=_pairs,
         shell_complete=completion.labels,
         metavar="K=V,…",
-        help="Only captures with this label; several values (channels=4,8) match any of them.",
+        help="Only captures with this label; several values (channels=4,8) match any of them, several labels "
+        "(channels=8,threads=256) must all match.",
     ),
     click.option(
         "--class",
@@ -125,7 +130,8 @@ _OPTIONS = (
         "--rule",
         type=click.Choice(["thread", "process", "time"]),
         help="Which kernels are inside a range: launched in it on its thread, launched in it on any thread of its "
-        "process, or started during it. [default: thread; time if no launches were recorded]",
+        "process, or started during it. [default: process, in nvtx-ranges and nvtx-kernels thread, as nsys; "
+        "time if no launches were recorded]",
     ),
     click.option(
         "--skip-warmup",

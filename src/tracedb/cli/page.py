@@ -61,6 +61,8 @@ def page(
         raise click.UsageError("name the page's file with -o FILE.html")
     if out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"{out}: a page is HTML; name it FILE.html")
+    if sides and not db.exists() and Path(sides[0]).is_file():
+        db = Path(sides[0])  # the page is about the baseline where no database is named
     render.require()
     refuse(out, db, [Path(side) for side in sides])
     made = _built(names, db, Filters(**chosen), version, top, sides)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import database_option, note
+from tracedb.cli.filter_options import capture_option
+from tracedb.cli.options import database_option, note, warn
 from tracedb.storage.lake_store import is_lake, is_remote
 
 
@@ -23,15 +24,17 @@ from tracedb.storage.lake_store import is_lake, is_remote
     help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and SQLite's integer division.",
 )
 @click.option("-ui", "is_ui", is_flag=True, help="Open DuckDB's UI in the browser, if its extension is installed.")
+@capture_option
 @database_option
-def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
+def shell(db: Path, builtin: bool, dialect: str | None, captures: tuple[str, ...], is_ui: bool) -> None:
     """Open a read-only SQL prompt on the database.
 
     This is the DuckDB shell if `duckdb` is on the PATH (pip install duckdb-cli), else a built-in prompt: statements end
-    with a semicolon, .tables lists tables and views, .quit exits.
+    with a semicolon, .tables lists tables and views, .quit exits. --capture goes with --as.
     """
     from tracedb.catalog import nsys_tables
     from tracedb.cli import repl
+    from tracedb.report.captures import numbers
     from tracedb.storage import connection as database
     from tracedb.storage.database_file import absolute
 
@@ -39,10 +42,15 @@ def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
         raise click.UsageError("of a lake there is the plain prompt only: neither -ui nor --as")
     if is_ui and (builtin or dialect):
         raise click.UsageError("-ui goes with neither --builtin nor --as")
+    if captures and not dialect:
+        raise click.UsageError("--capture goes with --as nsys")
     program = None if builtin else shutil.which("duckdb")
     with database.open_read_only(db, None, nsys_tables.SETTINGS if dialect else None) as connection:
+        chosen = numbers(connection, captures)
         if dialect:
-            nsys_tables.install(connection)
+            nsys_tables.install(connection, chosen)
+            if (count := nsys_tables.pooled(connection)) > 1:
+                warn(nsys_tables.pooled_warning(count))
         if is_ui:
             _check_ui(program)
         if program is None or is_remote(db):
@@ -54,7 +62,7 @@ def shell(db: Path, builtin: bool, dialect: str | None, is_ui: bool) -> None:
         return
     if is_ui:
         os.execv(program, _ui_command(absolute(db)))
-    made = ["-cmd", f"SET integer_division = true; {nsys_tables.statements()}"] if dialect else []
+    made = ["-cmd", f"SET integer_division = true; {nsys_tables.statements(chosen)}"] if dialect else []
     os.execv(program, ["duckdb", "-readonly", *made, str(absolute(db))])
 
 

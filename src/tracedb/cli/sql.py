@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import database_option, note, output_options, rows_shown, top_option
+from tracedb.cli.filter_options import capture_option
+from tracedb.cli.options import database_option, note, output_options, rows_shown, top_option, warn
 
 
 @click.command()
@@ -21,24 +22,38 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
     type=click.Choice(["nsys"]),
     help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and accept SQLite's SQL.",
 )
-def sql(query: str, db: Path, dialect: str | None, format_name: str | None, out: Path | None, top: int | None) -> None:
+@capture_option
+def sql(
+    query: str,
+    db: Path,
+    dialect: str | None,
+    captures: tuple[str, ...],
+    format_name: str | None,
+    out: Path | None,
+    top: int | None,
+) -> None:
     """Run one SELECT, read-only.
 
     QUERY is the SQL, or - to read it from stdin. It can read the database only: no other files, no network, no
     settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be set first:
-    SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
+    SET VARIABLE step_range = 'iter*'; FROM gpu_timeline. --capture goes with --as.
     """
     from tracedb.catalog import nsys_tables, user_sql
     from tracedb.output import choose_format, write
+    from tracedb.report.captures import numbers
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
+    if captures and not dialect:
+        raise click.UsageError("--capture goes with --as nsys; without it, write WHERE capture_id = … in the query")
     form = choose_format(format_name, out)
     text = sys.stdin.read() if query == "-" else query
     settings = nsys_tables.SETTINGS if dialect else None
     with database.open_read_only(db, None, settings) as connection, user_sql.explained(), interruptible(connection):
         if dialect:
-            nsys_tables.install(connection)
+            nsys_tables.install(connection, numbers(connection, captures))
+            if (count := nsys_tables.pooled(connection)) > 1 and "captureid" not in text.lower():
+                warn(nsys_tables.pooled_warning(count))
             text = nsys_tables.translated(text)
         answer = user_sql.run(connection, text)
         answer.database = str(db)

@@ -52,7 +52,10 @@ def side(text: str, db: Path) -> Side:
     if is_lake(path) or (path.is_file() and _is_database(path)):
         return Side(text, path, "true")
     if path.is_file() and not db.is_file():
-        raise UsageError(f"{text}: not a tracedb database, and there is no {db} that could hold it as a capture")
+        raise UsageError(
+            f"{text}: not a tracedb database; if it is a trace, ingest it first (tracedb ingest {text}): there is no "
+            f"{db} to look it up in"
+        )
     if "=" in text and not path.exists():
         where: dict[str, tuple[str, ...]] = {}
         for pair in text.split(","):
@@ -60,6 +63,8 @@ def side(text: str, db: Path) -> Side:
             where[key] = (*where.get(key, ()), value)
         keys = {"rank": Filters(ranks=tuple(_rank(value) for value in where.pop("rank", ()))), "": Filters(where=where)}
         return Side(text, db, " AND ".join(item for part in keys.values() for item in capture_conditions(part, "c")))
+    if not is_lake(db) and not db.exists():
+        raise UsageError(f"{text}: no such database, and there is no {db} to look it up in as a capture")
     with open_read_only(db) as connection:
         those = captures.all_meant(captures.paths(connection), text)
     return Side(text, db, one_of("c.capture_id", those) if those else "false")

@@ -17,6 +17,8 @@ KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
 _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
             "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
 _GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
+_STEP = re.compile(r"step_ns(?=\s*>)")
+"""The length of a step from its first to its last GPU work: the total of the timeline."""
 FEWEST_UNITS = 4
 """Least number of independent units on a side for the test to decide (``sql/compare/answer.sql``)."""
 
@@ -65,14 +67,14 @@ def gate(text: str) -> Gate:
 
     Raises ``UsageError``.
     """
-    match = _GATE.fullmatch(text.strip())
+    match = _GATE.fullmatch(_STEP.sub("timeline[total].total_ns", text.strip()))
     kind = "total" if match is None else match[1] or match[4] or "total"
     metric = "" if match is None else match[5] or match[3] or "total_ns"
     if match is None or metric not in _METRICS or kind not in KINDS:
         raise UsageError(
             f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
-            "'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "
-            f"metrics: {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
+            "'step_ns>5%', 'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "
+            f"metrics: step_ns, {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
         )
     try:
         limit = float(match[6])

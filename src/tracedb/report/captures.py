@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Number of captures listed if a choice is ambiguous or empty."""
+CAPTURE_OPTION = "--capture"
+"""The option that chooses captures to read."""
 
 
 def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int, str]:
@@ -54,17 +57,21 @@ def some_of(paths: Sequence[str | None], most: int = 3) -> str:
     return ", ".join(short[:most]) + (f" and {len(short) - most} more" if len(short) > most else "")
 
 
-def chosen(found: Mapping[int, str], text: str, option: str = "--capture") -> list[int]:
+def chosen(found: Mapping[int, str], text: str, option: str = CAPTURE_OPTION) -> list[int]:
     """Return the captures a word selects: a number, a part of one path, or a pattern of paths.
 
-    Whole names of folders and files are tried first, then a pattern, then any substring of a path. ``option`` is named
+    A number that no capture has is looked for among the numbers in paths, as rocprofv3 names its files after process
+    ids; commands that change captures (another ``option``) take it for a number only. Whole names of folders and files are tried first, then a pattern, then any substring of a path. ``option`` is named
     in errors. Raises ``UsageError`` if no capture matches, or several match anything but a pattern.
     """
+    if text.isdecimal() and int(text) in found:
+        return [int(text)]
     if text.isdecimal():
-        if int(text) in found:
-            return [int(text)]
-        raise UsageError(f"{option} {text}: no capture has this number; there are: {_listed(found, found)}")
-    matching = _of_whole_names(found, text)
+        matching = _of_number_in_name(found, text) if option == CAPTURE_OPTION else []
+        if not matching:
+            raise UsageError(f"{option} {text}: no capture has this number; there are: {_listed(found, found)}")
+    else:
+        matching = _of_whole_names(found, text)
     if not matching:
         matching = _of_pattern(found, text)
         if matching:
@@ -91,6 +98,11 @@ def _of_whole_names(found: Mapping[int, str], text: str) -> list[int]:
     return [number for number, path in found.items() if wanted and wanted in _runs(_parts(path), len(wanted))]
 
 
+def _of_number_in_name(found: Mapping[int, str], text: str) -> list[int]:
+    """Return the captures with this number, not part of a longer one, in the name of a folder or file."""
+    return [number for number, path in found.items() if re.search(rf"(?<!\d){text}(?!\d)", path)]
+
+
 def _of_pattern(found: Mapping[int, str], text: str) -> list[int]:
     if not any(sign in text for sign in "*?["):
         return []
@@ -101,7 +113,7 @@ def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
     return [number for number, path in found.items() if text and text in path]
 
 
-def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = "--capture") -> tuple[int, ...]:
+def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = CAPTURE_OPTION) -> tuple[int, ...]:
     """Return the captures that any of the words selects; see ``chosen``. Raises ``UsageError``."""
     if not texts:
         return ()
