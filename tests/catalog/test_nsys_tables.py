@@ -91,3 +91,30 @@ def test_without_the_option_the_message_names_it(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "there is no table stringids here: it is one of nsys's, which `tracedb sql --as nsys`" in done.stderr
     assert "Table with name nothing does not exist" in run("sql", "FROM nothing", "--db", db).stderr
+
+
+def test_captures_of_one_file_do_not_mix(tmp_path: Path) -> None:
+    """Two captures of one process number whose correlation ids repeat: a join by correlation id keeps them apart."""
+    db = tmp_path / "two.duckdb"
+    for number in (1, 2):
+        copy = tmp_path / f"run{number}.sqlite"
+        copy.write_bytes(EXPORT.read_bytes())
+        with closing(sqlite3.connect(copy)) as changed:  # the same file twice would be loaded once
+            changed.execute(f"PRAGMA user_version = {number}")
+        tracedb.ingest(copy, db=db)
+    joined = (
+        f"SELECT count(*), sum(k.end - k.start) FROM {R} r JOIN {K} k ON r.correlationId = k.correlationId"
+        " AND r.globalTid / 0x1000000 = k.globalPid / 0x1000000"
+    )
+    with closing(sqlite3.connect(EXPORT)) as original:
+        ((count, total),) = original.execute(joined).fetchall()
+    assert asked(db, joined) == [(2 * count, 2 * total)]
+    every = run("sql", joined, "--as", "nsys", "--db", db)
+    assert "nsys's tables hold 2 captures" in every.stderr
+    one = run("sql", joined, "--as", "nsys", "--db", db, "--capture", "2", "--format", "csv")
+    assert one.stdout.splitlines()[1] == f"{count},{total}" and "captures" not in one.stderr
+    assert (
+        "captures"
+        not in run("sql", f"SELECT captureId, count(*) FROM {K} GROUP BY 1", "--as", "nsys", "--db", db).stderr
+    )
+    assert run("sql", "FROM meta", "--db", db, "--capture", "2").exit_code == 2

@@ -133,6 +133,24 @@ def test_a_verdict_stands_in_one_line_and_a_row_has_one_unit(
     assert len({unit for line in lines[:rule] for unit in line.split() if unit in ("µs", "ms", "s")}) == 1
 
 
+def test_a_gate_on_the_length_of_a_step(tmp_path: Path) -> None:
+    """Kernels of a rank that waits in a collective count as kernel time, which may fall while steps get longer."""
+    found = []
+    for name, waits, gap in (("before", 400, 0), ("after", 100, 700)):
+        tiny = Tiny(tmp_path / f"{name}.duckdb")
+        tiny.capture(0, {})
+        for step in range(6):
+            start = 10_000 * step
+            events = (tiny.kernel(NCCL, start, waits), tiny.kernel(GEMM, start + waits + gap, 100))
+            tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000, events)
+        found.append(tiny.save())
+    assert run("compare", *found, "--fail-on", "total_ns>5%").exit_code == 0
+    done = run("compare", *found, "--fail-on", "step_ns > 5%", "--fail-on", "step_ns>100%", "--beyond-noise")
+    assert done.exit_code == 4
+    assert "gate failed: step_ns > 5%" in done.stderr and "total: 500 → 900 (+80.0 %)" in done.stderr
+    assert done.stderr.count("gate failed") == 1
+
+
 def test_a_gate_is_about_growth(slower: tuple[Path, Path]) -> None:
     assert run("compare", *reversed(slower), "--fail-on", "total_ns>5%").exit_code == 0
 
@@ -148,6 +166,7 @@ def test_what_cannot_be_compared(slower: tuple[Path, Path], tmp_path: Path) -> N
         ((db, "run=a", "--db", db, "--skip-warmup", "9"), 3, "after 9 steps"),
         ((db, "run=a", "--db", db, "--fail-on", "speed>5%"), 2, "expected [KIND.]METRIC>LIMIT[%] or KIND[NAME]"),
         ((db, "run=a", "--db", tmp_path / "none.duckdb"), 1, "no such database"),
+        ((db, "after.duckdb", "--db", tmp_path / "none.duckdb"), 2, "after.duckdb: no such database, and there is no"),
         ((db, "rank=x", "--db", db), 2, "a rank is a number"),
     ):
         done = run("compare", *arguments)

@@ -71,6 +71,16 @@ def test_words_that_mean_no_capture_or_several(text: str, words: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_number_that_no_capture_has_is_looked_for_in_file_names() -> None:
+    named = {1: "/runs/host/908_results.db", 2: "/runs/host/1908_results.db", 3: "/runs/12/a.csv"}
+    assert captures.chosen(named, "908") == [1]
+    assert captures.chosen(named, "12") == [3]
+    assert captures.chosen(named, "3") == [3]  # a capture's number comes first
+    for option, text in (("--capture", "90"), ("remove", "908")):  # commands that change captures take numbers only
+        with pytest.raises(UsageError, match="no capture has this number"):
+            captures.chosen(named, text, option)
+
+
 def test_the_shortest_part_that_tells_apart() -> None:
     assert captures.told_apart(PATHS) == {1: "before", 2: "after", 3: "x[1].json", 4: "x1.json"}
     crossed = {1: "/a/x/t.json", 2: "/a/y/t.json", 3: "/b/x/t.json", 4: "/b/y/t.json"}

@@ -38,6 +38,8 @@ def test_gist(tmp_path: Path) -> None:
     ]
     done = run("report", "configurations", "--db", db, "--where", "channels=8")
     assert "only one configuration" in done.stderr
+    done = run("report", "configurations", "--db", db, "--where", "channels=4,8,run=none")  # several labels in one
+    assert done.exit_code == 2 and "no capture has a label 'run'; label keys here: channels" in done.stderr
 
 
 def test_ranges_as_steps_and_no_steps(tmp_path: Path) -> None:

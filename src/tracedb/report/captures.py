@@ -61,8 +61,9 @@ def chosen(found: Mapping[int, str], text: str, option: str = CAPTURE_OPTION) ->
     """Return the captures a word selects: a number, a part of one path, or a pattern of paths.
 
     A number that no capture has is looked for among the numbers in paths, as rocprofv3 names its files after process
-    ids; commands that change captures (another ``option``) take it for a number only. Whole names of folders and files are tried first, then a pattern, then any substring of a path. ``option`` is named
-    in errors. Raises ``UsageError`` if no capture matches, or several match anything but a pattern.
+    ids; commands that change captures (another ``option``) take it for a number only. Whole names of folders and files
+    are tried first, then a pattern, then any substring of a path. ``option`` is named in errors. Raises ``UsageError``
+    if no capture matches, or several match anything but a pattern.
     """
     if text.isdecimal() and int(text) in found:
         return [int(text)]
@@ -113,7 +114,9 @@ def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
     return [number for number, path in found.items() if text and text in path]
 
 
-def numbers(connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = CAPTURE_OPTION) -> tuple[int, ...]:
+def numbers(
+    connection: duckdb.DuckDBPyConnection, texts: Sequence[str], option: str = CAPTURE_OPTION
+) -> tuple[int, ...]:
     """Return the captures that any of the words selects; see ``chosen``. Raises ``UsageError``."""
     if not texts:
         return ()
