@@ -36,6 +36,13 @@ def test_gaps_before_and_after_the_next_launch(
     assert found == [(1, 20, 10, 10, 0, 0)]
 
 
+def test_the_longest_gap(insert: Insert, ask: Ask) -> None:
+    insert("kernel_event", "event_id kind name start_ns duration_ns",
+           (1, "kernel", "a", 0, 10), (2, "kernel", "a", 15, 10), (3, "kernel", "a", 60, 1), (4, "kernel", "a", 62, 1),
+           capture_id=0, device_id=0)  # fmt: skip
+    assert ask("SELECT idle_ns, longest_gap_ns FROM v1.idle_breakdown") == [(5 + 35 + 1, 35)]
+
+
 def test_devices_are_apart(insert: Insert, ask: Ask) -> None:
     insert("kernel_event", "device_id event_id start_ns", (0, 1, 0), (1, 2, 5), (0, 3, 20), (None, 4, 90),
            capture_id=0, kind="kernel", name="add", duration_ns=10)  # fmt: skip

@@ -187,3 +187,20 @@ def test_the_slow_stage_of_a_pipeline_is_named(insert: Insert, ask: Ask, is_batc
     ]
     assert reason == "pipeline_bubble"
     assert detail.startswith("rank 2 waits least")
+
+
+def test_gaps_between_pending_kernels_are_not_the_host(insert: Insert, ask: Ask) -> None:
+    """After a synchronization the host launches ten kernels at once: the gaps between them are the device's."""
+    insert("capture", "capture_id source", (1, "torch"))
+    calls = [(3 + n, "cudaLaunchKernel", 110_000 + 1_000 * n, 1_000) for n in range(10)]
+    insert("launch", "launch_id name start_ns duration_ns",
+           (1, "cudaLaunchKernel", 0, 5_000), (2, "cudaStreamSynchronize", 10_000, 90_000), *calls,
+           capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id start_ns duration_ns", (1, 1, 10_000, 90_000),
+           *[(number, number, 115_000 + 22_000 * n, 20_000) for n, (number, *_) in enumerate(calls)],
+           capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
+    found: dict[str, int] = dict(ask(REASONS))
+    late = sum(22_000 * n - 1_000 * n + 5_000 > 50_000 for n in range(10))
+    assert found == {"unfused": 290_000, "host_sync": 15_000 + 2_000 * (9 - late), "dependency": 2_000 * late}
+    ((device_ns,),) = ask("SELECT device_bound_ns FROM v1.idle_breakdown")
+    assert device_ns == 5_000 + 9 * 2_000  # the time of the first launch is with host_sync

@@ -4,8 +4,9 @@
 -- 50 µs on all threads that launch GPU work; API calls that block; and the rest, in which the host runs operators and
 -- launches. If the gap began in a call that waits for the GPU (or within 30 µs of its end), the rest belongs to that
 -- call: without it the host would be ahead. So does the rest of later gaps, with the time that launching takes, until
--- they sum to the duration of the call: that is how far ahead the host would have been. After the launch, up to 50 µs are
--- the time that launching takes; more is a dependency. After the last event of the window, nothing is pending.
+-- they sum to the duration of the call: that is how far ahead the host would have been. If the gap ends up to 50 µs after
+-- the launch, the time since is what launching takes. Otherwise the work was pending, which is a dependency: the
+-- device-bound part of v1.idle_breakdown, without the time that launching takes. After the last event of the window, nothing is pending.
 -- Method: intervals are met with gaps by ASOF joins in both directions, which stay linear.
 CREATE VIEW v1._why_idle AS
 WITH gaps AS (
@@ -16,7 +17,9 @@ WITH gaps AS (
         CASE
             WHEN is_known AND s.event_id IS NULL THEN s.end_ns
             ELSE greatest(least(s.end_ns, coalesce(s.first_launch_ns, s.start_ns)), s.start_ns)
-        END AS host_end_ns
+        END AS host_end_ns,
+        -- The time from a launch to its start, as long as that is what launching takes. Work launched earlier was pending.
+        CASE WHEN is_known AND s.end_ns - s.first_launch_ns <= 50000 THEN s.end_ns - host_end_ns ELSE 0 END AS launch_ns
     FROM (
         SELECT s.*, min(s.start_ns) OVER (PARTITION BY s.clock_id, s.gpu_id) AS from_ns
         FROM v1._why_slice AS s /* inline */
@@ -199,9 +202,9 @@ rests AS (
     SELECT
         g.clock_id, g.gpu_id, g.event_id, g.steps, g.start_ns,
         g.host_end_ns - g.start_ns - coalesce(x.part_ns, 0) AS rest_ns,
-        CASE WHEN g.is_known AND g.end_ns - g.host_end_ns <= 50000 THEN g.end_ns - g.host_end_ns ELSE 0 END AS launch_ns,
+        g.launch_ns,
         h.reason, h.is_direct,
-        greatest(h.lost_ns - h.inside_ns - coalesce(sum(rest_ns + launch_ns + h.inside_ns) OVER (
+        greatest(h.lost_ns - h.inside_ns - coalesce(sum(rest_ns + g.launch_ns + h.inside_ns) OVER (
             PARTITION BY g.clock_id, g.gpu_id, h.call_ns ORDER BY g.start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0), 0) AS lead_ns
     FROM gaps AS g
@@ -236,6 +239,6 @@ UNION ALL
 SELECT
     g.clock_id, g.gpu_id, g.steps, g.event_id,
     CASE WHEN g.is_known THEN 'dependency' ELSE 'unknown_idle' END,
-    g.end_ns - g.host_end_ns
+    g.end_ns - g.host_end_ns - g.launch_ns
 FROM gaps AS g
-WHERE g.end_ns > g.host_end_ns AND (NOT g.is_known OR g.end_ns - g.host_end_ns > 50000);
+WHERE g.end_ns - g.host_end_ns > g.launch_ns;

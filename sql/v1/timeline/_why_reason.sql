@@ -30,7 +30,7 @@ FROM (
     ('allocation', true, 'The host allocates or frees device memory while the GPU idles',
         'keep the caching allocator warm (no empty_cache in the loop); expandable_segments; fixed shapes',
         'gpu_gaps', 'SELECT * FROM v1.gpu_gaps WHERE capture_id = {capture} AND after_event_id IN ({events})'),
-    ('dependency', true, 'Launched work waits: for another stream, an event, or the GPU to start it',
+    ('dependency', true, 'Launched work waits: for another stream, an event, or the change from one kernel to the next',
         'check waits between streams; let copies and collectives not hold up the compute stream; CUDA graphs',
         'gpu_gaps', 'SELECT * FROM v1.gpu_gaps WHERE capture_id = {capture} AND after_event_id IN ({events})'),
     ('unknown_idle', true, 'The GPU idles, and the launches of what follows were not recorded',

@@ -67,6 +67,7 @@ SELECT
     /* end grain */
     count(*) FILTER (idle_ns > 0) AS gaps,
     coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
+    coalesce(max(idle_ns), 0)::BIGINT AS longest_gap_ns,
     -- NULL if no launch was recorded: the cause of idle time was not captured, so it is not 0.
     CASE WHEN count(next_launch_ns) > 0 THEN
         coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
@@ -92,6 +93,7 @@ COMMENT ON COLUMN v1.idle_breakdown.labels IS 'Labels of the capture: sweep, thr
 COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the capture. [-]';
 COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps. [count]';
 COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time during which nothing runs, from the first start to the last end; where a report chooses or groups events of a device, the part of it that ends with them, as in gpu_timeline. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.longest_gap_ns IS 'The longest idle gap of a device in this row. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of the idle time in which no launched work is pending; NULL if no launch was recorded. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of the idle time. [percent]';
 COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of the idle time in which launched work is pending; NULL if no launch was recorded. [ns]';
