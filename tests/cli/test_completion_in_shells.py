@@ -25,9 +25,9 @@ SHELLS = {
     "fish": ["--no-config", "-i"],
 }
 SETUP = {
-    "bash": 'eval "$(_TRACEDB_COMPLETE=bash_source tracedb)"',
-    "zsh": 'autoload -Uz compinit && compinit -u -D; eval "$(_TRACEDB_COMPLETE=zsh_source tracedb)"',
-    "fish": "_TRACEDB_COMPLETE=fish_source tracedb | source",
+    "bash": 'eval "$(tracedb completion bash)"',
+    "zsh": 'autoload -Uz compinit && compinit -u -D; eval "$(tracedb completion zsh)"',
+    "fish": "tracedb completion fish | source",
 }
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 

@@ -53,6 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("tracedb.cli.merge:merge", "Put several databases together into a new one."),
     "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
     "whatif": ("tracedb.cli.whatif:whatif", "Time the steps again as if something were faster or gone."),
+    "completion": ("tracedb.cli.completion_script:completion", "Print the script for Tab completion in a shell."),
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""
