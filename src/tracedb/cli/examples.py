@@ -65,7 +65,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "tracedb whatif --scale class=collective:0.5 --step 3",
         "tracedb whatif --remove 'range=dataloader*' --format json",
     ),
-    "completion": ('eval "$(tracedb completion bash)"',),
+    "completion": ("tracedb completion bash",),
     "doctor": ("tracedb doctor --db run.duckdb",),
 }
 
