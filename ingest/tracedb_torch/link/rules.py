@@ -14,8 +14,8 @@ COPY_KIND = "(?i)([hdp])to([hdp])"
 BY_WORK_ITEMS = "hipExtModuleLaunchKernel"
 """The one call that takes the global size in work-items; all others take the number of workgroups."""
 MOST_THREADS = 1024  # in a workgroup
-LONG_NAME = 16384
-"""Name length in bytes from which DuckDB uses no dictionary.
+LONG_NAME = 4096
+"""Name length in bytes above which DuckDB uses no dictionary.
 
 A row group with such a name stores all names in full, which makes grouping by name ten times slower. Kernels with such
 names therefore come last, in row groups of their own.

@@ -30,12 +30,7 @@ from tracedb.storage.lake_store import is_lake, shown, store
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
 
-STORAGE_VERSION = "v1.3.0"
-"""Storage version of written files: the first whose dictionaries hold names up to 16,383 bytes.
-
-Older ones stop at 4,095 bytes and store a whole row group without a dictionary if one name is longer. DuckDB below 1.3
-does not read these files. A file of an older version is raised to this one when it is next written.
-"""
+STORAGE_VERSION = "v1.2.0"  # readable by every DuckDB shell since 1.2
 ALIAS = "trace"
 SCHEMA_VERSION = 1
 ROW_GROUP = 61_440
@@ -91,8 +86,8 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
         connection = in_memory(settings)
         try:
             connection.execute("SET preserve_insertion_order = false")
-            # A name of 16,384 bytes or more disables dictionaries for its whole row group, which is then uncompressed
-            # unless zstd may be used.
+            # Kernel names reach 5,000 characters; one above 4,096 disables dictionaries for its whole row group, which
+            # is then uncompressed unless zstd may be used.
             connection.execute("SET zstd_min_string_length = 200")
             # DuckDB tries them on every column and hardly ever uses them, at a seventh of an insert's time.
             connection.execute("SET disabled_compression_methods = 'rle,fsst,chimp,patas'")

@@ -26,7 +26,7 @@ ROCM = {"schemaVersion": 1, "hip_runtime_version": 60443483, "roctracer_version"
 WHOLE_MICROSECONDS = {"schemaVersion": 1}
 NAMES = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamIsCapturing", "hipExtModuleLaunchKernel", "hipMemsetAsync")
 KERNELS = ("gemm", "ncclDevKernel_AllReduce_Sum_f32", "msccl_kernel", "RCCL_generic")
-SIZES = [(0, 16385, 1), (1, 9, 1), (2, 16383, 0), (3, 16384, 0), (4, 1, 0), (5, 20000, 0)]
+SIZES = [(0, 4097, 1), (1, 9, 1), (2, 4095, 0), (3, 4096, 0), (4, 1, 0), (5, 5000, 0)]
 COLLECTIVE = {
     "Collective name": "allreduce",
     "In msg nelems": 10,
@@ -141,7 +141,7 @@ def test_kernels_of_long_names_come_last(is_linked: bool, tmp_path: Path, monkey
     events = [kernel(ts, name="k" * length, device=device) for ts, length, device in SIZES]
     rows = read(write(tmp_path / "x.json", events)).tables["kernel_event"]
     assert [(row["start_ns"] // 1000, len(row["name"]), row["device_id"]) for row in rows] == [
-        *((2, 16383, 0), (4, 1, 0), (1, 9, 1), (3, 16384, 0), (5, 20000, 0), (0, 16385, 1)),
+        *((2, 4095, 0), (4, 1, 0), (1, 9, 1), (3, 4096, 0), (5, 5000, 0), (0, 4097, 1)),
     ]
 
 
