@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +116,20 @@ def test_launches_and_gaps_are_those_of_the_samples(models: Models) -> None:
     prices.part(Part("linear3", "bwd"))
     gap = prices.gap_ns()
     assert gap is not None and 1_400 < gap < 1_900
+
+
+def test_the_power_of_collectives_is_not_known(models: Models) -> None:
+    """Operators that draw next to nothing run at the highest clock; a step of several GPUs at that of its samples."""
+    item = configuration.read(RECORDED / "steps.json")[0]
+    card = {
+        "gpu": item.gpu or models.gpus[0], "power_limit_w": 700.0, "spin_power_w": 100.0, "sm_clock_limit_mhz": 1980.0,
+        "clock_power": 1.0, "operators": [], "any": [1e-18, 1e-18],
+    }  # fmt: skip
+    known = copy(models)
+    known.facts = {"energy": [card]}
+    assert prediction.predict(item, known).sm_clock_mhz == pytest.approx(1980)
+    found = prediction.predict(replace(item, dp=2), known, link_gbps=200)
+    assert found.sm_clock_mhz == prediction.predict(replace(item, dp=2), models, link_gbps=200).sm_clock_mhz
 
 
 def test_the_steady_samples_are_learnt_from_at_one_clock() -> None:

@@ -137,8 +137,12 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
 
 
 def _clock(found: Prediction, prices: Prices, card: Card | None, waiting: float) -> float | None:
-    """Return the SM clock of a step: where its power meets the limit, else the mean of those of its samples."""
-    if card is None:
+    """Return the SM clock of a step: where its power meets the limit, else the mean of those of its samples.
+
+    What a collective draws is not measured, so the power of a step of several GPUs is not known.
+    """
+    step = found.step
+    if card is None or step.pp * step.mp * step.dp > 1:
         return prices.step_clock(found.parts)
     return step_clock.solved(prices, card, found.parts, waiting)
 

@@ -1,8 +1,7 @@
 """The clock at which a step runs: that at which its mix draws as much power as the card may.
 
 Each operator's energy is learnt from bursts of ``tracedb sample``. What moves bytes without being an operator, such as
-copies of gradients, draws as much as a sum; collectives, and gaps in which the device waits, no more than a device that
-spins.
+copies of gradients, draws as much as a sum; gaps in which the device waits, no more than a device that spins.
 """
 
 from __future__ import annotations
