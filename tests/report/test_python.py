@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -114,3 +116,41 @@ def test_what_does_not_fit_is_said(file: Path) -> None:
         tracedb.report("top-kernels", file, rank=99)
     with pytest.raises(TypeError, match="no filter 'ranc'"):
         tracedb.report("top-kernels", file, ranc=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"rank": "0,1"}, TypeError, "rank must be a whole number or a list such as [0, 1], not '0,1'"),
+        ({"device": [0, "x"]}, TypeError, "device must be a whole number or a list such as [0, 1], not [0, 'x']"),
+        ({"where": "channels=5"}, TypeError, "where must be a mapping of labels to values"),
+        ({"top": -1}, ValueError, "top must not be negative: -1"),
+        ({"top": "5"}, TypeError, "top must be a whole number, not '5'"),
+        ({"skip_warmup": -1}, ValueError, "skip_warmup must not be negative: -1"),
+        ({"rule": "threads"}, ValueError, "rule must be one of thread, process, time, not 'threads'"),
+        ({"by": [1]}, TypeError, "by must be a text or a list of texts, not 1"),
+        ({"source": 1}, TypeError, "source must be a text or a list of texts, not 1"),
+        ({"counted": "no"}, TypeError, "counted must be True or False, not 'no'"),
+        ({"window": (5, 1)}, ValueError, "window must be a pair of nanoseconds"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line(
+    file: Path, given: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=re.escape(said)) as raised:
+        tracedb.report("top-kernels", file, **given)
+    assert "\n" not in str(raised.value) and "SELECT" not in str(raised.value)
+
+
+def test_none_is_a_filter_not_given(file: Path) -> None:
+    rows = tracedb.report("top-kernels", file, rank=None, where=None, rule=None, capture=1)
+    assert rows.fetchall() == tracedb.report("top-kernels", file, capture="1").fetchall() != []
+
+
+def test_the_filters_listed_are_the_documented_ones(file: Path) -> None:
+    with pytest.raises(TypeError) as raised:
+        tracedb.report("top-kernels", file, ranc=1)
+    listed = set(str(raised.value).partition("there are ")[2].split(", "))
+    documented = Path(__file__).parents[2].joinpath("docs", "python.md").read_text(encoding="utf-8")
+    sentence = documented.partition("the filters of `tracedb report`:")[2].partition(".")[0]
+    assert set(re.findall(r"`(\w+)`", sentence)) | {"by"} == listed

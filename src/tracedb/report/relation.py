@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tracedb.output import Answer, from_rows
-from tracedb.report import registry
+from tracedb.report import keyword_filters, registry
 from tracedb.report import run as engine
-from tracedb.report.filters import Filters
 from tracedb.report.query import plan
 from tracedb.storage.connection import connect, identifier, quoted
 
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Number of rows in the display of a report."""
-_ALSO = {
-    "path": "paths",
-    "rank": "ranks",
-    "device": "devices",
-    "source": "sources",
-    "capture": "captures",
-    "class_": "classes",
-}
-"""Singular filter names, as on the command line → fields of ``Filters``."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +106,15 @@ def report(
     (within each group, with ``by``); 0 is all. ``label_columns``: also a column of text for each label of the captures,
     named as the label (``label_NAME`` where the report has such a column). ``filters`` are those of ``tracedb report``:
     ``rank``, ``device``, ``source``, ``capture`` and ``classes`` take one value or several, ``where`` a mapping of
-    label to value or values; ``path``, ``range``, ``sort``, ``rule``, ``skip_warmup``, ``step_range``, ``counted``,
-    ``attention_as_matmul``.
+    label to value or values; ``path``, ``range``, ``sort``, ``rule``, ``skip_warmup``, ``step_range``, ``window``
+    (start and end in ns), ``across_ranks``, ``counted``, ``attention_as_matmul``.
 
     Raises ``NotCaptured`` if the database cannot answer, ``UsageError`` if report or filter do not apply to it, both
-    ``TracedbError``; ``TypeError`` for a filter that does not exist.
+    ``TracedbError``; ``TypeError`` for a filter that does not exist or a value of the wrong type, ``ValueError`` for a
+    value out of range.
     """
-    chosen = _filters({"by": by, **filters})
+    chosen = keyword_filters.filters({"by": by, **filters})
+    top = keyword_filters.number_from_zero("top", top)
     definition = registry.find(name)
     connection, path = _own_cursor(db)
     with engine.explained(connection, path):
@@ -140,26 +132,6 @@ def report(
         found.answer,
         connection,
     )
-
-
-def _filters(given: Mapping[str, Any]) -> Filters:
-    """Return the filters given by keyword arguments. Raises ``TypeError`` for an unknown one."""
-    defaults = {item.name: getattr(Filters(), item.name) for item in fields(Filters)}
-    values: dict[str, Any] = {}
-    for said, value in given.items():
-        name = _ALSO.get(said, said)
-        if name not in defaults:
-            raise TypeError(f"report() has no filter {said!r}; there are {', '.join([*defaults, *_ALSO])}")
-        if isinstance(defaults[name], tuple):
-            value = tuple(map(str, _several(value))) if name == "captures" else tuple(_several(value))
-        elif name == "where":
-            value = {str(key): tuple(map(str, _several(one))) for key, one in value.items()}
-        values[name] = value
-    return Filters(**values)
-
-
-def _several(value: Any) -> Iterable[Any]:
-    return (value,) if isinstance(value, str | int) else value
 
 
 def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duckdb.DuckDBPyConnection, Path]:
