@@ -126,6 +126,19 @@ def test_the_same_seed_gives_the_same_models(db: Path, models: Path, tmp_path: P
     )
 
 
+def test_a_fit_of_some_operators_keeps_the_models_of_others(db: Path, models: Path, tmp_path: Path) -> None:
+    for name in ("models.json", "models.npz"):
+        (tmp_path / name).write_bytes((models / name).read_bytes())
+    done = run("fit", "--db", db, "--models", tmp_path, "--operator", "res_add")
+    assert done.exit_code == 1 and "other operator" in done.stderr and "which a fit of" in done.stderr
+    assert (tmp_path / "models.json").read_bytes() == (models / "models.json").read_bytes()
+
+
+def test_predictions_of_all_samples_are_as_many_as_asked_for(db: Path, models: Path) -> None:
+    done = run("predict", "--models", models, "--db", db, "--top", "3", "--format", "csv")
+    assert done.stdout.count("\n") == 4 and "more rows; --top 0 shows all" in done.stderr
+
+
 @pytest.mark.parametrize(("learner", "library"), [("torch", "torch"), ("trees", "xgboost")])
 def test_other_learners(learner: str, library: str, db: Path, tmp_path: Path) -> None:
     options = ("fit", "--db", db, "--models", tmp_path, "--operator", "res_add", "--learner", learner, "--jobs", "1")

@@ -148,6 +148,23 @@ class TestPrediction:
         (row,) = rows(models, tmp_path, step_us_median=20_000.0)
         assert row["error_percent"] == pytest.approx(100 * (row["predicted_ns"] / 2e7 - 1))
 
+    def test_a_step_without_a_gpu_is_of_the_models(self, models: Path, tmp_path: Path) -> None:
+        (named,), (unnamed,) = rows(models, tmp_path), rows(models, tmp_path, gpu="")
+        assert unnamed["predicted_ns"] == named["predicted_ns"]
+
+    def test_options_replace_what_the_step_says(self, models: Path, tmp_path: Path) -> None:
+        (row,) = rows(models, tmp_path, "--gpu", GPU, gpu="NVIDIA L4", step_us_median=20_000.0)
+        assert row["predicted_ns"] == rows(models, tmp_path)[0]["predicted_ns"]
+        assert row.get("error_percent") is None  # the measured time is that of the other GPU
+        path = tmp_path / "steps.json"
+        for options, code, said in (
+            (("--dtype", "fp8"), 1, "fp8"),
+            (("--gpu", "NVIDIA L4"), 1, "L4"),
+            (("--pass", "fwd"), 2, "--pass goes with --operator"),
+        ):
+            done = run("predict", "--models", models, "--step", path, *options)
+            assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+
     def test_questions_do_not_mix(self, models: Path, tmp_path: Path) -> None:
         done = run("predict", "--models", models, "--step", "a.json", "--trace", "b.json")
         assert (done.exit_code, "give only one" in done.stderr) == (2, True)

@@ -76,6 +76,8 @@ def fit(
 
     form = choose_format(format_name, out)
     refuse(out, databases[0], [*databases[1:], *store.files(models)])
+    if operators:
+        _refuse_to_drop(models, operators)
     plan = training.Plan(source, learner, operators, repeats, jobs, seed)
     with own_features.using(own_features.from_file(features) if features is not None else None):
         found = training.fit(databases, models, plan, detail, warn)
@@ -83,3 +85,18 @@ def fit(
     seen = f" and times at {some(len(found.seen), 'recorded shape')}" if found.seen else ""
     follow = f"tracedb expected --models {models}" if found.seen else f"tracedb predict --models {models} --operator …"
     note(f"{some(len(found.models), 'model')}{seen} written to {models}; next: {follow}")
+
+
+def _refuse_to_drop(folder: Path, operators: tuple[str, ...]) -> None:
+    """Raise ``TracedbError`` if the folder has models of other operators, which a fit of some would replace."""
+    from tracedb.errors import TracedbError
+    from tracedb.regress import store
+
+    if not store.files(folder)[0].exists():
+        return
+    others = {model.target.operator for model in store.read(folder)[0]} - set(operators)
+    if others:
+        raise TracedbError(
+            f"{folder}: holds models of {some(len(others), 'other operator')}, such as {min(others)}, which a fit of "
+            "some operators would replace; name another folder with --models, or leave out --operator"
+        )

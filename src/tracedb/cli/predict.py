@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import database_option, note, output_options, rows_shown, top_option, warn
+from tracedb.cli.options import database_option, note, output_options, rows_shown, some, top_option, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tracedb.output import Answer
     from tracedb.regress.model_folder import Library
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 )
 @click.option("--operator", metavar="NAME", help="Predict this operator at --shape.")
 @click.option("--shape", metavar="K=N,…", help="Parameters of the shape, such as b=4,h=32,l=4096.")
-@click.option("--gpu", metavar="NAME", help="GPU, if there are models for several.")
+@click.option(
+    "--gpu", metavar="NAME", help="GPU, if there are models for several; with --step, instead of the one in FILE."
+)
 @click.option(
     "--dtype",
     metavar="TYPE",
@@ -112,7 +114,11 @@ def predict(
         raise UsageError("--operator, --step and --trace exclude each other; give only one")
     with own_features.using(own_features.from_file(features) if features is not None else None):
         if step is not None:
-            answer = _steps(loaded, step, by, link_gbps, db)
+            if pass_ is not None:
+                raise UsageError("--pass goes with --operator; --step predicts all passes")
+            named = {"gpu": gpu if gpu_spec is None else loaded.gpus[0], "dtype": dtype}
+            changed = {name: value for name, value in named.items() if value is not None}
+            answer = _steps(loaded, step, by, link_gbps, db, changed)
         elif trace is not None:
             answer = _trace(loaded, trace, gpu, dtype, rows_shown(form, top))
         elif operator is not None and shape is not None:
@@ -120,7 +126,12 @@ def predict(
             _say_outside(answer)
         else:
             answer = _beside(loaded, db)
-            answer.most = rows_shown(form, top)
+            if most := rows_shown(form, top):
+                rows = list(answer.rows)
+                answer.rows = rows[:most]
+                if (left := len(rows) - most) > 0:
+                    answer.left_out = f"{some(left, 'more row')}; --top 0 shows all"
+                    note(answer.left_out)
     answer.filters = {"models": str(models)}
     write(answer, form, out)
 
@@ -164,12 +175,26 @@ def _beside(models: Library, db: Path) -> Answer:
     return found.answer
 
 
-def _steps(models: Library, path: Path, by: str, link_gbps: float | None, db: Path) -> Answer:
-    """Return predicted steps; print which parts lack samples, and the error on measured steps."""
+def _replaced(step: Step, changed: Mapping[str, str]) -> Step:
+    """Return the step with other values; what was measured on another GPU, or of another type, is left out."""
+    from dataclasses import replace
+
+    from tracedb.regress.model_folder import plain
+
+    differs = any(getattr(step, name) and plain(getattr(step, name)) != plain(value) for name, value in changed.items())
+    found = replace(step, gpu=changed.get("gpu", step.gpu), dtype=changed.get("dtype", step.dtype))
+    return replace(found, measured_ns=None, trace=None) if differs else found
+
+
+def _steps(
+    models: Library, path: Path, by: str, link_gbps: float | None, db: Path, changed: Mapping[str, str]
+) -> Answer:
+    """Return predicted steps, with the fields in ``changed``; print which parts lack samples, and the error on measured
+    steps."""
     from tracedb.training_step import configuration, prediction, tables
     from tracedb.training_step.prediction_errors import errors
 
-    steps = configuration.read(path)
+    steps = [_replaced(item, changed) for item in configuration.read(path)]
     found = [prediction.predict(item, models, link_gbps) for item in steps]
     for text in dict.fromkeys(text for item in found for text in item.remarks):
         warn(text)
@@ -211,6 +236,8 @@ def _trace(models: Library, path: Path, gpu: str | None, dtype: str | None, most
     for text in found.left_out:
         warn(text)
     note(f"operators took {found.measured_ms:.3f} ms in sum, the GPU was busy for {found.busy_ms:.3f} ms")
+    if not found.known_percent:
+        note("--trace takes models of sampled operators; `tracedb expected` those fitted --from traces")
     told = f"{found.known_ms:.3f} ms measured, {found.predicted_ms:.3f} ms predicted"
     note(f"the models know {found.known_percent or 0:.1f} % of it: {told}")
     return found.answer

@@ -65,8 +65,8 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
     rows = [row for connection in connections for row in _rows(connection)]
     if not rows:
         raise NotCaptured(
-            "no sampled operators with a measured time: no range is named fwd|OPERATOR|key=value|… (or bwd, step, "
-            "comm); `tracedb sample` records some"
+            "no sampled operators with a measured time on a GPU (samples of the CPU have none): no range is named "
+            "fwd|OPERATOR|key=value|… (or bwd, step, comm); `tracedb sample` records some"
         )
     found: dict[Target, list[Sample]] = {}
     for gpu, operator, pass_, dtype, shape, time, *state in rows:

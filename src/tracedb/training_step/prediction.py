@@ -116,11 +116,17 @@ class Prediction:
 
 
 def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Prediction:
-    """Return the time of a step. Raises ``TracedbError`` if the models lack what it needs."""
+    """Return the time of a step, on the models' GPU if it names none and they are of one.
+
+    Raises ``TracedbError`` if the models lack what it needs.
+    """
+    gpus = getattr(models, "gpus", [])
+    if not step.gpu and len(gpus) == 1:
+        step = replace(step, gpu=gpus[0])  # effects that were recorded on a kind of GPU go by its name
+    gpu = step.gpu or (gpus or [""])[0]
     prices = Prices(models, step, link_gbps)
     facts = getattr(models, "facts", {})
     found = _priced(step, prices, facts)
-    gpu = step.gpu or getattr(models, "gpus", [""])[0]
     known = launching.of(facts, gpu, step.dtype) if step.pp == 1 else {}
     waiting = _waiting(step, found, prices, known)
     clock = step.sm_clock_mhz or _clock(found, prices, energy.card(facts, gpu), waiting)
