@@ -42,8 +42,13 @@ class View(NamedTuple):
         The hook replaces a query over the shipped rules by a CASE, whose constant patterns DuckDB compiles once; those
         of a table it compiles again for each name.
         """
-        text = resources.text("sql", self.version, self.topic, f"{self.name}.sql")
+        text = self._written
         return _CASE.sub(lambda _: _case(self.version), text) if "/* case */" in text else text
+
+    @property
+    def _written(self) -> str:
+        """Its file."""
+        return resources.text("sql", self.version, self.topic, f"{self.name}.sql")
 
     @property
     def has_sidecar(self) -> bool:
@@ -58,8 +63,8 @@ class View(NamedTuple):
 
     @property
     def needs(self) -> set[str]:
-        """Names of the views and macros of its version that it uses."""
-        named = re.findall(rf"\b{self.version}\.(\w+)", _NO_CODE.sub("", self.text))
+        """Names of the views and macros of its version that its file uses, also within the hook ``case``."""
+        named = re.findall(rf"\b{self.version}\.(\w+)", _NO_CODE.sub("", self._written))
         return set(named) - {self.name}
 
     @property
