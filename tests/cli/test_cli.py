@@ -313,6 +313,27 @@ class TestCatalogue:
         assert "v1.top_kernels (of another tracedb)" in done.stderr
         assert "v1.matmul_fraction (missing)" in done.stderr
 
+    def test_views_verify_reads_short_names(self, db: Path, tmp_path: Path) -> None:
+        other = tmp_path / "other.duckdb"
+        other.write_bytes(db.read_bytes())
+        with duckdb.connect(str(other)) as connection:
+            connection.execute("CREATE OR REPLACE VIEW top_kernels AS SELECT 1 AS one FROM v1.top_kernels")
+        done = run("views", "verify", "--db", other)
+        assert done.exit_code == 1
+        assert "v1.top_kernels (short name replaced)" in done.stderr
+        assert "1 of " in run("doctor", "--db", other).stdout
+        mend = done.stderr.partition("`")[2].partition("`")[0]
+        with duckdb.connect(str(other)) as connection:
+            connection.execute(mend)
+        assert run("views", "verify", "--db", other).exit_code == 0
+
+    def test_a_similar_name_is_suggested(self, db: Path) -> None:
+        done = run("views", "show", "gemm-varience", "--db", db)
+        assert done.exit_code == 2
+        assert "there is no view 'gemm_varience' in v1; did you mean gemm_variance? `tracedb views`" in done.stderr
+        assert len(done.stderr) < 200
+        assert "did you mean top_kernels? " in run("schema", "top-kernel", "--db", db).stderr
+
     def test_schema(self, db: Path) -> None:
         rows = json.loads(run("schema", "--db", db, "--format", "json").stdout)["rows"]
         assert {"table": "capture", "meaning": "One process's trace by one profiler."} in rows
@@ -351,9 +372,24 @@ class TestDoctor:
         assert answer["rows"][1]["rank"] == 1
 
     def test_for_eyes(self, db: Path) -> None:
-        said = run("doctor", "--db", db).stdout.splitlines()
-        assert "kernels               yes" in said
-        assert "counters              not captured" in said
+        said = run("doctor", "--db", db).stdout.partition("what the captures hold")[2].partition("what ingest noted")[0]
+        head, _, *lines = said.strip().splitlines()
+        held, lacked = head.index("holds"), head.index("not captured")
+        assert "kernels," in " ".join(line[held:lacked] for line in lines)
+        assert "counters" in " ".join(line[lacked:] for line in lines)
+        assert "…" not in said
+
+    def test_every_group_of_captures_is_shown_and_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        tiny = Tiny(tmp_path / "x.duckdb")
+        for number in range(12):
+            tiny.capture(
+                number if number % 2 else None, {}, source=f"source{number // 2}", path=f"/t/file{number}.json"
+            )
+        said = run("doctor", "--db", tiny.save()).stdout
+        assert [name for name in (f"file{number}.json" for number in range(12)) if name not in said] == []
+        assert "not captured" in said and "…" not in said
+        assert max(map(len, said.partition("what the captures hold")[2].splitlines())) <= 80
 
     def test_it_prints_no_environment(self, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SECRET_TOKEN", "hunter2")

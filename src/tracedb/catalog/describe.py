@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TEXT = "VARCHAR"
+SHORT_NAME_REPLACED = "short name replaced"
+"""State of a view whose alias in ``main`` is missing or reads something else."""
 _FOLDED = ("grain", "meaning")
 """Columns of sentences, which a table folds; all others stand whole or are cut."""
 
@@ -97,10 +99,8 @@ def find_table(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, s
     if any(view.name == bare for view in shown):
         return next((view.version, view.name) for view in shown if view.name == bare)
     close = difflib.get_close_matches(bare, [*known, *(view.name for view in shown)], 1)
-    meant = f"did you mean {close[0]}? " if close else ""
-    raise UsageError(
-        f"there is no table or view {name!r}; {meant}there are: {', '.join(known)}; `tracedb views` lists the views"
-    )
+    meant = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)};"
+    raise UsageError(f"there is no table or view {name!r}; {meant} `tracedb views` lists the views")
 
 
 def find_view(name: str) -> views.View:
@@ -120,7 +120,7 @@ def comment(connection: duckdb.DuckDBPyConnection, view: views.View) -> str:
 
 
 def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Compare each shipped view and macro with the file: whether it exists, and the digest stored with it."""
+    """Compare each shipped view and macro with the file: existence, the digest stored with it, and its short name."""
     noted = {(row[0], row[1]): row[2] for row in connection.execute("FROM meta.view_version").fetchall()}
     there = connection.execute(
         """SELECT schema_name, view_name FROM duckdb_views()
@@ -129,15 +129,18 @@ def verify(connection: duckdb.DuckDBPyConnection) -> Answer:
            SELECT schema_name, function_name FROM duckdb_functions()
            WHERE database_name = current_database() AND function_type = 'macro' AND NOT internal"""
     ).fetchall()
+    replaced = set(views.replaced_aliases(connection))
     rows = []
     for view in [view for version in views.VERSIONS for view in views.shipped(version)]:
         key = (view.version, view.name)
         made = "ok" if noted.get(key) == view.digest else "of another tracedb"
+        if made == "ok" and view.version == views.CURRENT and view.name in replaced:
+            made = SHORT_NAME_REPLACED
         rows.append((*key, made if key in there else "missing", view.digest))
     names = [
         ("version", "View version."),
         ("name", "View or macro."),
-        ("state", "ok, missing, of another tracedb."),
+        ("state", f"ok, missing, of another tracedb, {SHORT_NAME_REPLACED}."),
         ("sha256", "SHA-256 of the shipped file."),
     ]
     return _table(names, rows)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import tracedb
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("duckdb", "pyarrow", "sqlglot", "msgspec", "isal", "zstandard", "polars", "XlsxWriter")
 _KEPT_LETTERS = 80
+_FILE_LETTERS = 40
+"""Width of the captures in the table of contents below which their file names may be wrapped."""
 
 ABILITIES = {
     "kernels": "Kernels.",
@@ -205,24 +207,35 @@ def captures(connection: duckdb.DuckDBPyConnection) -> Answer:
 
 
 def abilities(connection: duckdb.DuckDBPyConnection) -> Answer:
-    """Return ``captures``, called before, for terminals: rows are contents, columns groups of equal captures."""
+    """Return ``captures``, called before, for terminals: a row for each group of captures with the same contents."""
     flags = ", ".join(f'"{name}" IS NOT NULL AS "{name}"' for name in ABILITIES)
     names = ", ".join(f'"{name}"' for name in ABILITIES)
     groups = connection.execute(
-        f"""SELECT source, count(*), {names} FROM (SELECT capture_id, source, {flags} FROM temp.held)
+        f"""SELECT source, count(*), min(capture_id), arg_min(path, capture_id), {names}
+            FROM (SELECT capture_id, path, source, {flags} FROM temp.held)
             GROUP BY source, {names} ORDER BY min(capture_id)"""
     ).fetchall()
-    columns = [Column("holds", "VARCHAR")]
-    columns += [Column(f"{at}", "VARCHAR") for at in range(1, len(groups) + 1)]
     rows = [
-        [name.replace("_", " "), *("yes" if group[at] else "not captured" for group in groups)]
-        for at, name in enumerate(ABILITIES, start=2)
+        (source, _some_captures(first, path, count), _contents_of(held, True), _contents_of(held, False))
+        for source, count, first, path, *held in groups
     ]
-    answer = from_rows(columns, rows)
-    heads = [f"{group[0]} ({group[1]})" for group in groups]
-    answer.shows = [Show(("holds",), "captures:")]
-    answer.shows += [Show((f"{at}",), head) for at, head in enumerate(heads, start=1)]
+    answer = from_rows([Column(name, "VARCHAR") for name in ("source", "captures", "holds", "not captured")], rows)
+    answer.shows = [
+        Show((column.name,), column.name, "fold", floor=_FILE_LETTERS if column.name == "captures" else 12)
+        for column in answer.columns
+    ]
     return answer
+
+
+def _some_captures(first: int, path: str | None, count: int) -> str:
+    """Return the first capture of a group by number and file, and how many more there are."""
+    named = f"{first}: {PurePath(path).name}" if path else str(first)
+    return f"{named} and {count - 1} more" if count > 1 else named
+
+
+def _contents_of(held: Sequence[bool], is_held: bool) -> str:
+    named = [name.replace("_", " ") for name, has in zip(ABILITIES, held, strict=True) if has == is_held]
+    return ", ".join(named) or "-"
 
 
 def issues(connection: duckdb.DuckDBPyConnection) -> Answer:

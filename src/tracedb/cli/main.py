@@ -57,6 +57,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""
+_ELSEWHERE = {"--limit": "--top", "--head": "--top", "--output": "--out", "--database": "--db"}
+"""Options as other programs name them → tracedb's name."""
 
 GARBAGE_AFTER = 50_000
 """Allocations between runs of the cycle collector. With Python's default of 700, imports take a tenth longer."""
@@ -147,6 +149,7 @@ class LazyGroup(click.Group):
             click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
             code = error.exit_code
         except click.UsageError as error:
+            _suggest(error)
             hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
             code = fault(error.format_message() + hint, error.exit_code)
         except click.ClickException as error:
@@ -162,6 +165,15 @@ class LazyGroup(click.Group):
         except Exception as error:  # noqa: BLE001 - the last that can tell of it, in one line
             code = _unforeseen(error, args)
         sys.exit(code)
+
+
+def _suggest(error: click.UsageError) -> None:
+    """Suggest the option of this command that has another name elsewhere."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return
+    named = _ELSEWHERE.get(error.option_name)
+    if named and any(named in parameter.opts for parameter in error.ctx.command.params):
+        error.possibilities = [named]
 
 
 def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:

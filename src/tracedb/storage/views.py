@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 from functools import cache
@@ -169,8 +170,10 @@ def find(name: str, version: str = CURRENT) -> View:
     for view in shipped(version):
         if view.name == name and not view.is_private:
             return view
-    names = ", ".join(view.name for view in shipped(version) if not view.is_private)
-    raise UsageError(f"there is no view {name!r} in {version}; there are: {names}")
+    names = [view.name for view in shipped(version) if not view.is_private]
+    close = difflib.get_close_matches(name, names, 1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    raise UsageError(f"there is no view {name!r} in {version}; {meant}`tracedb views` lists them")
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
@@ -226,3 +229,25 @@ def outdated(connection: duckdb.DuckDBPyConnection) -> list[str]:
         for view in shipped(version)
         if installed.get((version, view.name)) != view.digest
     ]
+
+
+def replaced_aliases(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the public views whose alias in ``main`` is missing or was replaced by another view."""
+    held = dict(
+        connection.execute(
+            """SELECT view_name, sql FROM duckdb_views()
+               WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
+               UNION ALL
+               SELECT table_name, NULL FROM duckdb_tables()
+               WHERE database_name = current_database() AND schema_name = 'main'"""
+        ).fetchall()
+    )
+    return [
+        view.name for view in shipped(CURRENT) if not view.is_private and not _is_alias(view, held.get(view.name, ""))
+    ]
+
+
+def _is_alias(view: View, text: str | None) -> bool:
+    """Return whether a view's text only reads ``view``; a table of the name (None) takes the alias's place."""
+    reads = rf"AS\s+(SELECT\s+\*\s+)?FROM\s+\(?{view.version}\.{view.name}\)?\s*;?\s*"
+    return text is None or re.search(f"{reads}$", text, re.IGNORECASE) is not None
