@@ -57,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""
-_ELSEWHERE = {"--limit": "--top", "--head": "--top", "--output": "--out", "--database": "--db"}
+_ELSEWHERE = {"--limit": "--top", "--head": "--top", "--out": "--output", "--database": "--db"}
 """Options as other programs name them → tracedb's name."""
 
 GARBAGE_AFTER = 50_000
@@ -149,9 +149,8 @@ class LazyGroup(click.Group):
             click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
             code = error.exit_code
         except click.UsageError as error:
-            _suggest(error)
             hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-            code = fault(error.format_message() + hint, error.exit_code)
+            code = fault(_with_own_name(error).format_message() + hint, error.exit_code)
         except click.ClickException as error:
             code = fault(error.format_message(), error.exit_code)
         except (click.Abort, KeyboardInterrupt):
@@ -167,13 +166,14 @@ class LazyGroup(click.Group):
         sys.exit(code)
 
 
-def _suggest(error: click.UsageError) -> None:
-    """Suggest the option of this command that has another name elsewhere."""
+def _with_own_name(error: click.UsageError) -> click.UsageError:
+    """Return the error; for an option that has another name here, one that suggests this name."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return
+        return error
     named = _ELSEWHERE.get(error.option_name)
-    if named and any(named in parameter.opts for parameter in error.ctx.command.params):
-        error.possibilities = [named]
+    if named is None or not any(named in parameter.opts for parameter in error.ctx.command.params):
+        return error
+    return click.NoSuchOption(error.option_name, possibilities=[named], ctx=error.ctx)
 
 
 def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
