@@ -12,7 +12,7 @@ bursts AS (
     SELECT
         b.capture_id, b.operator, b.pass, list_sort(map_entries(b.shape)) AS shape_key,
         median(b.whole_energy_j) FILTER (NOT b.is_diluted) AS energy_j,
-        median(b.host_ns) AS host_ns
+        round(median(b.host_ns))::BIGINT AS host_ns
     FROM v1._operator_burst AS b
     GROUP BY b.capture_id, b.operator, b.pass, list_sort(map_entries(b.shape))
 ),
@@ -64,7 +64,7 @@ sampled AS (
         median(i.memory_clock_mhz) AS memory_clock_mhz,
         sum(i.power_w) / count(i.power_w) AS power_w,
         median(i.energy_j) AS energy_j,
-        median(i.host_ns) AS host_ns,
+        round(median(i.host_ns))::BIGINT AS host_ns,
         CASE WHEN count(i.regime) = count(*) AND count(DISTINCT i.regime) = 1 THEN min(i.regime) END AS regime,
         list(i.busy_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS busy_iterations_ns,
         list(i.span_ns ORDER BY i.clock_id, i.start_ns, i.annotation_id) AS span_iterations_ns,
