@@ -332,6 +332,7 @@ class TestCatalogue:
         assert done.exit_code == 2
         assert "there is no view 'gemm_varience' in v1; did you mean gemm_variance? `tracedb views`" in done.stderr
         assert len(done.stderr) < 200
+        assert "'--limit'. Did you mean '--top'?" in run("report", "top-kernels", "--limit", "5").stderr
         assert "did you mean top_kernels? " in run("schema", "top-kernel", "--db", db).stderr
 
     def test_schema(self, db: Path) -> None:

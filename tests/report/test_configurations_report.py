@@ -79,3 +79,33 @@ def test_files_hold_the_gist_and_how_many_rows_are_left_out(tmp_path: Path) -> N
             text = path.read_text(encoding="utf-8")
         said = "1 of 3 rows" in text and "too few steps to tell from noise" in text
         assert said == (ending != "csv")  # pure data
+
+
+def test_a_configuration_without_labels_is_named_by_its_capture(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    tiny.capture(0, {}, path="/traces/small/alone.json")
+    event = tiny.kernel(ADD, 0, 50)
+    tiny.range(1, "ProfilerStep#0", 0, 1_000_000, (event,))
+    add(tiny, "4", (2_000_000,))
+    add(tiny, "8", (3_000_000,))
+    done = run("report", "configurations", "--db", tiny.save())
+    assert "best: alone.json, 1.000 ms a step; next: channels=4, 2.00 times as long" in done.stderr
+    assert "may not be comparable, they differ in labels (some captures have none): --where" in done.stderr
+
+
+def test_ranked_configurations_of_other_ranks_gpus_or_profilers_are_warned_of(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    add(tiny, "4", (2_000_000,))
+    add(tiny, "8", (3_000_000,), path="/traces/8.json")
+    tiny.capture(1, {"channels": "8"}, path="/traces/8.json")
+    event = tiny.kernel(ADD, 0, 50)
+    tiny.range(1, "ProfilerStep#0", 0, 3_000_000, (event,))
+    add(tiny, "16", (4_000_000,), source="nsys")
+    tiny.connection.execute("UPDATE main.device SET name = CASE capture_id WHEN 4 THEN 'H200' ELSE 'H100' END")
+    db = tiny.save()
+    said = run("report", "configurations", "--db", db).stderr
+    assert "they differ in number of ranks (1, 2); GPU (H100, H200); profiler (nsys, torch): --where" in said
+    assert "comparable" not in run("report", "configurations", "--db", db, "--where", "channels=4").stderr
+    assert (
+        "comparable" not in run("report", "configurations", "--db", db, "--where", "channels=4,8", "--rank", "0").stderr
+    )

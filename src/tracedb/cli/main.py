@@ -173,7 +173,7 @@ def _with_own_name(error: click.UsageError) -> click.UsageError:
     named = _ELSEWHERE.get(error.option_name)
     if named is None or not any(named in parameter.opts for parameter in error.ctx.command.params):
         return error
-    return click.NoSuchOption(error.option_name, possibilities=[named], ctx=error.ctx)
+    return click.UsageError(f"No such option {error.option_name!r}. Did you mean {named!r}?", error.ctx)
 
 
 def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:

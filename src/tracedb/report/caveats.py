@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracedb.report import captures, message_checks, pooled_rows, range_rules, rank_checks, shared_work, time_caveats
+from tracedb.report import (
+    captures,
+    configuration_words,
+    message_checks,
+    pooled_rows,
+    range_rules,
+    rank_checks,
+    shared_work,
+    time_caveats,
+)
 from tracedb.report.capture_counts import SELECTED, number, row, unread
 from tracedb.report.definition import Report
 from tracedb.report.filters import Scope
@@ -32,6 +41,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     elif report.spans_ranks:
         said += rank_checks.warnings(connection, scope)
     said += pooled_rows.warnings(connection, report, scope, columns)
+    said += configuration_words.warnings(connection, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
     if found := unread(connection):
         said.append(f"{found}: in the traces, but in no answer")

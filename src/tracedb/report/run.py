@@ -13,7 +13,7 @@ import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.report import caveats, next_commands, no_answer, rank_checks, shared_work
+from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
 from tracedb.report.filters import Scope
 from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
@@ -155,7 +155,7 @@ def _run(
     gist: list[str] = []
     summary = report.summary if set(report.summary_needs) <= set(query.columns) else report.summary_by
     if summary:
-        gist = [str(line) for (line,) in connection.execute(_gist(query, summary)).fetchall()]
+        gist = [str(line) for (line,) in connection.execute(_gist(connection, query, summary)).fetchall()]
         answer.notes += gist
     if scope.filters.rule and not scope.rule:
         answer.notes.append("--rule has no effect here: it goes with --range, --by range and reports over ranges")
@@ -192,7 +192,7 @@ def _uses_steps(query: Query) -> bool:
     return bool(filters.skip_warmup or "step" in filters.by or {"step", "steps", "calls_per_step"} & set(query.columns))
 
 
-def _gist(query: Query, text: str) -> str:
+def _gist(connection: duckdb.DuckDBPyConnection, query: Query, text: str) -> str:
     """Return the SELECT of a summary with the --by columns inserted (see ``Report.summary``)."""
     columns = [identifier(name) for name in query.by]
     words = " || ' ' || ".join(
@@ -206,17 +206,11 @@ def _gist(query: Query, text: str) -> str:
         "{by}": "".join(f"{column}, " for column in columns),
         "{group}": f"{words} || ': '" if words else "''",
         "{order}": "".join(f"{item}, " for item in order),
-        "{setting}": words or _labels_that_vary(query.scope.varying),
+        "{setting}": words or configuration_words.setting(connection, query.scope),
     }
     for place, sql in filled.items():
         text = text.replace(place, sql)
     return text
-
-
-def _labels_that_vary(keys: Sequence[str]) -> str:
-    """Return an expression for the labels of a row that differ between captures."""
-    items = ", ".join(f"{quoted(key + '=')} || labels[{quoted(key)}]" for key in keys)
-    return f"concat_ws(' ', {items})" if items else "'source ' || source"
 
 
 def renamed(connection: duckdb.DuckDBPyConnection, query: Query, top: int, answer: Answer) -> Answer:
