@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
+    from tracedb.output.display_column import Show
     from tracedb.pipeline.task import Found, Outcome, Request
 
 SHOWN_UNRECOGNISED = 10
@@ -207,9 +208,21 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
         Show(("events_read",), "events", "count"),
         Show(("rows_written",), "rows", "count"),
         Show(("events_skipped",), "skipped", "count"),
-        Show(("labels",), "labels", "labels", drop=1),
+        _labels_shown([row[3] for row in rows]),
     ]
     return answer
+
+
+def _labels_shown(found: Sequence[object]) -> Show:
+    """Return the column of labels: the values of those that vary, briefly, else all with their keys."""
+    from tracedb.output.display_column import Show
+
+    known = [item for item in found if isinstance(item, Mapping)]
+    keys = sorted({key for item in known for key in item})
+    varying = tuple(key for key in keys if len({item.get(key) for item in known}) > 1)
+    if varying:
+        return Show(("labels",), kind="place", keys=varying, drop=1)
+    return Show(("labels",), "labels", "labels", drop=1)
 
 
 def _tell_failures(outcomes: Sequence[Outcome]) -> None:
