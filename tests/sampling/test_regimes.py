@@ -89,6 +89,7 @@ def test_the_load_is_at_least_twice_the_pass() -> None:
 
 
 def test_regimes_are_sampled_apart(tmp_path: Path) -> None:
+    """On the CPU, the regime is rested unless given."""
     (tmp_path / "own.py").write_text(OWN)
     config = tmp_path / "negate.yml"
     config.write_text(json.dumps({
@@ -96,7 +97,7 @@ def test_regimes_are_sampled_apart(tmp_path: Path) -> None:
         "wait": 0, "warmup": 0, "active": 1,
     }))  # fmt: skip
     db = tmp_path / "s.duckdb"
-    for options, counts in (((), (1, 0)), ((), (0, 1)), (("--regime", "rested"), (1, 0))):
+    for options, counts in (((), (1, 0)), (("--regime", "rested"), (0, 1)), (("--regime", "steady"), (1, 0))):
         done = run("-q", "sample", config, "--db", db, "--device", "cpu", "--format", "json", *options)
         assert done.exit_code == 0, done.stderr
         (row,) = json.loads(done.stdout)["rows"]

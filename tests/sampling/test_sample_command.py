@@ -176,6 +176,23 @@ class TestOperators:
         assert recorder(shipped()["linear1"]).invalid({"mp": 1, "b": 1, "l": 1}) == "needs dim or h in columns_name"
 
 
+INTERRUPTING = """
+import os
+import signal
+
+import torch
+from tracedb.sampling.operator import Operator, Prepared
+
+def build(shape, dtype, device):
+    if shape["l"] == 8:
+        os.kill(os.getpid(), signal.SIGINT)
+    x = torch.ones(shape["l"], dtype=dtype, device=device, requires_grad=True)
+    return Prepared(forward=lambda: -x, leaves=[x])
+
+interrupting = Operator("interrupting", build, needs=("l",))
+"""
+
+
 def configuration(folder: Path, **change: object) -> Path:
     """Write the configuration of a sweep of four shapes, one of which does not exist."""
     content: Mapping[str, object] = {
@@ -259,6 +276,28 @@ class TestCommand:
         first, *_, last = log.read_text().splitlines()
         assert first == "before"
         assert last[:4].isdigit() and "bmm fp32: 4 of 4 shapes" in last
+
+    def test_an_interrupt_keeps_what_was_sampled(self, tmp_path: Path) -> None:
+        """The shape with l=8 interrupts the process that runs it; l=16 is left to the next run."""
+        (tmp_path / "own.py").write_text(INTERRUPTING)
+        config = configuration(tmp_path, kernel_name="interrupting", module_name="own.py", ends=[1, 1, 2, 16])
+        database = tmp_path / "s.duckdb"
+        arguments = ["sample", config, "--db", database, "--device", "cpu", "--precision", "fp32"]
+        done = run(*arguments)
+        assert done.exit_code == 130, done.stderr
+        assert "interrupting fp32 on cpu: 2 shapes to sample" in done.stderr
+        assert "stopping after the shape that is running" in done.stderr
+        assert "the shapes sampled so far are kept" in done.stderr
+        assert ask(database, "SELECT shape['l'], status FROM main.sample_status") == [(8, "sampled")]
+        assert ask(database, "SELECT count(*) FROM main.annotation WHERE name LIKE 'fwd|%' AND style = 'user'") == [
+            (3,)
+        ]
+        done = run(*arguments)
+        assert done.exit_code == 0, done.stderr
+        assert ask(database, "SELECT shape['l'], status FROM main.sample_status ORDER BY ALL") == [
+            (8, "sampled"),
+            (16, "sampled"),
+        ]
 
     def test_a_log_that_cannot_be_written_ends_the_command_at_once(self, tmp_path: Path) -> None:
         database = tmp_path / "s.duckdb"

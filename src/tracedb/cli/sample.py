@@ -31,9 +31,8 @@ SECONDS_BETWEEN_NOTES = 5.0
 @click.option(
     "--regime",
     type=click.Choice(["steady", "rested"]),
-    default="steady",
-    show_default=True,
-    help="Between iterations, keep the device at the power and clock of a training step, or let it rest.",
+    help="Between iterations, keep the device at the power and clock of a training step, or let it rest. "
+    "[default: steady; on the CPU rested]",
 )
 @click.option(
     "--beside",
@@ -75,7 +74,7 @@ def sample(
     db: Path,
     precision: str,
     device: str | None,
-    regime: str,
+    regime: str | None,
     beside: str | None,
     parts: int,
     part: int,
@@ -102,7 +101,8 @@ def sample(
     from tracedb.output import choose_format, write
     from tracedb.sampling import configuration
     from tracedb.sampling.beside import run as run_beside
-    from tracedb.sampling.runner import Request, profile_one, run, run_once
+    from tracedb.sampling.runner import RESTED, STEADY, Request, profile_one, run, run_once
+    from tracedb.sampling.stopping import on_interrupt
 
     form = choose_format(format_name, out)
     if not configurations and not peaks:
@@ -112,6 +112,8 @@ def sample(
     notes = _Notes(log)
     if peaks:
         _measure_peaks(db, device)
+    if regime is None:  # the steady regime is about the power of a GPU, and its load takes seconds on the CPU
+        regime = RESTED if device is not None and device.split(":")[0] == "cpu" else STEADY
     request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed, regime, bursts)
     read = [configuration.read(path) for path in configurations]
     if mode is not None:
@@ -119,6 +121,7 @@ def sample(
         for item in read:
             configuration.check_run(item)
     accounts: list[Account] = []
+    is_stopped = click.get_current_context().with_resource(on_interrupt(_say_stop)) if beside is None else bool
     for item in read:
         if item.run == "run_function":
             _must_have_run(item, run_once(item, request))
@@ -128,13 +131,22 @@ def sample(
             _must_have_run(item, outcome)
             note(f"wrote {trace}")
         elif beside is None:
-            accounts.append(run(item, request, notes))
+            accounts.append(run(item, request, notes, is_stopped))
+        if is_stopped():
+            break
     if beside is not None:
         together = [item for item in read if item.run in ("get_all", "get_one")]
         accounts += run_beside(together, request, beside)
     if accounts:
         write(account_of(accounts, db), form, out)
         _close(accounts)
+    if is_stopped():
+        note("the shapes sampled so far are kept; the same command goes on with the others")
+        raise KeyboardInterrupt
+
+
+def _say_stop() -> None:
+    note("stopping after the shape that is running; Ctrl-C again ends at once and loses what is not yet loaded")
 
 
 def _measure_peaks(db: Path, device: str | None) -> None:
@@ -156,7 +168,7 @@ class _Notes:
 
     def __call__(self, progress: Progress) -> None:
         self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {progress}\n")
-        if time.monotonic() - self._said > SECONDS_BETWEEN_NOTES or progress.done == progress.total:
+        if time.monotonic() - self._said > SECONDS_BETWEEN_NOTES or progress.done in (0, progress.total):
             note(str(progress))
             self._said = time.monotonic()
 

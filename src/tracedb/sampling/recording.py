@@ -84,8 +84,13 @@ class Recorder:
         """Run a shape once, without the profiler."""
         return self._guarded(shape, warmups=0, iterations=1)
 
-    def profile(self, shapes: Sequence[Shape], trace: Path) -> list[Outcome]:
-        """Run shapes under the profiler and write its trace."""
+    def profile(
+        self, shapes: Sequence[Shape], trace: Path, goes_on: Callable[[int], bool] = lambda done: True
+    ) -> list[Outcome]:
+        """Run shapes under the profiler and write its trace.
+
+        ``goes_on`` is called after each shape with the number of shapes run; the others are left out if it is false.
+        """
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU]
@@ -96,7 +101,11 @@ class Recorder:
         with profile(activities=activities, record_shapes=True) as profiler:
             if self._load is not None:
                 self._load.warm_up(WARM_AGAIN_SECONDS)  # starting the profiler takes a moment, in which the GPU rests
-            outcomes = [self._guarded(shape, self._warmups, self._iterations) for shape in shapes]
+            outcomes: list[Outcome] = []
+            for shape in shapes:
+                outcomes.append(self._guarded(shape, self._warmups, self._iterations))
+                if not goes_on(len(outcomes)):
+                    break
         profiler.export_chrome_trace(str(trace))
         return outcomes
 

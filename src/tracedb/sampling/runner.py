@@ -67,6 +67,8 @@ class Progress:
     seconds: float
 
     def __str__(self) -> str:
+        if not self.done:
+            return f"{self.series.operator} {self.series.dtype} on {self.series.device}: {self.total} shapes to sample"
         rate = self.seconds / max(self.done, 1)
         left = round(rate * (self.total - self.done))
         percent = 100 * self.done / max(self.total, 1)
@@ -104,9 +106,16 @@ def chosen(configuration: Configuration, request: Request) -> list[Shape]:
     return sweep.share(everything, request.parts, request.part)
 
 
-def run(configuration: Configuration, request: Request, report: Callable[[Progress], None]) -> Account:
+def run(
+    configuration: Configuration,
+    request: Request,
+    report: Callable[[Progress], None],
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Account:
     """Sample a sweep into the database; shapes already in it are skipped.
 
+    Progress is reported before the first shape and after each one. Once ``is_stopped`` returns true, the shape that
+    is running is finished and what was sampled is loaded; the other shapes have no outcome.
     Raises ``TracedbError`` if the operator or the device does not exist, or if a trace could not be loaded.
     """
     operator = _operator(configuration)
@@ -120,16 +129,31 @@ def run(configuration: Configuration, request: Request, report: Callable[[Progre
     begun = time.monotonic()
     uuid = devices.uuid(device)
     sampled: dict[tuple[tuple[str, int], ...], int] = {}
+
+    def progress(done: int) -> Progress:
+        return Progress(series, len(account.outcomes) + done, len(left), time.monotonic() - begun)
+
+    if left:
+        report(progress(0))
     with _folder(request.keep_traces) as folder, Recent(uuid) as conditions:
         account.unread = None if uuid is None else conditions.missing  # the processor has no clocks to read
         for number, batch in enumerate(_batches(left, recorder, configuration)):
             trace = folder / _trace_name(series, request, account.known + number, request.keep_traces is not None)
-            outcomes, capture_id = _one(batch, recorder, trace, series, request, conditions)
+            refused, size = sum(item.status != "pending" for item in batch), len(batch)
+
+            def goes_on(done: int, refused: int = refused, size: int = size) -> bool:
+                if refused + done < size:  # the whole batch is reported once it is loaded
+                    report(progress(refused + done))
+                return not is_stopped()
+
+            outcomes, capture_id = _one(batch, recorder, trace, series, request, conditions, goes_on)
             account.outcomes += outcomes
             if capture_id is not None:
                 account.captures.append(capture_id)
                 sampled |= {sweep_status.key(done.shape): capture_id for done in outcomes if done.status == "sampled"}
-            report(Progress(series, len(account.outcomes), len(left), time.monotonic() - begun))
+            report(progress(0))
+            if is_stopped():
+                return account
         if sampled and request.regime == STEADY and devices.can_spin(device):
             _measure(recorder, _meter_of(device, conditions), sampled, series, request)
     return account
@@ -236,6 +260,7 @@ def _one(
     series: Series,
     request: Request,
     conditions: Recent,
+    goes_on: Callable[[int], bool],
 ) -> tuple[list[Outcome], int | None]:
     """Profile a batch, load its trace, and store the outcome of each shape."""
     pending = [outcome.shape for outcome in batch if outcome.status == "pending"]
@@ -243,7 +268,7 @@ def _one(
     capture_id = None
     if pending:
         begun = time.time_ns()
-        sampled = recorder.profile(pending, trace)
+        sampled = recorder.profile(pending, trace, goes_on)
         readings = conditions.between(begun, time.time_ns())
         outcomes += sampled
         if any(outcome.status == "sampled" for outcome in sampled):
