@@ -282,7 +282,7 @@ class TestCommand:
         (tmp_path / "own.py").write_text(INTERRUPTING)
         config = configuration(tmp_path, kernel_name="interrupting", module_name="own.py", ends=[1, 1, 2, 16])
         database = tmp_path / "s.duckdb"
-        arguments = ["sample", config, "--db", database, "--device", "cpu", "--precision", "fp32"]
+        arguments: list[str | Path] = ["sample", config, "--db", database, "--device", "cpu", "--precision", "fp32"]
         done = run(*arguments)
         assert done.exit_code == 130, done.stderr
         assert "interrupting fp32 on cpu: 2 shapes to sample" in done.stderr
