@@ -128,6 +128,16 @@ class TestOneRank:
         assert next(iter(found)) == "--remove range=loader"
         assert {"--scale class=host:0.5", "--scale class=matmul:0.5", "--launch-delay 0", "--no-sync"} < set(found)
 
+    def test_a_range_that_is_the_step_is_no_usual_change(self, insert: Insert, predict: Predict) -> None:
+        """``train`` has 1,050 of 2,100 µs of the host, but launches all kernels; ``half`` launches one of them."""
+        insert("annotation", "annotation_id name style thread_id start_ns duration_ns depth parent_id",
+               (3, "train", "user", 5, 1_000 * US, 1_050 * US, 1, 1),
+               (4, "half", "user", 5, 1_000 * US, 15 * US, 2, 3), capture_id=1, is_open=False)  # fmt: skip
+        found = predict()
+        assert "--remove range=train" not in found
+        assert {"--remove range=half", "--remove range=loader"} < set(found)
+        assert "--remove range=train" in predict(scenarios.removed("range=train"))
+
     def test_step(self, predict: Predict) -> None:
         assert predict(scenarios.scaled("class=matmul:1"), step=3)
         with pytest.raises(NotCaptured, match="no step 4"):
@@ -178,6 +188,33 @@ def test_all_times_impossible(tmp_path: Path) -> None:
     done = run("whatif", "--db", tiny.save())
     assert done.exit_code == 3
     assert "the times of all 1 GPU events cannot be true" in done.stderr
+
+
+class TestTable:
+    @staticmethod
+    def made(path: Path) -> Path:
+        """Two configurations, each of a matrix product and a copy after it."""
+        tiny = Tiny(path / "trace.duckdb")
+        for threads in ("256", "512"):
+            tiny.capture(labels={"channels": "16", "threads": threads})
+            tiny.kernel("sgemm", 0, 960_000)
+            tiny.kernel("elementwise_kernel", 960_000, 40_000)
+        return tiny.save()
+
+    def test_several_configurations_are_told_apart(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "78")
+        done = run("whatif", "--db", self.made(tmp_path), "--launch-delay", "0")
+        assert done.exit_code == 0, done.stderr
+        assert "256" in done.stdout and "512" in done.stdout
+        assert "columns did not fit; --format csv shows all" in done.stderr
+
+    def test_a_removal_of_everything_is_no_conclusion(self, tmp_path: Path) -> None:
+        db = self.made(tmp_path)
+        for options in (("--remove", "name=sgemm"), ("--remove", "name=elementwise*")):
+            done = run("whatif", "--db", db, *options, "--store", "--where", "threads=256")
+            assert done.exit_code == 0, done.stderr
+        done = run("report", "whatif", "--db", db)
+        assert "worth most: --remove 'name=elementwise*' (4.0 %" in done.stderr
 
 
 @pytest.fixture

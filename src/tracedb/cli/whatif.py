@@ -134,7 +134,8 @@ def whatif(
         found.notes += ["the dependencies between host and GPU work stay as recorded: see docs/what-if.md"]
         for text in found.notes:
             note(text)
-        write(found, form, out)
+        if left := write(found, form, out):
+            note(f"{left} of {len(found.shows or ())} columns did not fit; --format csv shows all")
     if store:
         stored.write(db, found, rows)
         note(f"{some(len(rows), 'row')} stored: tracedb report whatif --db {db}")

@@ -22,6 +22,9 @@ from tracedb.what_if.scenario import Scenario
 from tracedb.what_if.schedule import Meeting, Meetings, Timed, timed
 from tracedb.what_if.shares import Shares
 
+NEARLY_ALL = 95
+"""Percent of the time, or of the GPU's work, from which on a removed range is the step itself, not a part of it."""
+CONFIGURATION_FLOOR = 16
 MOST_CLASSES = 6
 MOST_RANGES = 6
 COLUMNS = (
@@ -43,7 +46,7 @@ COLUMNS = (
 )
 SHOWS = (
     Show(("place",), "no", "raw", drop=5),
-    Show(("scenario",), "scenario", "text", floor=44),
+    Show(("scenario",), "scenario", "text", floor=36),
     Show(("configuration",), "configuration", "text", drop=4),
     Show(("rank",), "rank", "raw", drop=3),
     Show(("steps",), "steps", "raw", drop=2),
@@ -86,8 +89,12 @@ def answer(
         mine = []
         for scenario in asked or [*_usual(group), Scenario()]:
             try:
-                mine.append((scenario, _row(group, scenario, span)))
+                row = _row(group, scenario, span)
                 matched.add(scenario)
+                if not asked and _is_whole_step(group, scenario, row.gain_percent):
+                    said.append(f"{scenario.text} is left out: nearly the whole step is inside it")
+                    continue
+                mine.append((scenario, row))
                 said += _bases(group, scenario)
             except NotCaptured as error:
                 faults.setdefault(scenario, []).append(error)
@@ -106,8 +113,23 @@ def answer(
         for scenario, errors in faults.items()
     ]
     found.notes = [text for text in dict.fromkeys(said)]
-    found.report, found.version, found.shows = "whatif", "v1", list(SHOWS)
+    place = [column.name for column in COLUMNS].index("configuration")
+    found.report, found.version, found.shows = "whatif", "v1", _shows(len({row[place] for row in rows}))
     return found
+
+
+def _shows(configurations: int) -> list[Show]:
+    """Return the columns of the table; of several configurations, that which tells them apart always stays."""
+    stays = Show(("configuration",), "configuration", "name", floor=CONFIGURATION_FLOOR)
+    return [stays if show.columns == ("configuration",) and configurations > 1 else show for show in SHOWS]
+
+
+def _is_whole_step(group: _Group, scenario: Scenario, gain_percent: float) -> bool:
+    """Whether the scenario removes a range that is the step itself: without it, there is nothing to time."""
+    if not any(scale.is_removed for scale in scenario.scales):
+        return False
+    held = [model.gpu_percent(scale) for model in group.models for scale in scenario.scales]
+    return gain_percent >= NEARLY_ALL or min(held) >= NEARLY_ALL
 
 
 def _span(connection: duckdb.DuckDBPyConnection, step: int | None, window: Window | None) -> str:

@@ -162,6 +162,14 @@ class CaptureModel:
             known = self._known[scale.key, scale.pattern] = self._mask(condition, values)
         return known
 
+    def gpu_percent(self, scale: Scale) -> float:
+        """Return how much of the GPU's work in the span a pattern matches, in percent of its time."""
+        gpu = self.graph.recorded.gpu
+        inside = (gpu.start >= self.span.begin) & (gpu.start < self.span.end)
+        time = np.where(inside, gpu.end - gpu.start, 0)
+        matched = time[self._events(scale, self._within(scale))].sum()
+        return 100 * float(matched) / max(float(time.sum()), 1.0)
+
     def _kinds(self) -> tuple[Mask, Mask]:
         """Return which events are collectives, and which are copies."""
         found = self._connection.execute(
