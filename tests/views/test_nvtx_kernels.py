@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+import sql_lint
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -128,3 +131,14 @@ def test_a_range_inside_one_of_its_own_name(insert: Insert, ask: Ask, depth: int
         ("outer", 1, depth, 5, sum(durations), round(mean, 1), round(deviation, 1)),
         ("outer", 2, 1, 1, 70, 70.0, 0.0),
     ]
+
+
+def test_ranges_are_joined_by_the_capture_of_the_ancestor() -> None:
+    """By capture_id instead, DuckDB 1.4 and 1.5 join all events of a capture with all of its ranges, for minutes."""
+    conditions = [
+        match
+        for view in sql_lint.view_files()
+        for match in re.findall(r"(\w+\.\w+) AND \w+\.annotation_id = (\w+)\.ancestor_id", view.text)
+    ]
+    assert len(conditions) >= 2
+    assert all(capture == f"{alias}.ancestor_capture_id" for capture, alias in conditions)

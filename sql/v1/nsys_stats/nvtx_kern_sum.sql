@@ -24,7 +24,7 @@ members AS (
     SELECT DISTINCT m.capture_id, m.event_id, r.range_no, r.instance_no
     FROM main.annotation_kernel AS m
     INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
-    INNER JOIN ranges AS r ON r.capture_id = c.capture_id AND r.annotation_id = c.ancestor_id
+    INNER JOIN ranges AS r ON r.capture_id = c.ancestor_capture_id AND r.annotation_id = c.ancestor_id
     WHERE m.rule = /* rule */ 'thread'
 ),
 sums AS (

@@ -7,5 +7,5 @@ SELECT DISTINCT
     r.annotation_id, r.name, r.domain, r.style, r.process_id, r.thread_id
 FROM main.annotation_kernel AS m
 INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
-INNER JOIN main.annotation AS r ON r.capture_id = c.capture_id AND r.annotation_id = c.ancestor_id
+INNER JOIN main.annotation AS r ON r.capture_id = c.ancestor_capture_id AND r.annotation_id = c.ancestor_id
 WHERE r.style <> 'gpu_projection' AND r.time_fault IS NULL;

@@ -19,7 +19,7 @@ kernel_names AS (
     FROM v1._kernel_class AS n
 ),
 members AS (
-    SELECT DISTINCT m.rule, m.capture_id, m.event_id, c.ancestor_id AS annotation_id
+    SELECT DISTINCT m.rule, m.capture_id, m.event_id, c.ancestor_capture_id, c.ancestor_id AS annotation_id
     FROM main.annotation_kernel AS m
     INNER JOIN v1._annotation_ancestor AS c ON c.capture_id = m.capture_id AND c.annotation_id = m.annotation_id
 ),
@@ -30,7 +30,7 @@ calls AS (
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN kernel_names AS n ON n.name = e.name
     INNER JOIN members AS m ON m.capture_id = e.capture_id AND m.event_id = e.event_id
-    INNER JOIN ranges AS r ON r.capture_id = m.capture_id AND r.annotation_id = m.annotation_id
+    INNER JOIN ranges AS r ON r.capture_id = m.ancestor_capture_id AND r.annotation_id = m.annotation_id
     WHERE e.kind = 'kernel' /* filter e */
     UNION ALL
     SELECT

@@ -61,7 +61,7 @@ SELECT
     coalesce(sum(p.added_ns) FILTER (n.thread_id IS NOT NULL), 0) AS peers_ns
 FROM parts AS p
 INNER JOIN {version}._annotation_ancestor AS a ON a.capture_id = p.capture_id AND a.annotation_id = p.annotation_id
-INNER JOIN {version}._range AS r ON r.capture_id = a.capture_id AND r.annotation_id = a.ancestor_id
+INNER JOIN {version}._range AS r ON r.capture_id = a.ancestor_capture_id AND r.annotation_id = a.ancestor_id
 LEFT JOIN lanes AS n
     ON n.capture_id = r.capture_id AND n.domain IS NOT DISTINCT FROM r.domain AND n.name = r.name
     AND n.thread_id = p.thread_id
