@@ -171,6 +171,6 @@ def test_without_predictions(clean: Path, models: Path, tmp_path: Path) -> None:
     other = database(tmp_path / "y.duckdb", 1, "NVIDIA Y200")
     done = run("expected", "--models", models, "--db", other)
     assert done.exit_code == 3
-    assert f"it was recorded on NVIDIA Y200 with fp32, they are of {GPU}" in done.stderr
+    assert f"it was recorded on NVIDIA Y200 with fp32, they are of {GPU} with fp32, fitted to operators" in done.stderr
     done = run("expected", "--others", "--db", other)
     assert (done.exit_code, "by two captures" in done.stderr) == (3, True)

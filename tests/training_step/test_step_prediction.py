@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,21 @@ class TestPrediction:
         assert shared["parts"]["dp_allgather"] == pytest.approx(weights / 2 * 2 / 100, rel=1e-6)
         (hidden,) = rows(models, tmp_path, "--link-gbps", "1000", dp=2, overlap=True)
         assert hidden["parts"]["dp_allreduce"] <= weights * 2 / 1000
+
+    def test_keys_and_element_types_that_are_not_used_are_said(self, models: Path, tmp_path: Path) -> None:
+        path = tmp_path / "step.json"
+        path.write_text(json.dumps([{**SMALL, "head": 4}]))
+        done = run("predict", "--models", models, "--step", path, "--format", "json")
+        assert done.exit_code == 0, done.stderr
+        said = json.loads(done.stdout)["warnings"]
+        assert "step 7: key 'head' (did you mean 'heads'?) is not used" in said
+        assert all(text in done.stderr for text in said)
+        done = run("predict", "--models", models, "--step", path, "--by", "part")
+        assert re.search(r"predicted (µs|ms)", " ".join(done.stdout.split())), done.stdout
+        assert not re.search(r"\d\.\d{4}", done.stdout), done.stdout
+        path.write_text(json.dumps([{**SMALL, "dtype": "float16"}]))
+        done = run("predict", "--models", models, "--step", path)
+        assert done.exit_code == 1 and "dtype is 'float16'; the models are of " in done.stderr
 
     def test_a_pipeline_waits(self, models: Path, tmp_path: Path) -> None:
         found = {

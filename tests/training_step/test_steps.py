@@ -68,6 +68,7 @@ class TestConfiguration:
             ({"sm_clock_mhz": 0}, "sm_clock_mhz is 0, expected a number above 0"),
             ({"product_speedup": 1.2}, "product_speedup is no key any more; leave it out, and sample again"),
             ({"gpu": 1}, "gpu is 1, expected a text"),
+            ({"dim": None, "hidden": 64}, "of at least 1; unknown: key 'hidden' (did you mean 'dim'?)"),
         ],
     )
     def test_what_is_wrong_is_named(self, tmp_path: Path, change: dict[str, object], words: str) -> None:
@@ -76,6 +77,14 @@ class TestConfiguration:
         with pytest.raises(TracedbError) as caught:
             configuration.read(path)
         assert words in str(caught.value)
+
+    def test_unknown_keys_are_said(self, tmp_path: Path) -> None:
+        path = tmp_path / "steps.json"
+        path.write_text(json.dumps([{**SMALL, "config": 7, "head": 16, "gpus": 3, "params": 1}, SMALL]))
+        first, second = configuration.read(path)
+        assert first.remarks[0] == "step 7: key 'head' (did you mean 'heads'?) is not used"
+        assert first.remarks[1].startswith("step 7: key 'gpus'") and len(first.remarks) == 2
+        assert second.remarks == ()
 
     @pytest.mark.parametrize(
         ("name", "text", "words"),

@@ -172,6 +172,13 @@ def _beside(models: Library, db: Path) -> Answer:
     found.answer.database, found.answer.warnings = str(db), found.left_out
     count, mean, median, inside = errors(found.times)
     note(f"{count} samples: mean error {mean:.2f} %, median {median:.2f} %, {inside:.1f} % in the interval")
+    if found.trained:
+        text = (
+            f"{found.trained} of the {count} samples are those that the models were fitted to; `tracedb fit` "
+            "prints the error on samples left out of the fit"
+        )
+        note(text)
+        found.answer.notes = [text]
     return found.answer
 
 
@@ -191,21 +198,31 @@ def _steps(
 ) -> Answer:
     """Return predicted steps, with the fields in ``changed``; print which parts lack samples, and the error on measured
     steps."""
+    from tracedb.errors import TracedbError
     from tracedb.training_step import configuration, prediction, tables
     from tracedb.training_step.prediction_errors import errors
 
     steps = [_replaced(item, changed) for item in configuration.read(path)]
+    for item in steps:
+        if models.dtypes and item.dtype not in models.dtypes:
+            raise TracedbError(
+                f"{path}: step {item.name}: dtype is {item.dtype!r}; the models are of {', '.join(models.dtypes)}"
+            )
     found = [prediction.predict(item, models, link_gbps) for item in steps]
-    for text in dict.fromkeys(text for item in found for text in item.remarks):
+    warnings = list(dict.fromkeys(text for item in found for text in item.remarks))
+    for text in warnings:
         warn(text)
     off = errors((item.step.measured_ns, item.ns, item.low, item.high) for item in found if item.step.measured_ns)
     if off.number:
         note(f"{off.number} measured steps: mean error {off.mean:.2f} %")
     if by == "stage":
-        return tables.by_stage(found)
-    if by == "part":
-        return tables.by_part(found, _measured_parts(steps, db))
-    return tables.by_step(found)
+        answer = tables.by_stage(found)
+    elif by == "part":
+        answer = tables.by_part(found, _measured_parts(steps, db))
+    else:
+        answer = tables.by_step(found)
+    answer.warnings = warnings
+    return answer
 
 
 def _measured_parts(steps: Sequence[Step], db: Path) -> dict[str, dict[str, float]]:

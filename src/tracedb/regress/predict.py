@@ -40,6 +40,8 @@ class Beside:
     times: list[tuple[float, float, float, float]] = field(default_factory=list)
     """Measured, predicted, lowest and highest time of each sample, in ns."""
     left_out: list[str] = field(default_factory=list)
+    trained: int = 0
+    """Number of samples that their models were fitted to, by the digest of each model's samples."""
 
 
 def parse_shape(text: str) -> dict[str, int]:
@@ -82,6 +84,7 @@ def of_database(models: Library, connection: duckdb.DuckDBPyConnection) -> Besid
     outside: list[list[str]] = []
     times: list[tuple[float, float, float, float]] = []
     left_out: list[str] = []
+    trained = 0
     for table in dataset.tables(connection):
         target = table.target
         try:
@@ -90,6 +93,8 @@ def of_database(models: Library, connection: duckdb.DuckDBPyConnection) -> Besid
         except UsageError as error:
             left_out.append(f"{target}: {len(table.shapes)} samples left out: {error}")
             continue
+        if getattr(model, "facts", {}).get("data_sha256") == table.digest():
+            trained += len(table.shapes)
         for shape, measured, item in zip(table.shapes, table.times, found, strict=True):
             times.append((measured, item.predicted_ns, item.low_ns, item.high_ns))
             places.append((target.operator, target.pass_, shape, target.dtype, target.gpu))
@@ -99,7 +104,7 @@ def of_database(models: Library, connection: duckdb.DuckDBPyConnection) -> Besid
         (*place, *found, error, beyond)
         for place, found, error, beyond in zip(places, times, errors, outside, strict=True)
     ]
-    return Beside(_answer(rows), times, left_out)
+    return Beside(_answer(rows), times, left_out, trained)
 
 
 def _errors(

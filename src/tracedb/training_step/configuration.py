@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,18 @@ LLAMA_LAYER = (
 MOE_LAYER = ("layernorm", "linear1", "flash_atten", "linear2", "res_add", "layernorm", "moe", "res_add")
 LAYERS = {"gpt": GPT_LAYER, "llama": LLAMA_LAYER, "moe": MOE_LAYER}
 VOCABULARY = 50_304
+KEYS = (
+    *("layers", "dim", "heads", "seq", "batch", "config", "gpu", "dtype", "vocab", "pp", "mp", "dp", "gpus_per_node"),
+    *("micro_batches", "schedule", "layer", "norm", "kv_heads", "ffn", "experts", "top_k", "ep", "recompute", "zero1"),
+    *("fsdp", "overlap", "bucket", "operands", "sm_clock_mhz", "memory_clock_mhz", "ends_on_host", "step_us_median"),
+    *("trace", "step_us_min", "step_us_p90", "params"),
+)
+"""Keys of a step; the last three only describe how it was measured."""
+OTHER_NAMES = {
+    **{"hidden": "dim", "hidden_size": "dim", "num_layers": "layers", "num_heads": "heads", "seq_len": "seq"},
+    **{"length": "seq", "batch_size": "batch", "micro_batch_size": "batch", "vocab_size": "vocab"},
+}
+"""Keys as other programs name them → tracedb's key."""
 HEAD_SIZES = ("pp", "mp", "dp", "b", "h", "l", "dim", "steps_per_update", "gpus_per_node")
 """The values of ``training_config``, in order."""
 
@@ -83,6 +96,8 @@ class Step:
     """Name of the trace of this step, if there is one."""
     config: str | int | None = None
     """The step's own key in its file."""
+    remarks: tuple[str, ...] = ()
+    """What of its file is not used."""
 
     @property
     def shared_heads(self) -> int:
@@ -223,8 +238,19 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
             measured_ns=None if (measured := given.number("step_us_median")) is None else 1000.0 * measured,
             trace=None if item.get("trace") is None else given.text("trace", ""),
             config=key if isinstance(key := item.get("config", place), str | int) else place,
+            remarks=tuple(f"step {item.get('config', place)}: {text} is not used" for text in unknown(item)),
         ),
     )
+
+
+def unknown(item: Mapping[str, object]) -> list[str]:
+    """Return each key that no step has, with the key that may be meant."""
+    found = []
+    for key in map(str, item):
+        if key not in KEYS:
+            close = OTHER_NAMES.get(key) or next(iter(difflib.get_close_matches(key, KEYS, 1)), None)
+            found.append(f"key {key!r}" + (f" (did you mean {close!r}?)" if close else ""))
+    return found
 
 
 class _Keys:
@@ -242,7 +268,11 @@ class _Keys:
     def size(self, key: str, default: int | None = None) -> int:
         value = self._found.get(key, default)
         if not _is_size(value) or not isinstance(value, int):
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a whole number of at least 1")
+            others = unknown(self._found) if value is None and "training_config" not in self._found else []
+            raise TracedbError(
+                f"{self._path}: {key} is {value!r}, expected a whole number of at least 1"
+                + (f"; unknown: {', '.join(others)}" if others else "")
+            )
         return value
 
     def optional_size(self, key: str) -> int | None:

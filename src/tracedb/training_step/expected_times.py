@@ -117,8 +117,12 @@ def _unknown(rows: Sequence[Row], models: Models) -> str:
     gpus = _listed(row["gpu"] or "an unknown GPU" for row in rows)
     known = _listed([*models.gpus, *(str(item.get("gpu")) for item in models.facts.get("calls", ()))])
     types = _listed(row["dtype"] for row in rows)
+    calls = models.facts.get("calls", ())
+    known_types = _listed([*models.dtypes, *(item.get("dtype") for item in calls)])
+    kind = "operators of traces" if calls else "sampled operators"
     return (
-        f"the models know none of its operators: it was recorded on {gpus} with {types}, they are of {known}; "
+        f"the models know none of its operators: it was recorded on {gpus} with {types}, they are of {known} with "
+        f"{known_types}, fitted to {kind}; "
         "fit models with `tracedb fit --from traces` to traces of the same kind of GPU"
     )
 

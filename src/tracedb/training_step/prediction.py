@@ -91,7 +91,8 @@ class Prediction:
     @property
     def remarks(self) -> list[str]:
         """Caveats of the prediction, in words."""
-        said = [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
+        said = list(self.step.remarks)
+        said += [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
         if self.speedup != 1:
             why = ""
             if self.step.operands == "nan":

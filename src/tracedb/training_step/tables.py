@@ -79,7 +79,11 @@ def by_stage(found: Sequence[Prediction]) -> Answer:
         for item in found
         for at in item.stages
     ]
-    return _named(columns, rows, None)
+    shows = [
+        *(Show((name,)) for name in ("config", "stage", "layers", "weights")),
+        *(Show((column.name,)) for column in columns if column.unit == "ns"),
+    ]
+    return _named(columns, rows, shows)
 
 
 def by_part(found: Sequence[Prediction], measured: Mapping[str, Mapping[str, float]]) -> Answer:
@@ -106,10 +110,18 @@ def by_part(found: Sequence[Prediction], measured: Mapping[str, Mapping[str, flo
             )
             error = _error(predicted, recorded.get(name))
             rows.append((item.step.key, name, predicted, recorded.get(name), error, basis))
-    return _named(columns, rows, None)
+    shows = [
+        Show(("config",)),
+        Show(("part",), floor=18),
+        Show(("predicted_ns",), "predicted"),
+        Show(("measured_ns",), "measured"),
+        Show(("error_percent",), "error"),
+        Show(("basis",), drop=1, floor=12),
+    ]
+    return _named(columns, rows, shows)
 
 
-def _named(columns: Sequence[Column], rows: Sequence[Sequence[object]], shows: list[Show] | None) -> Answer:
+def _named(columns: Sequence[Column], rows: Sequence[Sequence[object]], shows: list[Show]) -> Answer:
     answer = from_rows(columns, rows)
     answer.report = "predict"
     answer.shows = shows
