@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from itertools import combinations
 from pathlib import Path
@@ -162,6 +163,105 @@ class TestVerify:
         flags = [word for label in labels for word in ("--label", label)]
         assert run("ingest", tmp_path / "rank7.json", "--lake", lake, *flags).exit_code == 0
         assert states(lake) == (0, ["unaligned_run"])
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
+    folder = tmp_path_factory.mktemp("repair")
+    traces = [trace(folder / f"t{rank}.json", 3 + rank, rank) for rank in (0, 1)]
+    done = run("ingest", *traces, "--lake", folder / "lake", "--label", "threads=4", "--jobs", "1")
+    assert done.exit_code == 0, done.stderr
+    return folder / "lake", traces
+
+
+class TestRepair:
+    """A trace whose files in the lake are missing or damaged is written again by an ingest, as ``verify`` advises."""
+
+    @pytest.fixture
+    def damaged(self, sound: tuple[Path, list[Path]], tmp_path: Path) -> Path:
+        """A copy with a wrong byte in one file of a trace, and another file missing."""
+        lake = Path(shutil.copytree(sound[0], tmp_path / "lake"))
+        self.damage(lake)
+        return lake
+
+    @staticmethod
+    def damage(lake: Path) -> None:
+        changed = sorted((lake / "kernel_event").rglob("*.parquet"))[0]
+        changed.write_bytes(changed.read_bytes()[:-1] + b"x")
+        manifest = lake_manifest.read(Store(lake))
+        name = changed.relative_to(lake).as_posix()
+        (held,) = (item for item in manifest.captures if name in {file.path for file in item.entry.files})
+        (lake / next(file.path for file in held.entry.files if file.table == "launch")).unlink()
+
+    @staticmethod
+    def advised(lake: Path) -> list[list[str]]:
+        """Return the words of each command that ``verify`` advises on stderr; its rows must have the same."""
+        done = run("lake", "verify", lake, "--format", "json")
+        rows = [row for row in json.loads(done.stdout)["rows"] if row["advice"]]
+        assert done.exit_code == 1 and rows
+        for row in rows:
+            assert f"to repair {row['entry']} (" in done.stderr and row["advice"] in done.stderr
+            assert (lake / row["entry"]).is_file()
+        return [shlex.split(advice)[1:] for advice in dict.fromkeys(row["advice"] for row in rows)]
+
+    def test_the_advice_repairs_a_damaged_and_a_missing_file(
+        self, sound: tuple[Path, list[Path]], damaged: Path
+    ) -> None:
+        assert states(damaged) == (1, ["wrong_content", "missing_file"])
+        (command,) = self.advised(damaged)
+        assert command[0] == "ingest" and "--label" not in command
+        done = run(*command)
+        assert done.exit_code == 0 and "1 capture loaded" in done.stderr and "missing or damaged" in done.stderr
+        assert states(damaged) == (0, []) and answers(damaged) == answers(sound[0])  # labels included
+
+    def test_so_does_an_ingest_of_everything_by_workers(self, sound: tuple[Path, list[Path]], damaged: Path) -> None:
+        done = run("ingest", *sound[1], "--lake", damaged, "--jobs", "2")
+        assert done.exit_code == 0 and "1 capture loaded, 1 known before" in done.stderr
+        assert states(damaged) == (0, []) and answers(damaged) == answers(sound[0])
+
+    def test_a_removed_entry(self, sound: tuple[Path, list[Path]], damaged: Path) -> None:
+        """The file of the right name is not taken for the right file."""
+        for name in (damaged / "manifest").glob("*-*.json"):
+            if not name.name.startswith("facts"):
+                name.unlink()
+        assert run("ingest", *sound[1], "--lake", damaged, "--label", "threads=4", "--jobs", "1").exit_code == 0
+        assert states(damaged) == (0, []) and answers(damaged) == answers(sound[0])
+
+    def test_a_compacted_entry(self, sound: tuple[Path, list[Path]], tmp_path: Path) -> None:
+        lake = Path(shutil.copytree(sound[0], tmp_path / "lake"))
+        assert run("lake", "compact", lake).exit_code == 0
+        self.damage(lake)
+        partly = run("ingest", sound[1][0], "--lake", lake)
+        assert partly.exit_code == 1 and "ingest all of them in one call" in partly.stderr
+        (command,) = self.advised(lake)
+        assert run(*command).exit_code == 0
+        assert states(lake) == (0, []) and answers(lake) == answers(sound[0])
+
+    def test_an_entry_that_cannot_be_read(self, sound: tuple[Path, list[Path]], tmp_path: Path) -> None:
+        lake = Path(shutil.copytree(sound[0], tmp_path / "lake"))
+        entry = next(path for path in sorted((lake / "manifest").iterdir()) if not path.name.startswith("facts"))
+        entry.write_bytes(b"{")
+        (command,) = self.advised(lake)
+        assert command[:2] == ["ingest", "TRACE"] and entry.name[:64] in command
+        assert run("ingest", *sound[1], "--lake", lake, "--label", "threads=4", "--jobs", "1").exit_code == 0
+        assert states(lake) == (0, []) and answers(lake) == answers(sound[0])
+
+    def test_facts_about_several_captures(self, exported: Path, lake: Path) -> None:
+        held = next(item for item in lake_manifest.read(Store(lake)).facts.values() if item.entry.files)
+        for file in held.entry.files:
+            (lake / file.path).write_bytes(b"PAR1")
+        (command,) = self.advised(lake)
+        assert run(*command).exit_code == 0
+        assert states(lake) == (0, []) and answers(lake) == answers(exported)
+
+    def test_a_database_is_exported_again(self, exported: Path, sample: Path, lake: Path) -> None:
+        self.damage(lake)
+        assert run("export", "lake", lake, "--db", sample).exit_code == 0
+        assert states(lake) == (0, []) and answers(lake) == answers(exported)
+
+    def test_the_table_cuts_no_name(self, damaged: Path) -> None:
+        done = run("lake", "verify", damaged)
+        assert "…" not in done.stdout and "…" not in done.stderr
 
 
 def test_lakes_are_compared(exported: Path, sample: Path) -> None:

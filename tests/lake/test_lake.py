@@ -230,3 +230,21 @@ def test_a_lake_stores_no_scenario(exported: Path) -> None:
     done = run("--lake", exported, "whatif", "--store")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "is a lake" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "is_listed"), [("label", False), ("remove", False), ("sample", False), ("ingest", True), ("why", True)]
+)
+def test_help_lists_the_option_where_it_is_taken(command: str, is_listed: bool) -> None:
+    assert ("--lake DIR" in run(command, "--help").stdout) is is_listed
+
+
+def test_the_labels_of_an_ingest_are_shown_in_a_narrow_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of 19 digits goes first."""
+    monkeypatch.setenv("COLUMNS", "100")
+    folder = tmp_path / ("long" * 12)
+    folder.mkdir()
+    labels = [word for key in ("channels=8", "threads=256") for word in ("--label", key)]
+    done = run("ingest", trace(folder / "t.json"), "--lake", tmp_path / "lake", *labels)
+    assert done.exit_code == 0, done.stderr
+    assert "channels=8" in done.stdout and "capture" not in done.stdout.splitlines()[0]

@@ -68,7 +68,8 @@ def compact(folder: Path | None, memory_limit: str) -> None:
 def verify(folder: Path | None, quick: bool, remove_unused: bool, format_name: str | None, out: Path | None) -> None:
     """Compare the files of a lake with its manifest: by size and SHA-256.
 
-    stdout gets a row for each file that is missing, damaged or unused. Exit code 1 if anything is missing or damaged.
+    stdout gets a row for each file that is missing, damaged or unused; stderr, for each entry with such files, the
+    command that repairs it. Exit code 1 if anything is missing or damaged.
     """
     from tracedb.lake import verify as steps
     from tracedb.output import choose_format, write
@@ -84,6 +85,8 @@ def verify(folder: Path | None, quick: bool, remove_unused: bool, format_name: s
     note(f"{some(len(held), 'capture')} of {some(len(manifest.runs()), 'run')} in {some(files, 'file')}, {rows:,} rows")
     faults = [item for item in findings if item.is_fault]
     if faults:
+        for text in steps.repairs(findings):
+            note(f"to repair {text}")
         first = faults[0]
         raise TracedbError(
             f"{root}: {some(len(faults), 'fault')}, the first: {first.file}: {first.state} ({first.detail})"

@@ -48,13 +48,16 @@ def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
 
 
 def lake_option(command: F) -> F:
-    """Add ``--lake``, which goes before or after a command's name."""
+    """Add ``--lake``, which goes before or after a command's name; the help of commands that refuse it leaves it
+    out."""
+    name = command.__name__.replace("_", "-")
     return click.option(
         "--lake",
         type=click.Path(path_type=Path),
         is_eager=True,  # before --db is looked at
         expose_value=False,
         callback=_lake,
+        hidden=name in WRITERS and name != "ingest",
         metavar="DIR",
         help="A lake of Parquet files instead of the database: a folder, s3://…, gs://… or az://….",
     )(command)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import duckdb
 
-from tracedb.lake import align
+from tracedb.lake import align, repair
+from tracedb.lake.repair import Faulty
 from tracedb.lake.write import LakeWriter, Numbered
 from tracedb.storage import lake_manifest, lake_tables, pending_facts, template_database
 from tracedb.storage.connection import connect, identifier
+from tracedb.storage.lake_manifest import FOLDER
 from tracedb.storage.spill_folder import temporary_folder
 
 
@@ -33,9 +35,12 @@ def export(database: Path, root: Path) -> Exported:
     try:
         with temporary_folder() as folder:
             writer = LakeWriter(connection, lake, Path(folder))
-            known = {item.capture_id for item in lake_manifest.read(lake).held()}
+            faulty = repair.faulty_entries(lake, {item.held.size_bytes or 0 for item in writer.captures})
+            known = {item.capture_id for item in lake_manifest.read(lake, _unreadable(faulty)).held()}
+            known -= {item.capture_id for entry in faulty for item in entry.captures}
             new = [item for item in writer.captures if item.held.capture_id not in known]
             writer.write(new)
+            repair.remove_replaced(lake, faulty)
             writer.write_general()
             if _has_own_settings(connection):
                 writer.write_settings()
@@ -46,6 +51,11 @@ def export(database: Path, root: Path) -> Exported:
         connection.close()
     align.align(root, only={item.held.run for item in new})
     return Exported(len(new), len(writer.captures) - len(new))
+
+
+def _unreadable(faulty: list[Faulty]) -> list[str]:
+    """Return the files of entries that cannot be read; they are written again."""
+    return [f"{FOLDER}/{entry.name}" for entry in faulty if not entry.captures]
 
 
 def _whole_runs(captures: list[Numbered], root: Path) -> list[tuple[str, list[Numbered]]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracedb.errors import TracedbError
-from tracedb.output import Answer, Column, from_rows
+from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.storage import lake_manifest
-from tracedb.storage.lake_manifest import FOLDER, LakeFile, Manifest
+from tracedb.storage.lake_manifest import FOLDER, DamagedEntry, Held, LakeFile, Manifest
 from tracedb.storage.lake_store import Store
 
 FAULTS = ("damaged_entry", "missing_file", "wrong_size", "wrong_content")
@@ -23,6 +23,10 @@ class Finding:
     state: str
     file: str
     detail: str
+    entry: str | None = None
+    """The entry that names the file; the first, if several do."""
+    advice: str | None = None
+    """What repairs a fault: a command, perhaps with a remark."""
 
     @property
     def is_fault(self) -> bool:
@@ -40,10 +44,10 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     damaged = {finding.file for finding in findings}
     manifest = lake_manifest.read(lake, damaged)
     sizes = lake.sizes("")
-    wanted = {file.path: file for held in manifest.entries() for file in held.entry.files}
-    for path, file in sorted(wanted.items()):
-        if (finding := _judged(lake, file, sizes.get(path), is_quick)) is not None:
-            findings.append(finding)
+    wanted = {file.path: (file, held) for held in reversed(manifest.entries()) for file in held.entry.files}
+    for path, (file, held) in sorted(wanted.items()):
+        if (found := _judged(lake, file, sizes.get(path), is_quick)) is not None:
+            findings.append(Finding(found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held)))
     spare = {file.path for held in manifest.superseded for file in held.entry.files} - wanted.keys()
     for path in sorted(path for path in sizes if path.endswith(".parquet") and path not in wanted):
         if path in spare:
@@ -77,9 +81,13 @@ def answer(findings: list[Finding], root: Path) -> Answer:
         Column("state", "VARCHAR", description="What is wrong, or unused."),
         Column("file", "VARCHAR", description="File or run in the lake."),
         Column("detail", "VARCHAR", description="What was found."),
+        Column("entry", "VARCHAR", description="File of the manifest that names the file."),
+        Column("advice", "VARCHAR", description="What repairs it; none if nothing is wrong."),
     ]
-    found = from_rows(columns, [(item.state, item.file, item.detail) for item in findings])
+    rows = [(item.state, item.file, item.detail, item.entry, item.advice) for item in findings]
+    found = from_rows(columns, rows)
     found.report, found.database = "lake verify", str(root)
+    found.shows = [Show(("state",)), Show(("file",), kind="fold"), Show(("detail",), kind="fold")]
     return found
 
 
@@ -92,18 +100,57 @@ def _damaged_entries(lake: Store) -> list[Finding]:
         except FileNotFoundError:
             continue
         except TracedbError as error:
-            findings.append(Finding("damaged_entry", f"{FOLDER}/{name}", str(error)))
+            path = f"{FOLDER}/{name}"
+            advice = _advice_for_entry(lake, name) if isinstance(error, DamagedEntry) else None
+            findings.append(Finding("damaged_entry", path, str(error), path, advice))
     return findings
 
 
-def _judged(lake: Store, file: LakeFile, size: int | None, is_quick: bool) -> Finding | None:
+def _judged(lake: Store, file: LakeFile, size: int | None, is_quick: bool) -> tuple[str, str] | None:
+    """Return the state and what was found, if a file is not as its entry says."""
     if size is None:
-        return Finding(
-            "missing_file", file.path, f"{file.rows} rows of {file.table} are lost: remove its entry and ingest again"
-        )
+        return "missing_file", f"{file.rows} rows of {file.table} are lost"
     if size != file.bytes:
-        return Finding("wrong_size", file.path, f"{size} bytes, should be {file.bytes}")
+        return "wrong_size", f"{size} bytes, should be {file.bytes}"
     if is_quick:
         return None
-    digest = hashlib.sha256(lake.read(file.path)).hexdigest()
-    return None if digest == file.sha256 else Finding("wrong_content", file.path, f"its SHA-256 is {digest}")
+    digest = lake.sha256(file.path)
+    return None if digest == file.sha256 else ("wrong_content", f"its SHA-256 is {digest}")
+
+
+def _advice(lake: Store, held: Held) -> str:
+    """Return the command that writes the files of an entry again."""
+    place = shlex.quote(str(lake))
+    if held.entry.kind == "facts":
+        return f"tracedb lake align {place} --all"
+    if held.entry.kind != "captures":
+        return f"export the database again from which they came: tracedb export lake {place} --db FILE"
+    paths = dict.fromkeys(item.path or f"TRACE-{item.sha256}" for item in held.entry.captures)
+    return f"tracedb ingest {' '.join(map(shlex.quote, paths))} --lake {place}"
+
+
+def _advice_for_entry(lake: Store, name: str) -> str:
+    """Return what replaces an entry that cannot be read."""
+    place = shlex.quote(str(lake))
+    if source := lake_manifest.source_of(name):
+        size, digest = source
+        return f"tracedb ingest TRACE --lake {place}, TRACE being the file of {size} bytes with SHA-256 {digest}"
+    if name.startswith("compact-"):
+        again = f"tracedb ingest TRACES --lake {place}, with the traces of the run and their labels"
+    elif name.startswith("facts-"):
+        again = f"tracedb lake align {place}"
+    else:
+        again = f"tracedb export lake {place} --db FILE, with the database from which it came"
+    return f"remove {lake}/{FOLDER}/{name}; then {again}"
+
+
+def repairs(findings: list[Finding]) -> list[str]:
+    """Return a line for each entry with faults: what repairs it."""
+    faults: dict[tuple[str | None, str | None], int] = {}
+    for item in findings:
+        if item.is_fault and item.advice:
+            faults[item.entry, item.advice] = faults.get((item.entry, item.advice), 0) + 1
+    return [
+        f"{entry} ({count} {'fault' if count == 1 else 'faults'}): {advice}"
+        for (entry, advice), count in faults.items()
+    ]

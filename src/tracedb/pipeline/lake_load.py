@@ -9,14 +9,15 @@ from pathlib import Path
 
 from tracedb.errors import TracedbError
 from tracedb.ingester import Begun
-from tracedb.lake import align, export
+from tracedb.lake import align, export, repair
 from tracedb.lake.write import LakeWriter
 from tracedb.pipeline import batch_load, duplicates, labels
-from tracedb.pipeline.task import Found, KnownAs, Outcome, Request, Task
+from tracedb.pipeline.task import MEMORY_LIMIT, Found, KnownAs, Outcome, Request, Task
 from tracedb.pipeline.worker_pool import load_by_workers
 from tracedb.storage import error_lines, lake_manifest
-from tracedb.storage.connection import connect
+from tracedb.storage.connection import attached, connect, transaction, workbench
 from tracedb.storage.database_file import size_of
+from tracedb.storage.lake_manifest import HeldCapture
 from tracedb.storage.spill_folder import temporary_folder
 
 Progress = Callable[[int], None]
@@ -41,7 +42,7 @@ def load(
         )
         if any(outcome.loaded for outcome in outcomes):
             try:
-                _move(staged, request.lake, Path(folder), outcomes)
+                _move(staged, request, Path(folder), outcomes)
             except (TracedbError, OSError) as error:
                 for outcome in outcomes:
                     if outcome.loaded:
@@ -64,10 +65,16 @@ def load_found(
         *found.failures(),
         *(_add_database(path, told, request, root, progress) for path, told in found.databases),
     ]
+    faulty: list[repair.Faulty] = []
     if found.tasks:
-        outcomes += _load_tasks(found.tasks, request, lake_manifest.known_sources(lake), jobs, progress)
+        known = lake_manifest.known_sources(lake)
+        faulty = repair.faulty_entries(lake, known.keys() & {task.size_bytes for task in found.tasks})
+        repair.forget(known, faulty)
+        request = replace(request, repaired=tuple(item for entry in faulty for item in entry.captures))
+        outcomes += _load_tasks(found.tasks, request, known, jobs, progress)
     outcomes.sort(key=lambda outcome: str(outcome.path))
     try:
+        repair.remove_replaced(lake, faulty)
         look_up(root, request, outcomes)
         loaded = [item for outcome in outcomes for item in outcome.loaded]
         if len(loaded) > 1 and request.aligns:
@@ -108,11 +115,14 @@ def _add_database(path: Path, told: Path, request: Request, root: Path, progress
     return outcome
 
 
-def _move(staged: Path, root: Path, folder: Path, outcomes: Sequence[Outcome]) -> None:
+def _move(staged: Path, request: Request, folder: Path, outcomes: Sequence[Outcome]) -> None:
     """Write the loaded captures into the lake, and give them their numbers there."""
+    assert request.lake is not None
+    if request.repaired:
+        _keep_labels(staged, request.repaired, outcomes)
     connection = connect(staged)
     try:
-        writer = LakeWriter(connection, lake_manifest.opened(root), folder)
+        writer = LakeWriter(connection, lake_manifest.opened(request.lake), folder)
         writer.write(writer.captures)
     finally:
         connection.close()
@@ -120,6 +130,27 @@ def _move(staged: Path, root: Path, folder: Path, outcomes: Sequence[Outcome]) -
     for outcome in outcomes:
         for item in outcome.loaded:
             item.capture_id = numbers[item.capture_id]
+
+
+def _keep_labels(staged: Path, repaired: Sequence[HeldCapture], outcomes: Sequence[Outcome]) -> None:
+    """Give captures that are written again the labels and rank that they have in the lake."""
+    held = {(item.sha256, item.part): item for item in repaired}
+    with workbench(MEMORY_LIMIT, 1, staged) as bench, attached(bench, staged) as connection, transaction(connection):
+        there = connection.execute("SELECT capture_id, sha256, part FROM main.capture").fetchall()
+        parts = {number: held[digest, part] for number, digest, part in there if (digest, part) in held}
+        for number, item in parts.items():
+            connection.execute(
+                "UPDATE main.capture SET labels = map(?::VARCHAR[], ?::VARCHAR[]), rank = ? WHERE capture_id = ?",
+                [list(item.labels), list(item.labels.values()), item.rank, number],
+            )
+    for outcome in outcomes:
+        again = [item for item in outcome.loaded if item.capture_id in parts]
+        for loaded in again:
+            loaded.labels, loaded.rank = dict(parts[loaded.capture_id].labels), parts[loaded.capture_id].rank
+        if again:
+            outcome.notes.append(
+                "its files in the lake were missing or damaged; they are written again, with its labels"
+            )
 
 
 def look_up(root: Path, request: Request, outcomes: Sequence[Outcome]) -> None:

@@ -12,6 +12,7 @@ from tracedb.errors import UsageError
 from tracedb.ingester import Begun, Capture, Options
 from tracedb.pipeline.labels import compile_regex
 from tracedb.storage.database_file import size_of
+from tracedb.storage.lake_manifest import HeldCapture
 
 SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
@@ -35,6 +36,8 @@ class Request:
     first_capture_id: int = 1
     lake: Path | None = None
     """The lake to load into, instead of the database."""
+    repaired: tuple[HeldCapture, ...] = ()
+    """Captures of the lake whose files are missing or damaged; loaded again, they keep their labels."""
     aligns: bool = True
     """Whether facts about several captures of a lake are derived at the end."""
 

@@ -35,6 +35,10 @@ _SOURCE = re.compile(r"([0-9a-f]{64})-(\d+)\.json")
 Kind = Literal["captures", "facts", "settings", "general"]
 
 
+class DamagedEntry(TracedbError):
+    """An entry is not what tracedb writes."""
+
+
 class LakeFile(msgspec.Struct, frozen=True):
     """A Parquet file: rows of one table."""
 
@@ -164,6 +168,12 @@ def source_name(sha256: str, size: int) -> str:
     return f"{sha256}-{size}.json"
 
 
+def source_of(name: str) -> tuple[int, str] | None:
+    """Return the size in bytes and SHA-256 of the trace whose entry has this name; None for other entries."""
+    found = _SOURCE.fullmatch(name)
+    return None if found is None else (int(found[2]), found[1])
+
+
 def facts_name(run: str) -> str:
     """Return the name of the entry with the facts of a run."""
     return f"facts-{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
@@ -173,8 +183,8 @@ def known_sources(lake: Store) -> dict[int, set[str]]:
     """Return the digests of the traces in the lake, by size in bytes. Entries of single traces are not opened."""
     known: dict[int, set[str]] = {}
     for name in lake.names(FOLDER):
-        if found := _SOURCE.fullmatch(name):
-            known.setdefault(int(found[2]), set()).add(found[1])
+        if found := source_of(name):
+            known.setdefault(found[0], set()).add(found[1])
         elif name.startswith("compact-"):
             for item in read_entry(lake, name).captures:
                 known.setdefault(item.size_bytes or 0, set()).add(item.sha256)
@@ -264,7 +274,7 @@ def read_entry(lake: Store, name: str) -> Entry:
             if found is None or found[1] != file.table:
                 raise ValueError(f"names a file {file.path[:80]!r}")
     except (msgspec.DecodeError, ValueError) as error:
-        raise TracedbError(
+        raise DamagedEntry(
             f"{where}: is damaged ({' '.join(str(error).split())}); `tracedb lake verify {lake}` lists what is"
         ) from error
     if entry.format > FORMAT:

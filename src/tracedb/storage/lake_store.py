@@ -6,6 +6,8 @@ and remove them. Files appear complete or not at all.
 
 from __future__ import annotations
 
+import filecmp
+import hashlib
 import os
 import re
 import shutil
@@ -78,6 +80,15 @@ class Store:
         """Return the content of a file. Raises FileNotFoundError."""
         return (self.root / name).read_bytes()
 
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes. Raises FileNotFoundError."""
+        return (self.root / name).stat().st_size
+
+    def sha256(self, name: str) -> str:
+        """Return the SHA-256 of the content of a file. Raises FileNotFoundError."""
+        with (self.root / name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     def write(self, name: str, content: bytes) -> None:
         """Write a file, replacing one of that name."""
         target = self._target(name)
@@ -89,9 +100,9 @@ class Store:
             made.replace(target)
 
     def put(self, name: str, source: Path) -> None:
-        """Move a local file into the store, unless there is one of that name; ``source`` may be gone afterwards."""
+        """Move a local file into the store, unless it is there already; ``source`` may be gone afterwards."""
         target = self._target(name)
-        if target.exists():  # the name is the digest of its content
+        if target.is_file() and filecmp.cmp(target, source, shallow=False):  # of that name, it could be damaged
             return
         with _beside(target) as made:
             shutil.copyfile(source, made)
@@ -156,6 +167,13 @@ class RemoteStore(Store):
         content = self._files.cat_file(self._path(name))
         assert isinstance(content, bytes)
         return content
+
+    def size(self, name: str) -> int:
+        self._files.invalidate_cache()
+        return int(self._files.size(self._path(name)))
+
+    def sha256(self, name: str) -> str:
+        return hashlib.sha256(self.read(name)).hexdigest()
 
     def write(self, name: str, content: bytes) -> None:
         self._files.pipe_file(self._path(name), content)
