@@ -12,12 +12,11 @@ from tracedb.ingester import Begun
 from tracedb.lake import align, export, repair
 from tracedb.lake.write import LakeWriter
 from tracedb.pipeline import batch_load, duplicates, labels
-from tracedb.pipeline.task import MEMORY_LIMIT, Found, KnownAs, Outcome, Request, Task
+from tracedb.pipeline.task import MEMORY_LIMIT, Found, KnownAs, Outcome, Repaired, Request, Task
 from tracedb.pipeline.worker_pool import load_by_workers
 from tracedb.storage import error_lines, lake_manifest
 from tracedb.storage.connection import attached, connect, transaction, workbench
 from tracedb.storage.database_file import size_of
-from tracedb.storage.lake_manifest import HeldCapture
 from tracedb.storage.spill_folder import temporary_folder
 
 Progress = Callable[[int], None]
@@ -70,7 +69,9 @@ def load_found(
         known = lake_manifest.known_sources(lake)
         faulty = repair.faulty_entries(lake, known.keys() & {task.size_bytes for task in found.tasks})
         repair.forget(known, faulty)
-        request = replace(request, repaired=tuple(item for entry in faulty for item in entry.captures))
+        again = (item for entry in faulty for item in entry.captures)
+        repaired = tuple(Repaired(item.sha256, item.part, item.labels, item.rank) for item in again)
+        request = replace(request, repaired=repaired)
         outcomes += _load_tasks(found.tasks, request, known, jobs, progress)
     outcomes.sort(key=lambda outcome: str(outcome.path))
     try:
@@ -132,7 +133,7 @@ def _move(staged: Path, request: Request, folder: Path, outcomes: Sequence[Outco
             item.capture_id = numbers[item.capture_id]
 
 
-def _keep_labels(staged: Path, repaired: Sequence[HeldCapture], outcomes: Sequence[Outcome]) -> None:
+def _keep_labels(staged: Path, repaired: Sequence[Repaired], outcomes: Sequence[Outcome]) -> None:
     """Give captures that are written again the labels and rank that they have in the lake."""
     held = {(item.sha256, item.part): item for item in repaired}
     with workbench(MEMORY_LIMIT, 1, staged) as bench, attached(bench, staged) as connection, transaction(connection):

@@ -12,11 +12,20 @@ from tracedb.errors import UsageError
 from tracedb.ingester import Begun, Capture, Options
 from tracedb.pipeline.labels import compile_regex
 from tracedb.storage.database_file import size_of
-from tracedb.storage.lake_manifest import HeldCapture
 
 SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
 """Memory limit of one job's engine, unless its ingester asks for another; keeps a job below 400 MB."""
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A capture of a lake that is loaded again because its files are missing or damaged."""
+
+    sha256: str
+    part: int
+    labels: dict[str, str]
+    rank: int | None
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,8 @@ class Request:
     first_capture_id: int = 1
     lake: Path | None = None
     """The lake to load into, instead of the database."""
-    repaired: tuple[HeldCapture, ...] = ()
-    """Captures of the lake whose files are missing or damaged; loaded again, they keep their labels."""
+    repaired: tuple[Repaired, ...] = ()
+    """Those of the lake; they keep their labels and ranks."""
     aligns: bool = True
     """Whether facts about several captures of a lake are derived at the end."""
 
