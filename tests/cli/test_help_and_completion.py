@@ -43,6 +43,13 @@ def test_the_command_that_was_meant(typed: str, meant: str) -> None:
     assert f"there is no command {typed!r}; did you mean {meant}?" in done.stderr
 
 
+@pytest.mark.parametrize("typed", ["critical-path", "critical_path"])
+def test_a_report_typed_as_a_command(typed: str) -> None:
+    done = run(typed, "--db", "run.duckdb")
+    assert done.exit_code == 2
+    assert f"there is no command {typed!r}, but a report: `tracedb report critical-path`" in done.stderr
+
+
 def test_a_command_like_no_other() -> None:
     assert "did you mean" not in run("xyzzy").stderr
 

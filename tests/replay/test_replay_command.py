@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.command import report, run
+from support.tiny import Tiny
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 # ruff: noqa: E402
@@ -234,3 +235,14 @@ def test_sweep_options_are_those_of_one_setting() -> None:
         ["--sweep", "--channels", "4,16", "--threads=256", "--layers", "3", "-o", "out", "--parallel", "fsdp"]
     )
     assert own == ["--layers", "3", "--parallel", "fsdp"]
+
+
+def test_a_gpu_s_operators_on_the_cpu_are_said(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "gpu.duckdb")
+    number = tiny.capture()
+    tiny.add("op", capture_id=number, op_id=1, name="aten::relu", start_ns=0, duration_ns=5_000,
+             input_dims="[[8]]", input_types='["float"]', input_strides="[[1]]")  # fmt: skip
+    tiny.kernel("relu_kernel", 1_000, 1_000, op_id=1)
+    done = run("replay", "--db", tiny.save(), "--device", "cpu", "--threads", "1", "--samples", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "recorded on a GPU and are replayed on the CPU" in done.stderr

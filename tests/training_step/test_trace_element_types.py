@@ -52,6 +52,25 @@ def test_operators_of_another_type_are_named(models: Path, tmp_path: Path) -> No
     assert answer["warnings"][0] in done.stderr
 
 
+def test_passes_are_those_of_operator_calls(models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    tiny = Tiny(path)
+    number = tiny.capture()
+    tiny.connection.execute("UPDATE main.device SET name = ?, is_used = true", [GPU])
+    tiny.range(1, "Optimizer.step#AdamW.step", 90_000, 190_000)
+    for op_id, name in enumerate(("aten::gelu", "aten::_fused_adamw_")):
+        tiny.add("op", capture_id=number, op_id=op_id, name=name, start_ns=op_id * 100_000, duration_ns=5,
+                 process_id=1, thread_id=1, input_dims="[[2, 512, 2048], []]",
+                 input_types=json.dumps([H, ""]))  # fmt: skip
+        tiny.kernel("kernel", op_id * 100_000, 1_000, op_id=op_id)
+    done = run("predict", "--models", models, "--trace", tiny.save(), "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = {row["operator"]: row["pass"] for row in json.loads(done.stdout)["rows"]}
+    assert found == {"aten::gelu": "fwd", "aten::_fused_adamw_": "step"}
+    done = run("report", "operator-calls", "--db", path, "--format", "json")
+    assert {row["name"]: row["pass"] for row in json.loads(done.stdout)["rows"]} == found
+
+
 @pytest.mark.parametrize("options", [[], ["--dtype", "fp16"]])
 def test_a_trace_of_another_type_alone_is_refused(options: list[str], models: Path, tmp_path: Path) -> None:
     done = run("predict", "--models", models, "--trace", trace(tmp_path / "a.duckdb", F), *options)

@@ -93,6 +93,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or suggest a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            if report := _report_named(args[0]):
+                ctx.fail(f"there is no command {args[0]!r}, but a report: `tracedb report {report}`")
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
             meant = f"; did you mean {close[0]}?" if close else ""
             ctx.fail(f"there is no command {args[0]!r}{meant}")
@@ -164,6 +166,18 @@ class LazyGroup(click.Group):
         except Exception as error:  # noqa: BLE001 - the last that can tell of it, in one line
             code = _unforeseen(error, args)
         sys.exit(code)
+
+
+def _report_named(name: str) -> str | None:
+    """Return the report of exactly this name, written with dashes; None if there is none."""
+    from tracedb.errors import UsageError
+    from tracedb.report import registry
+
+    try:
+        registry.find(name)
+    except UsageError:
+        return None
+    return name.replace("_", "-")
 
 
 def _with_own_name(error: click.UsageError) -> click.UsageError:

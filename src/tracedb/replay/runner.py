@@ -92,6 +92,8 @@ def run(request: Request, say: Callable[[str], None]) -> int:
     with open_read_only(request.database) as connection:
         selection = Selection(_capture(connection, request.capture, say), request.step, request.range_glob)
         found = recorded.load(connection, selection)
+    if found.is_gpu and device.type == "cpu":
+        say("the operators were recorded on a GPU and are replayed on the CPU: ratios compare the CPU with the GPU")
     with _folder(request.keep_traces) as folder, _without_gradients(request.threads):
         done = _replayed(request, found, device, folder, say)
     return store.write(request.database, done)

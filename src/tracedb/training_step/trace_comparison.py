@@ -27,7 +27,9 @@ Asked = tuple[str, str, dict[str, int]]
 
 COLUMNS = (
     Column("operator", "VARCHAR", description="Framework operator."),
-    Column("pass", "VARCHAR", description="fwd, or bwd where autograd ran it."),
+    Column(
+        "pass", "VARCHAR", description="fwd, bwd (inside autograd), step (inside the optimizer) or comm (collective)."
+    ),
     Column("input_dims", "VARCHAR", description="Shapes of its inputs."),
     Column("dtype", "VARCHAR", description="Element type; none if it was not recorded."),
     Column("calls", "BIGINT", "count", "Calls that launched GPU work."),
@@ -156,7 +158,7 @@ def _predictions(
         yield (
             capture_id,
             item.name or "(no operator)",
-            "bwd" if item.is_backward else "fwd",
+            item.pass_,
             dims or None,
             item.dtype,
             item.calls,

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 QUERY = """
 WITH RECURSIVE own AS (
-    SELECT k.capture_id, k.op_id, count(*) AS kernels, sum(k.duration_ns) AS total_ns
+    SELECT
+        k.capture_id, k.op_id, count(*) AS kernels, sum(k.duration_ns) AS total_ns,
+        bool_or(k.event_id IN (
+            SELECT c.event_id FROM v1._collective_event AS c WHERE c.capture_id = $capture
+        )) AS is_collective
     FROM main.kernel_event AS k
     WHERE
         k.capture_id = $capture AND k.time_fault IS NULL
@@ -41,11 +45,20 @@ directions AS (
 )
 SELECT
     coalesce(o.name, ''), coalesce(o.input_dims, ''), coalesce(d.is_backward, false), y.dtype,
+    CASE
+        WHEN w.is_collective THEN 'comm'
+        WHEN z.end_ns >= o.start_ns THEN 'step'
+        WHEN d.is_backward THEN 'bwd'
+        ELSE 'fwd'
+    END AS pass,
     count(*), sum(w.kernels)::BIGINT, sum(w.total_ns)::BIGINT
 FROM own AS w
 LEFT JOIN main.op AS o ON o.capture_id = w.capture_id AND o.op_id = w.op_id
 LEFT JOIN directions AS d ON d.leaf = w.op_id
 LEFT JOIN v1._element_type AS y ON y.input_types = o.input_types
+ASOF LEFT JOIN v1._optimizer_range AS z
+    ON z.capture_id = o.capture_id AND z.process_id IS NOT DISTINCT FROM o.process_id
+    AND z.thread_id IS NOT DISTINCT FROM o.thread_id AND z.start_ns <= o.start_ns
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -59,6 +72,8 @@ class Recorded:
     is_backward: bool
     dtype: str | None
     """Element type; None if it was not recorded."""
+    pass_: str
+    """comm, step (inside the optimizer), bwd or fwd, as in the view ``operator_calls``."""
     calls: int
     kernels: int
     total_ns: int
