@@ -182,6 +182,9 @@ def _query_faults(query: Any, view: ViewFile, tables: set[str]) -> Iterator[str]
     for cte in query.find_all(exp.CTE):
         if cte.args.get("materialized") is not None:
             yield f"says whether {cte.alias} is materialized, which a stored view forgets"
+    for join in query.find_all(exp.Join):
+        if join.args.get("method") == "ASOF" and join.args["on"].find(exp.NullSafeEQ):
+            yield "joins ASOF by IS NOT DISTINCT FROM, which DuckDB 1.4 and 1.5 get wrong; use v1._asof_key"
     for select in query.find_all(exp.Select):
         for item in select.expressions:
             if (item.is_star or item.find(exp.Columns)) and not _passes_through(item, select, view):

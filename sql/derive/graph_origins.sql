@@ -47,7 +47,9 @@ placed AS (
     SELECT c.*, g.start_ns AS window_ns, g.is_begin
     FROM calls AS c
     ASOF LEFT JOIN edges AS g
-        ON g.capture_id = c.capture_id AND g.process_id IS NOT DISTINCT FROM c.process_id AND g.start_ns <= c.start_ns
+        ON g.capture_id = c.capture_id
+        AND coalesce(g.process_id, -9223372036854775807) = coalesce(c.process_id, -9223372036854775807)
+        AND g.start_ns <= c.start_ns
     WHERE c.name IS NOT NULL OR c.graph_node_id IS NOT NULL OR (c.is_kernel AND NOT c.is_named)
     QUALIFY c.is_named OR coalesce(c.start_ns >= max(c.start_ns + c.duration_ns) OVER (
         PARTITION BY c.capture_id, c.process_id, c.thread_id
@@ -74,8 +76,10 @@ latest AS (
     SELECT c.capture_id, c.launch_id, c.start_ns AS at_ns, s.op_id, s.parent_op_id, s.end_ns
     FROM graph_captured AS c
     ASOF INNER JOIN starts AS s
-        ON s.capture_id = c.capture_id AND s.process_id IS NOT DISTINCT FROM c.process_id
-        AND s.thread_id IS NOT DISTINCT FROM c.thread_id AND s.start_ns <= c.start_ns
+        ON s.capture_id = c.capture_id
+        AND coalesce(s.process_id, -9223372036854775807) = coalesce(c.process_id, -9223372036854775807)
+        AND coalesce(s.thread_id, -9223372036854775807) = coalesce(c.thread_id, -9223372036854775807)
+        AND s.start_ns <= c.start_ns
 ),
 climb AS (
     SELECT t.capture_id, t.launch_id, t.at_ns, t.op_id, t.parent_op_id, t.end_ns

@@ -41,7 +41,8 @@ placed AS (
 ended AS (
     SELECT p.device_id, n.next_ns AS end_ns, min(p.call_ns) AS call_ns, count(*) AS replays
     FROM placed AS p
-    ASOF JOIN later AS n ON n.device_id IS NOT DISTINCT FROM p.device_id AND n.call_ns > p.call_ns
+    ASOF JOIN later AS n
+        ON coalesce(n.device_id, -9223372036854775807) = coalesce(p.device_id, -9223372036854775807) AND n.call_ns > p.call_ns
     GROUP BY p.device_id, n.next_ns
 ),
 reached AS (

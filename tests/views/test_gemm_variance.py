@@ -95,3 +95,12 @@ def test_by_takes_the_place_of_the_capture(insert: Insert, report: Report) -> No
     assert report("gemm_variance", '"rank", calls, mean_ns', by=by) == [(0, 1, 10.0), (1, 2, 30.0)]
     found = report("gemm_variance", "capture_id, rank, calls", where={"e": "e.rank = 1"})
     assert found == [(1, 1, 1), (2, 1, 1)]
+
+
+def test_collectives_of_an_unknown_device(insert: Insert, ask: Ask) -> None:
+    """DuckDB 1.4 and 1.5 lose NULL keys in an ASOF join by IS NOT DISTINCT FROM."""
+    insert("capture", "capture_id rank", (0, 0), source="torch")
+    insert("kernel_event", "event_id name start_ns duration_ns",
+           (1, "ncclKernel", 0, 50), (2, "sgemm", 10, 5), (3, "sgemm", 90, 5),
+           capture_id=0, device_id=None, kind="kernel")  # fmt: skip
+    assert ask("SELECT device_id, calls, overlapped_calls FROM v1.gemm_variance") == [(None, 2, 1)]

@@ -53,9 +53,9 @@ started_in_gemm AS (
         unnest(range(coalesce(b.started, 0) + 1, u.started + 1)) AS collective_place
     FROM gemms AS g
     ASOF INNER JOIN collective_starts AS u
-        ON u.clock_id = g.clock_id AND u.gpu_id IS NOT DISTINCT FROM g.gpu_id AND u.start_ns < g.end_ns
+        ON u.clock_id = g.clock_id AND v1._asof_key(u.gpu_id) = v1._asof_key(g.gpu_id) AND u.start_ns < g.end_ns
     ASOF LEFT JOIN collective_starts AS b
-        ON b.clock_id = g.clock_id AND b.gpu_id IS NOT DISTINCT FROM g.gpu_id AND b.start_ns < g.start_ns
+        ON b.clock_id = g.clock_id AND v1._asof_key(b.gpu_id) = v1._asof_key(g.gpu_id) AND b.start_ns < g.start_ns
 ),
 started_in_collective AS (
     SELECT
@@ -65,9 +65,9 @@ started_in_collective AS (
         a.place AS collective_place
     FROM collectives AS a
     ASOF INNER JOIN gemm_starts AS u
-        ON u.clock_id = a.clock_id AND u.gpu_id IS NOT DISTINCT FROM a.gpu_id AND u.start_ns < a.end_ns
+        ON u.clock_id = a.clock_id AND v1._asof_key(u.gpu_id) = v1._asof_key(a.gpu_id) AND u.start_ns < a.end_ns
     ASOF LEFT JOIN gemm_starts AS b
-        ON b.clock_id = a.clock_id AND b.gpu_id IS NOT DISTINCT FROM a.gpu_id AND b.start_ns <= a.start_ns
+        ON b.clock_id = a.clock_id AND v1._asof_key(b.gpu_id) = v1._asof_key(a.gpu_id) AND b.start_ns <= a.start_ns
 ),
 pairs AS (
     SELECT clock_id, gpu_id, gemm_place, collective_place

@@ -38,7 +38,7 @@ calls AS (
     LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
     LEFT JOIN collective_captures AS c ON c.capture_id = g.clock_id
     ASOF LEFT JOIN v1._collective_span AS s
-        ON s.capture_id = g.clock_id AND s.device_id IS NOT DISTINCT FROM g.gpu_id AND s.start_ns < g.end_ns
+        ON s.capture_id = g.clock_id AND v1._asof_key(s.device_id) = v1._asof_key(g.gpu_id) AND s.start_ns < g.end_ns
 ),
 sums AS (
     SELECT

@@ -28,7 +28,7 @@ calls AS (
     FROM gemms AS g
     LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
     ASOF LEFT JOIN v1._collective_span AS s
-        ON s.capture_id = g.clock_id AND s.device_id IS NOT DISTINCT FROM g.gpu_id AND s.start_ns < g.end_ns
+        ON s.capture_id = g.clock_id AND v1._asof_key(s.device_id) = v1._asof_key(g.gpu_id) AND s.start_ns < g.end_ns
 ),
 ranked AS (
     SELECT

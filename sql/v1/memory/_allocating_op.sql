@@ -17,8 +17,8 @@ WITH RECURSIVE latest AS (
         WHERE p.place = 1
         GROUP BY p.capture_id, p.process_id, p.thread_id, p.start_ns
     ) AS n
-        ON n.capture_id = m.capture_id AND n.process_id IS NOT DISTINCT FROM m.process_id
-        AND n.thread_id IS NOT DISTINCT FROM m.thread_id AND n.start_ns <= m.start_ns
+        ON n.capture_id = m.capture_id AND v1._asof_key(n.process_id) = v1._asof_key(m.process_id)
+        AND v1._asof_key(n.thread_id) = v1._asof_key(m.thread_id) AND n.start_ns <= m.start_ns
     INNER JOIN main.op AS o ON o.capture_id = n.capture_id AND o.op_id = n.op_id
     WHERE m.bytes > 0
 ),

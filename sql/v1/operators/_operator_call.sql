@@ -26,9 +26,9 @@ reached AS (
         coalesce(p.end_ns > v.start_ns, false) AS is_concurrent
     FROM events AS v
     ASOF LEFT JOIN v1._collective_span AS s
-        ON s.capture_id = v.clock_id AND s.device_id IS NOT DISTINCT FROM v.gpu_id AND s.start_ns < v.end_ns
+        ON s.capture_id = v.clock_id AND v1._asof_key(s.device_id) = v1._asof_key(v.gpu_id) AND s.start_ns < v.end_ns
     ASOF LEFT JOIN v1._concurrent_span AS p
-        ON p.capture_id = v.clock_id AND p.device_id IS NOT DISTINCT FROM v.gpu_id AND p.start_ns < v.end_ns
+        ON p.capture_id = v.clock_id AND v1._asof_key(p.device_id) = v1._asof_key(v.gpu_id) AND p.start_ns < v.end_ns
 ),
 work AS (
     SELECT
@@ -66,5 +66,5 @@ INNER JOIN main.op AS o ON o.capture_id = w.clock_id AND o.op_id = w.op_id
 LEFT JOIN v1._element_type AS y ON y.input_types = o.input_types
 LEFT JOIN v1._backward_op AS b ON b.capture_id = w.clock_id AND b.op_id = w.op_id
 ASOF LEFT JOIN v1._optimizer_range AS z
-    ON z.capture_id = w.clock_id AND z.process_id IS NOT DISTINCT FROM o.process_id
-    AND z.thread_id IS NOT DISTINCT FROM o.thread_id AND z.start_ns <= o.start_ns;
+    ON z.capture_id = w.clock_id AND v1._asof_key(z.process_id) = v1._asof_key(o.process_id)
+    AND v1._asof_key(z.thread_id) = v1._asof_key(o.thread_id) AND z.start_ns <= o.start_ns;

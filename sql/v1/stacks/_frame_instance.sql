@@ -31,6 +31,6 @@ FROM main.frame AS f
 LEFT JOIN main.capture AS c ON c.capture_id = f.capture_id
 LEFT JOIN marked AS m ON m.capture_id = f.capture_id
 ASOF LEFT JOIN warm AS w
-    ON w.capture_id = f.capture_id AND w.process_id IS NOT DISTINCT FROM f.process_id
-    AND w.thread_id IS NOT DISTINCT FROM f.thread_id AND w.start_ns <= f.start_ns
+    ON w.capture_id = f.capture_id AND v1._asof_key(w.process_id) = v1._asof_key(f.process_id)
+    AND v1._asof_key(w.thread_id) = v1._asof_key(f.thread_id) AND w.start_ns <= f.start_ns
 WINDOW instances AS (PARTITION BY f.capture_id, f.name, f.kind, f.process_id, f.thread_id);

@@ -12,5 +12,5 @@ ASOF INNER JOIN (
     WHERE t.step IS NOT NULL
     GROUP BY t.capture_id, a.process_id, a.start_ns
 ) AS s
-    ON s.capture_id = f.capture_id AND s.process_id IS NOT DISTINCT FROM f.process_id AND s.start_ns <= f.start_ns
+    ON s.capture_id = f.capture_id AND v1._asof_key(s.process_id) = v1._asof_key(f.process_id) AND s.start_ns <= f.start_ns
 WHERE s.end_ns >= f.start_ns;

@@ -40,8 +40,8 @@ op_site AS (
     LEFT JOIN v1._op_frame AS h ON h.capture_id = m.capture_id AND h.op_id = m.op_id
     LEFT JOIN main.frame AS w ON w.capture_id = h.capture_id AND w.frame_id = h.frame_id
     ASOF LEFT JOIN v1._optimizer_range AS z
-        ON z.capture_id = o.capture_id AND z.process_id IS NOT DISTINCT FROM o.process_id
-        AND z.thread_id IS NOT DISTINCT FROM o.thread_id AND z.start_ns <= o.start_ns
+        ON z.capture_id = o.capture_id AND v1._asof_key(z.process_id) = v1._asof_key(o.process_id)
+        AND v1._asof_key(z.thread_id) = v1._asof_key(o.thread_id) AND z.start_ns <= o.start_ns
 )
 SELECT
     /* by work */

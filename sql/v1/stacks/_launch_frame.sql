@@ -19,8 +19,8 @@ latest AS (
     SELECT c.capture_id, c.event_id, c.is_own, c.start_ns AS at_ns, f.frame_id, f.parent_id, f.end_ns
     FROM calls AS c
     ASOF INNER JOIN v1._frame_start AS f
-        ON f.capture_id = c.capture_id AND f.process_id IS NOT DISTINCT FROM c.process_id
-        AND f.thread_id IS NOT DISTINCT FROM c.thread_id AND f.start_ns <= c.start_ns
+        ON f.capture_id = c.capture_id AND v1._asof_key(f.process_id) = v1._asof_key(c.process_id)
+        AND v1._asof_key(f.thread_id) = v1._asof_key(c.thread_id) AND f.start_ns <= c.start_ns
 ),
 climb AS (
     SELECT t.capture_id, t.event_id, t.is_own, t.at_ns, t.frame_id, t.parent_id, t.end_ns

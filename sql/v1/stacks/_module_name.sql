@@ -22,8 +22,8 @@ called AS (
             PARTITION BY m.capture_id, m.process_id, m.thread_id, m.start_ns ORDER BY m.duration_ns, m.frame_id DESC
         ) = 1
     ) AS f
-        ON f.capture_id = n.capture_id AND f.process_id IS NOT DISTINCT FROM n.process_id
-        AND f.thread_id IS NOT DISTINCT FROM n.thread_id AND f.start_ns <= n.start_ns
+        ON f.capture_id = n.capture_id AND v1._asof_key(f.process_id) = v1._asof_key(n.process_id)
+        AND v1._asof_key(f.thread_id) = v1._asof_key(n.thread_id) AND f.start_ns <= n.start_ns
     WHERE f.end_ns >= n.start_ns AND n.name <> ''
 )
 SELECT c.capture_id, c.module_path, any_value(c.name) AS name

@@ -5,8 +5,8 @@ WITH RECURSIVE latest AS (
     SELECT o.capture_id, o.op_id, o.start_ns AS at_ns, f.frame_id, f.parent_id, f.end_ns
     FROM main.op AS o
     ASOF INNER JOIN v1._frame_start AS f
-        ON f.capture_id = o.capture_id AND f.process_id IS NOT DISTINCT FROM o.process_id
-        AND f.thread_id IS NOT DISTINCT FROM o.thread_id AND f.start_ns <= o.start_ns
+        ON f.capture_id = o.capture_id AND v1._asof_key(f.process_id) = v1._asof_key(o.process_id)
+        AND v1._asof_key(f.thread_id) = v1._asof_key(o.thread_id) AND f.start_ns <= o.start_ns
 ),
 climb AS (
     SELECT t.capture_id, t.op_id, t.at_ns, t.frame_id, t.parent_id, t.end_ns

@@ -139,7 +139,7 @@ met AS (
     FROM intervals AS i
     CROSS JOIN (SELECT DISTINCT g.gpu_id FROM gaps AS g) AS d
     ASOF JOIN gaps AS g
-        ON g.clock_id = i.capture_id AND g.gpu_id IS NOT DISTINCT FROM d.gpu_id AND g.start_ns <= i.start_ns
+        ON g.clock_id = i.capture_id AND v1._asof_key(g.gpu_id) = v1._asof_key(d.gpu_id) AND g.start_ns <= i.start_ns
     WHERE i.start_ns < g.host_end_ns
     UNION ALL
     SELECT g.clock_id, g.gpu_id, g.start_ns, i.reason, i.is_call, least(i.end_ns, g.host_end_ns) - g.start_ns
