@@ -44,11 +44,13 @@ def _hold(join: exp.Join) -> None:
 
 
 def _of(equality: exp.EQ | exp.NullSafeEQ, name: str) -> exp.Expr:
-    """Return the column of an equality that belongs to the right side, without its table."""
-    (column,) = (
-        side for side in (equality.left, equality.right) if isinstance(side, exp.Column) and side.table == name
+    """Return the side of an equality that reads the right side of the join only, without the name of that."""
+    (side,) = (
+        side
+        for side in (equality.left, equality.right)
+        if {column.table for column in side.find_all(exp.Column)} == {name}
     )
-    return exp.column(column.name)
+    return side.transform(lambda node: exp.column(node.name) if isinstance(node, exp.Column) else node)
 
 
 def without_named_windows(tree: exp.Expr) -> exp.Expr:
