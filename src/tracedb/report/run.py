@@ -129,7 +129,7 @@ def _run(
         source, where = "temp.answer", ""
     elif not report.is_by_row or report.summary is not None:
         condition = f" WHERE {where}" if where else ""
-        listed = ", ".join(map(identifier, query.columns))
+        listed = ", ".join(map(identifier, query.columns)) or "*"  # of a view that is missing, which DuckDB then names
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM {source}{condition}")
         source, where = "temp.answer", ""
     ((is_answer, rows, shown),) = connection.execute(query.counts(source, where, top)).fetchall()
