@@ -28,7 +28,7 @@ later AS (
     SELECT
         e.device_id, e.call_ns,
         min(e.start_ns) OVER (
-            PARTITION BY e.device_id ORDER BY e.call_ns ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+            PARTITION BY e.device_id ORDER BY e.call_ns RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS next_ns
     FROM launched AS e
     WHERE e.call_ns IS NOT NULL
