@@ -98,7 +98,7 @@ def test_by_takes_the_place_of_the_capture(insert: Insert, report: Report) -> No
 
 
 def test_collectives_of_an_unknown_device(insert: Insert, ask: Ask) -> None:
-    """DuckDB 1.4 and 1.5 lose NULL keys in an ASOF join by IS NOT DISTINCT FROM."""
+    """Events of unknown devices are compared with each other."""
     insert("capture", "capture_id rank", (0, 0), source="torch")
     insert("kernel_event", "event_id name start_ns duration_ns",
            (1, "ncclKernel", 0, 50), (2, "sgemm", 10, 5), (3, "sgemm", 90, 5),

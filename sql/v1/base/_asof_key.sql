@@ -1,5 +1,5 @@
 -- A device, process or thread for an ASOF join in which NULL meets NULL. Not IS NOT DISTINCT FROM: in an ASOF join,
--- DuckDB 1.4 and 1.5 then lose rows with NULL and match rows without a time.
+-- DuckDB 1.4 and 1.5 then match rows without a time, and beside such rows lose others whose key is NULL.
 CREATE MACRO v1._asof_key(id) AS
 coalesce(id, -9223372036854775807);
 
