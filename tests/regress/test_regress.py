@@ -133,6 +133,8 @@ def test_a_fit_of_some_operators_keeps_the_models_of_others(db: Path, models: Pa
     done = run("fit", "--db", db, "--models", tmp_path, "--operator", "res_add")
     assert done.exit_code == 1 and "other operator" in done.stderr and "which a fit of" in done.stderr
     assert (tmp_path / "models.json").read_bytes() == (models / "models.json").read_bytes()
+    (tmp_path / "models.npz").write_bytes(b"damaged")  # none of these can be read, so none is lost
+    assert run("fit", "--db", db, "--models", tmp_path, "--operator", "res_add").exit_code == 0
 
 
 def test_predictions_of_all_samples_are_as_many_as_asked_for(db: Path, models: Path) -> None:

@@ -92,9 +92,11 @@ def _refuse_to_drop(folder: Path, operators: tuple[str, ...]) -> None:
     from tracedb.errors import TracedbError
     from tracedb.regress import store
 
-    if not store.files(folder)[0].exists():
+    try:
+        held = store.read(folder)[0]
+    except TracedbError:  # no models, or damaged ones that have to be fitted again: nothing is lost
         return
-    others = {model.target.operator for model in store.read(folder)[0]} - set(operators)
+    others = {model.target.operator for model in held} - set(operators)
     if others:
         raise TracedbError(
             f"{folder}: holds models of {some(len(others), 'other operator')}, such as {min(others)}, which a fit of "
