@@ -17,7 +17,7 @@ KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
 _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
             "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
 _GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
-_STEP = re.compile(r"step_ns(?=\s*>)")
+_STEP = re.compile(r"^step_ns(?=\s*>)")
 """The length of a step from its first to its last GPU work: the total of the timeline."""
 FEWEST_UNITS = 4
 """Least number of independent units on a side for the test to decide (``sql/compare/answer.sql``)."""
