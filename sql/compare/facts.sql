@@ -1,5 +1,6 @@
 -- Adds the properties of one side of a comparison, which decide whether it can be compared with another one.
--- In:  {db}: the database of the side; {side}: its number; temp tables side_capture, side_marked, side_unit, side_run (side.sql).
+-- In:  {db}: the database of the side; {side}: its number; temp tables side_capture, side_marked, side_unit, side_run
+--      (side.sql).
 -- Out: one more row of temp table side_fact: digests of its captures, whether its units are steps, the number of units,
 --      the numbers of GPUs with events in a run (a text), the most in one capture, the names of these GPUs, the profilers.
 INSERT INTO side_fact

@@ -1,7 +1,7 @@
 -- Adds the values of one side of a comparison, by unit: a step of a rank if all its captures mark steps, else a
 -- capture.
--- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; temp table side_left_out; {skip}: number of
---      steps to skip; session variable step_range (see v1._step).
+-- In:  {db}: the database of the side; {side}: its number; {captures}: condition on a capture c; {skip}: number of
+--      steps to skip; temp table side_left_out (left_out.sql); session variable step_range (see v1._step).
 -- Out: more rows of temp tables side_unit(side, unit) and side_value(side, kind, name, unit, calls, total_ns); for this
 --      side only, side_capture(capture_id), side_marked(by_step, captures, without_steps). More rows of side_run(side,
 --      capture_id, run): which captures are ranks of one run, as in v1.configurations; captures of unknown rank belong

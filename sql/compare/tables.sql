@@ -1,6 +1,7 @@
 -- The tables that the statements of each side fill.
 -- In:  nothing.
--- Out: empty temp tables: side_name, side_setting, side_unit, side_run, side_timeline_unit, side_value, side_fact, side_warning.
+-- Out: empty temp tables: side_name, side_setting, side_unit, side_run, side_timeline_unit, side_value, side_fact,
+--      side_warning.
 CREATE OR REPLACE TEMP TABLE side_name (side INTEGER, name VARCHAR);
 
 CREATE OR REPLACE TEMP TABLE side_setting (side INTEGER, capture_id BIGINT, digest VARCHAR, key VARCHAR, value VARCHAR);

@@ -3,13 +3,13 @@
 -- starts last in the call (late_member, if that one is the straggler). Both are over the whole recording and repeated in
 -- each row, so that v1.stragglers and v1._why_part match collectives once. Only calls matched over at least two ranks
 -- count. The waiting in a call is charged to the rank that starts last.
--- p_value is the evidence: the probability that any rank is last this often if every rank of a call were equally likely to
--- be last (binomial, times the number of ranks, because it could be any of them).
+-- p_value is the evidence: the probability that any rank is last this often if every rank of a call were equally likely
+-- to be last (binomial, times the number of ranks, because it could be any of them).
 -- Calls of one step are not independent: a rank that begins a step late may be last in all of its calls. Clusters are
--- the steps, where at least two are marked, else ten consecutive calls of a group. As far as calls of one cluster agree more
--- than calls of different ones, they count as fewer calls: the number of calls is divided by the design effect,
--- 1 + (n - 1) r, with n calls in a cluster and r the intraclass correlation (one-way analysis of variance). A rank that is
--- last in all calls of one step and in half of those of another has little more evidence than those two steps.
+-- the steps, where at least two are marked, else ten consecutive calls of a group. As far as calls of one cluster agree
+-- more than calls of different ones, they count as fewer calls: the number of calls is divided by the design effect,
+-- 1 + (n - 1) r, with n calls in a cluster and r the intraclass correlation (one-way analysis of variance). A rank that
+-- is last in all calls of one step and in half of those of another has little more evidence than those two steps.
 -- long_wait_p_value is the same over the calls with at least a tenth of the mean waiting: a rank whose host sleeps once
 -- a step is late to one call, and the others are noise. Both need many calls; a step with one or two large collectives has
 -- few. step_p_value is the evidence of the amounts: by a t-test over at least three steps, the probability that the waiting

@@ -2,8 +2,8 @@
 -- Grain: capture × device. One ordered pass over the events: an event adds to a union the part of it after the latest
 -- end so far of that union. The total excludes gaps in which unrecorded graph replays may have run
 -- (main.unrecorded_span). If a report chooses or groups events of a device, time in which only other work runs is
--- neither busy nor idle, and not part of the total (hook part). Views that use this view do not repeat it: if a report has filters or --by, the text of
--- this view replaces its name (hook inline), so that they apply to the events.
+-- neither busy nor idle, and not part of the total (hook part). Views that use this view do not repeat it: if a report
+-- has filters or --by, the text of this view replaces its name (hook inline), so that they apply to the events.
 CREATE VIEW v1._gpu_time AS
 WITH events AS (
     SELECT

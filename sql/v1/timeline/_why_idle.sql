@@ -6,7 +6,8 @@
 -- call: without it the host would be ahead. So does the rest of later gaps, with the time that launching takes, until
 -- they sum to the duration of the call: that is how far ahead the host would have been. If the gap ends up to 50 µs after
 -- the launch, the time since is what launching takes. Otherwise the work was pending, which is a dependency: the
--- device-bound part of v1.idle_breakdown, without the time that launching takes. After the last event of the window, nothing is pending.
+-- device-bound part of v1.idle_breakdown, without the time that launching takes. After the last event of the window,
+-- nothing is pending.
 -- Method: intervals are met with gaps by ASOF joins in both directions, which stay linear.
 CREATE VIEW v1._why_idle AS
 WITH gaps AS (
