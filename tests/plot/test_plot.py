@@ -93,6 +93,9 @@ def test_the_list_names_every_picture() -> None:
     assert done.exit_code == 0
     assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in PICTURES)
     assert run("plot").stdout == done.stdout
+    words = " ".join(done.stdout.split())
+    assert all(picture.title.replace("\n", " ").split()[-1] in words for picture in registry.PICTURES)
+    assert "…" not in done.stdout
 
 
 def test_gantt_draws_every_event_of_a_step_at_its_time(db: Path, tmp_path: Path) -> None:
@@ -165,9 +168,11 @@ def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) ->
     done = run("plot", "gantt", "--db", tiny.save(), "-o", tmp_path / "a.svg")
     assert done.exit_code == 0, done.stderr
     assert marks(tmp_path / "a.svg", "rect") == 5_000
-    assert "10 streams are left out: with 10 events" in done.stderr
+    assert "10 streams are left out: they have 10 events" in done.stderr
     assert "the 1,040 shortest events on these streams are left out" in done.stderr
-    assert "10 streams are left out: with 10 events" in " ".join(texts(tmp_path / "a.svg"))
+    said = " ".join(texts(tmp_path / "a.svg"))
+    assert "10 streams are left out: they have 10 events" in said
+    assert "The 1,040 shortest events on these streams" in said
 
 
 def test_gantt_prefers_busy_streams_to_slight_ones(tmp_path: Path) -> None:
@@ -232,6 +237,59 @@ def test_timeline_draws_the_parts_of_the_average(db: Path, tmp_path: Path) -> No
         "512 · 4 (n=6)",
         "512 · 8 (n=6)",
     ]
+
+
+def test_timeline_gives_each_file_of_no_rank_its_own_bar(tmp_path: Path) -> None:
+    """Processes of one file stay one run, and so do captures of which a rank is known."""
+    made = Tiny(tmp_path / "t.duckdb")
+    for name, duration in (("a", 1_000), ("b", 9_000)):
+        made.capture(None, path=f"/traces/{name}.json")
+        made.kernel(GEMM, 0, duration)
+    db = made.save()
+    assert [(row["capture"], row["to_ns"]) for row in table(db, "timeline") if row["part"] == "idle"] == [
+        (1, 1_000),
+        (2, 9_000),
+    ]
+    said = texts(drawn(tmp_path / "a.svg", db, "timeline"))
+    assert [text for text in said if "(n=1)" in text] == ["1 a.json (n=1)", "2 b.json (n=1)"]
+    for number, (paths, ranks) in enumerate(((("a", "a"), (None, None)), (("a", "b"), (0, 1)))):
+        made = Tiny(tmp_path / f"{number}.duckdb")
+        for name, rank in zip(paths, ranks, strict=True):
+            made.capture(rank, path=f"/traces/{name}.json")
+            made.kernel(GEMM, 0, 1_000)
+        assert {row["ranks"] for row in table(made.save(), "timeline")} == {2}
+
+
+def test_top_kernels_are_bars_with_share_calls_and_class(db: Path, tmp_path: Path) -> None:
+    drawn_rows = table(db, "top-kernels")
+    assert [(row["name"], row["total_ns"], row["place"]) for row in drawn_rows] == [
+        (row["name"], row["total_ns"], place) for place, row in enumerate(report(db, "top-kernels"), 1)
+    ]
+    svg = drawn(tmp_path / "a.svg", db, "top-kernels")
+    assert marks(svg, "rect") == 3
+    said = texts(svg)
+    assert {"matmul", "elementwise", "collective", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} <= set(said)
+    assert [text for text in said if text.endswith("· 48 calls")] == [
+        f"{row['share_percent']:.1f} % · 48 calls" for row in drawn_rows
+    ]
+    assert any("n = 144 calls." in text for text in said)
+    said = texts(drawn(tmp_path / "b.svg", db, "top-kernels", "--by", "rank"))
+    assert [text for text in said if text.startswith("rank ")] == ["rank 0", "rank 1"]
+
+
+def test_top_kernels_say_how_many_names_they_leave_out(tmp_path: Path) -> None:
+    made = Tiny(tmp_path / "t.duckdb")
+    for rank in (0, 1):
+        made.capture(rank)
+        for number in range(32):
+            made.kernel(f"kernel_{number:02}", 1_000 * number, 0 if number > 30 else 9)
+    db = made.save()
+    done = run("plot", "top-kernels", "--db", db, "-o", tmp_path / "a.svg")
+    assert "2 kernel names are left out: they have 3.2 % of the time" in done.stderr, done.stderr
+    assert marks(tmp_path / "a.svg", "rect") == 30
+    done = run("plot", "top-kernels", "--by", "rank", "--db", db, "-o", tmp_path / "a.svg")
+    assert "44 bars are left out: a panel has the 10 kernel names with most time" in done.stderr
+    assert marks(tmp_path / "a.svg", "rect") == 20
 
 
 def test_timeline_labels_no_part_that_is_narrower_than_its_label(tmp_path: Path) -> None:

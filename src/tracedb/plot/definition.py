@@ -25,6 +25,8 @@ class Picture:
     accepted."""
     factors: tuple[str, ...] = ()
     """Fixed settings to draw; --by is not accepted then."""
+    keeps_files_apart: bool = False
+    """Whether files of unknown rank are grouped by capture, unless --by says otherwise."""
     is_by_run: bool = False
     """Whether rows are named by their run only, since rank is an axis."""
     most_by: int = 0

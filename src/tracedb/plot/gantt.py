@@ -8,7 +8,7 @@ from tracedb.output.shorten import shorten, visible
 from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
-from tracedb.plot.theme import CLASSES, time_axis
+from tracedb.plot.theme import class_scale, time_axis
 
 _WIDTH = 1000
 _LANE = 18
@@ -26,7 +26,7 @@ def bars(table: Table) -> Drawing:
     ]
     start, end = table.choice.window or (0, max(table.column("until_ns")))
     unit, expression = time_axis([end])
-    scale = _colours(set(table.column("class")))
+    scale = class_scale(set(table.column("class")))
     legend = alt.Legend(orient="top", columns=10)
     chart = (
         alt.Chart(_data(table, lanes))
@@ -80,20 +80,13 @@ def _data(table: Table, lanes: list[str]) -> alt.NamedData:
     )
 
 
-def _colours(classes: set[str]) -> alt.Scale:
-    known = [name for name in CLASSES if name in classes]
-    others = sorted(classes - set(known))  # classes from rules that the user added
-    colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
-    return alt.Scale(domain=[*known, *map(visible, others)], range=colours)
-
-
 def _missing(table: Table) -> list[str]:
     """Return sentences about streams and events that are not drawn."""
     first = table.first
     missing = left_out(
         first["other_lanes"],
         "stream",
-        f"with {many(first['events_of_other_lanes'], 'event')}; filters such as --rank choose others",
+        f"they have {many(first['events_of_other_lanes'], 'event')}; filters such as --rank choose others",
     )
     if first["shorter_events"]:
         missing.append(

@@ -126,7 +126,7 @@ def _calls(table: Table) -> alt.X:
         "call_index",
         type="quantitative",
         title="call",
-        scale=alt.Scale(nice=False, zero=False),
+        scale=alt.Scale(nice=False, zero=False, domain=[min(calls), max(calls)]),
         axis=alt.Axis(format=",d", values=calls if len(calls) <= 12 else alt.Undefined, tickCount=10),
     )
 

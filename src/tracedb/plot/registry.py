@@ -67,12 +67,22 @@ PICTURES = (
         takes=("step", "window"),
     ),
     Picture(
+        "top-kernels",
+        "Kernel names with most time, with their share, calls and class.",
+        "top-kernels",
+        "top_kernels",
+        "top_kernels:bars",
+        by="group",
+        most_by=1,
+    ),
+    Picture(
         "timeline",
         "Computation, exposed collectives and copies, and idle time of each configuration, stacked.",
         "gpu-timeline-average",
         "timeline",
         "timeline:stacks",
         by="group",
+        keeps_files_apart=True,
     ),
     Picture(
         "utilization",
@@ -163,5 +173,5 @@ def listing() -> Answer:
     ]
     answer = from_rows(columns, [(picture.name, picture.report, picture.title) for picture in PICTURES])
     answer.report = "plot --list"
-    answer.shows = [Show(("picture",)), Show(("title",))]
+    answer.shows = [Show(("picture",), floor=24), Show(("title",), kind="fold", floor=24)]
     return answer

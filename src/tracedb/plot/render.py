@@ -51,10 +51,16 @@ def specification(drawing: Drawing, said: Sequence[str], datasets: Datasets) -> 
     """Return the Vega-Lite specification of a drawing with its rows, its title and the lines under that."""
     made: dict[str, Any] = drawing.chart.configure(**CONFIG).to_dict(validate=False)
     letters = min(max(int(_width(made) / _LETTER), _NARROW), _WIDE)
-    lines = [line for text in (*said, *drawing.lines, *drawing.left_out) for line in wrap(visible(text), letters)]
+    sentences = [f"{text[:1].upper()}{text[1:]}." for text in drawing.left_out]
+    lines = [line for text in (*said, *drawing.lines, *sentences) for line in _wrapped(visible(text), letters)]
     title = {"text": drawing.title, "subtitle": lines}
     clean: dict[str, Any] = _clean({**made, "title": title, "datasets": datasets})
     return clean
+
+
+def _wrapped(text: str, letters: int) -> list[str]:
+    """Return a text in lines, without a break inside ``n = 12``."""
+    return [line.replace("\xa0", " ") for line in wrap(text.replace("n = ", "n\xa0=\xa0"), letters)]
 
 
 def _width(made: dict[str, Any]) -> float:

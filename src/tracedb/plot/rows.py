@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,10 @@ from tracedb.output import Answer, Show, from_sql
 from tracedb.output.display import MISSING, strips
 from tracedb.output.shorten import shorten, visible
 from tracedb.plot.definition import Choice, Picture, Table
+from tracedb.report import pooled_rows, selection, shared_work
 from tracedb.report import query as queries
 from tracedb.report import registry as reports
 from tracedb.report import run as engine
-from tracedb.report import selection, shared_work
 from tracedb.report.definition import CONFIGURATION, PLACE
 from tracedb.report.filters import Filters, natural
 from tracedb.storage import resources
@@ -54,7 +54,10 @@ def plan(
         filters = replace(filters, by=())
     if choice.step is not None:
         filters = replace(filters, by=("step",))
-    query = queries.plan(connection, reports.find(picture.report), filters, version)
+    report = reports.find(picture.report)
+    query = queries.plan(connection, report, filters, version)
+    if picture.keeps_files_apart and not filters.by and pooled_rows.are_separate_files(connection):
+        query = queries.plan(connection, report, replace(filters, by=("capture",)), version)
     if picture.by == "factors":
         _check_factors(connection, factors)
     window = choice.window or (None, None)
@@ -152,7 +155,7 @@ def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequenc
     capture."""
     groups = _groups(query)
     if groups:
-        return [Show((name,), name, "text") for name in groups]
+        return [_by_column(name, query.scope.names) for name in groups]
     shows = [
         replace(CONFIGURATION if picture.is_by_run else show, keys=query.scope.varying)
         for show in query.report.shows
@@ -164,9 +167,17 @@ def _shows(picture: Picture, query: queries.Query, answer: Answer, rows: Sequenc
     if "cycle" in query.columns:
         shows.append(Show(("cycle",), "cycle", "raw"))
     if shows and query.scope.names and "capture_id" in query.columns:
-        words = {str(number): f"capture {number} {name}".rstrip() for number, name in query.scope.names.items()}
-        shows.append(Show(("capture_id",), "capture", "text", words=words))
+        shows.append(Show(("capture_id",), "capture", "text", words=_words(query.scope.names, "capture ")))
     return shows
+
+
+def _by_column(name: str, names: Mapping[int, str]) -> Show:
+    """Return the display of a --by column; captures are shown by number and name."""
+    return Show((name,), name, "text", words=_words(names) if name == "capture" else {})
+
+
+def _words(names: Mapping[int, str], before: str = "") -> dict[str, str]:
+    return {str(number): f"{before}{number} {name}".rstrip() for number, name in names.items()}
 
 
 def _places(answer: Answer, rows: Sequence[Sequence[object]], kept: Sequence[Show]) -> tuple[str, list[str], str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import ceil, floor, log10
 from typing import Any
 
 from tracedb.output.display import time_unit
+from tracedb.output.shorten import visible
 
 INK = "#222222"
 FAINT = "#6b6b6b"
@@ -82,6 +83,14 @@ CONFIG: dict[str, Any] = {
         "frame": "group",
     },
 }
+
+
+def class_scale(classes: Set[str]) -> dict[str, Any]:
+    """Return the colours of kernel classes; grey for classes from rules that the user added."""
+    known = [name for name in CLASSES if name in classes]
+    others = sorted(classes - set(known))
+    colours = [CLASSES[name] for name in known] + ["#777777"] * len(others)
+    return {"domain": [*known, *map(visible, others)], "range": colours}
 
 
 def time_axis(values: Sequence[object]) -> tuple[str, str]:

@@ -92,6 +92,12 @@ def _recordings_of_unknown_ranks(connection: duckdb.DuckDBPyConnection) -> list[
     ]
 
 
+def are_separate_files(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether no selected capture has a rank, and several files would therefore be taken for one run."""
+    ((ranks,),) = _rows(connection, "SELECT count(s.rank) FROM temp.selected_capture AS s")
+    return ranks == 0 and bool(_recordings_of_unknown_ranks(connection))
+
+
 def _gpus(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Report how many ranks of a configuration, and GPUs of a capture, a row sums."""
     has = {*columns, *scope.filters.by}
