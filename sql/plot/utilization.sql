@@ -15,7 +15,8 @@ parts AS (
                 'part': 'exposed copy',
                 'low': p.computation_percent + p.exposed_collective_percent,
                 'percent': p.exposed_copy_percent
-            }
+            },
+            {'part': 'other work', 'low': p.busy_percent, 'percent': p.other_percent}
         ]) AS share,
         greatest(max(p.gpu) OVER () - 12, 0) AS left_out
     FROM placed AS p

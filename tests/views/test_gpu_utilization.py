@@ -8,6 +8,7 @@ from typing import Any
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
+Report = Callable[..., list[tuple[Any, ...]]]
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -69,3 +70,23 @@ def test_a_device_whose_only_event_has_no_length_has_one_window_without_shares(i
         "kernel_event", "event_id", (1,), capture_id=1, kind="kernel", name="k", start_ns=5, duration_ns=0, device_id=0
     )
     assert ask("SELECT window_index, window_ns, busy_ns, busy_percent FROM v1.gpu_utilization") == [(1, 0, 0, None)]
+
+
+def test_left_out_work_is_not_idle_time(insert: Insert, ask: Ask, report: Report) -> None:
+    """Of a: 3 windows of 100 ns in 300, from its first start; b runs beside it, alone, and after its end."""
+    insert("capture", "capture_id", (1,), path="a", source="torch", status="complete", labels={})
+    insert("kernel_event", "event_id name start_ns duration_ns",
+           (1, "b", 0, 1_100), (2, "a", 1_000, 100), (3, "b", 1_150, 100), (4, "a", 1_200, 40),
+           (5, "a", 1_290, 10), (6, "b", 1_295, 500), capture_id=1, kind="kernel", device_id=0)  # fmt: skip
+    insert("unrecorded_span", "capture_id device_id start_ns end_ns replays", (1, 0, 1_100, 1_120, 1))
+    parts = ("window_ns", "busy_ns", "other_ns", "idle_ns")
+    sums = ", ".join(f"sum({part})::BIGINT" for part in parts)
+    chosen = report("gpu_utilization", sums, where={"e": "e.name = 'a'"}, is_part=True)
+    assert chosen == [(300, 150, 50 + 10, 50 - 20 + 40)]
+    windows = report("gpu_utilization", f"since_ns, {', '.join(parts)}", where={"e": "e.name = 'a'"}, is_part=True)
+    assert [row for row in windows if row[0] in (99, 102, 120, 150, 240, 270)] == [
+        (99, 3, 1, 0, 0), (102, 3, 0, 0, 0), (120, 3, 0, 0, 3), (150, 3, 0, 3, 0), (240, 3, 0, 3, 0),
+        (270, 3, 0, 0, 3)]  # fmt: skip
+    assert ask(f"SELECT {sums} FROM v1.gpu_utilization") == [(1_795, 1_705, 0, 70)]
+    everything = report("gpu_utilization", "COLUMNS('.*_ns')", is_part=True)
+    assert everything == ask("SELECT COLUMNS('.*_ns') FROM v1.gpu_utilization ORDER BY ALL")

@@ -13,18 +13,21 @@ CREATE VIEW v1._why_idle AS
 WITH gaps AS (
     SELECT
         s.clock_id, s.gpu_id, s.event_id, s.steps, s.start_ns, s.end_ns, s.from_ns,
-        s.first_launch_ns IS NOT NULL OR s.event_id IS NULL AND count(s.first_launch_ns) OVER (PARTITION BY s.clock_id) > 0
-            AS is_known,
+        s.first_launch_ns IS NOT NULL OR s.event_id IS NULL
+            AND /* whole */ count(s.first_launch_ns) OVER (PARTITION BY s.clock_id) > 0
+            /* part r.capture_id IS NOT NULL */ AS is_known,
         CASE
             WHEN is_known AND s.event_id IS NULL THEN s.end_ns
             ELSE greatest(least(s.end_ns, coalesce(s.first_launch_ns, s.start_ns)), s.start_ns)
         END AS host_end_ns,
         -- The time from a launch to its start, as long as that is what launching takes. Work launched earlier was pending.
         CASE WHEN is_known AND s.end_ns - s.first_launch_ns <= 50000 THEN s.end_ns - host_end_ns ELSE 0 END AS launch_ns
-    FROM (
-        SELECT s.*, min(s.start_ns) OVER (PARTITION BY s.clock_id, s.gpu_id) AS from_ns
-        FROM v1._why_slice AS s /* inline */
-    ) AS s
+    FROM v1._why_slice AS s /* inline */
+    LEFT JOIN (
+        SELECT DISTINCT k.capture_id
+        FROM main.kernel_event AS k
+        WHERE /* whole */ false /* part k.launch_id IS NOT NULL */
+    ) AS r ON r.capture_id = s.clock_id
     WHERE s.state = 'idle'
 ),
 threads AS (

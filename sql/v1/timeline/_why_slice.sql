@@ -4,7 +4,8 @@
 -- window goes from the start of the first step that has selected GPU work to the end of the last one, on host or GPU;
 -- without marked steps, from the first start to the last end. event_id is the latest event to start of those that run;
 -- of an idle slice, the event that ends it. first_launch_ns: the first launch call of anything that starts at or after
--- that event.
+-- that event. If a report chooses events of a device (hook part), time is divided in the same way, and slices of other
+-- work are left out with the idle time that ends with it; at the end of the window, that begins with it.
 CREATE VIEW v1._why_slice AS
 WITH events AS (
     SELECT
@@ -15,11 +16,11 @@ WITH events AS (
         e.end_ns,
         CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer,
         k.step,
-        min(l.start_ns) OVER (
+        /* whole */ min(l.start_ns) OVER (
             PARTITION BY e.capture_id, e.device_id ORDER BY e.start_ns, e.event_id
             ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
-        ) AS first_launch_ns
-    FROM v1._gpu_event AS e
+        ) /* part e.next_launch_ns */ AS first_launch_ns
+    FROM v1._gpu_event AS e /* join e */
     LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     LEFT JOIN v1._step_kernel AS k ON k.capture_id = e.capture_id AND k.event_id = e.event_id
     WHERE true /* filter e */
@@ -57,6 +58,16 @@ cut AS (
     INNER JOIN windows AS w ON w.clock_id = e.clock_id AND w.gpu_id IS NOT DISTINCT FROM e.gpu_id
     WHERE e.end_ns > w.from_ns AND e.start_ns < w.to_ns AND e.end_ns > e.start_ns
     UNION ALL
+    -- Other work: layers 11 to 13, without a number.
+    SELECT
+        o.capture_id, o.device_id, -1,
+        CASE WHEN o.kind IN ('memcpy', 'memset') THEN 13 WHEN o.class = 'collective' THEN 12 ELSE 11 END,
+        NULL, greatest(o.start_ns, w.from_ns), least(o.end_ns, w.to_ns)
+    FROM v1._gpu_event AS o
+    INNER JOIN windows AS w ON w.clock_id = o.capture_id AND w.gpu_id IS NOT DISTINCT FROM o.device_id
+    ANTI JOIN events AS e ON e.clock_id = o.capture_id AND e.event_id = o.event_id
+    WHERE /* whole */ false /* part o.end_ns > w.from_ns AND o.start_ns < w.to_ns AND o.end_ns > o.start_ns */
+    UNION ALL
     SELECT u.capture_id, u.device_id, NULL, 4, NULL, greatest(u.start_ns, w.from_ns), least(u.end_ns, w.to_ns)
     FROM main.unrecorded_span AS u
     INNER JOIN windows AS w ON w.clock_id = u.capture_id AND w.gpu_id IS NOT DISTINCT FROM u.device_id
@@ -79,6 +90,10 @@ changes AS (
         sum(d.change) FILTER (d.layer = 2) AS change_2,
         sum(d.change) FILTER (d.layer = 3) AS change_3,
         sum(d.change) FILTER (d.layer = 4) AS change_4,
+        /* whole */ 0 /* part sum(d.change) FILTER (d.layer = 11) */ AS other_1,
+        /* whole */ 0 /* part sum(d.change) FILTER (d.layer = 12) */ AS other_2,
+        /* whole */ 0 /* part sum(d.change) FILTER (d.layer = 13) */ AS other_3,
+        /* whole */ true /* part bool_or(d.layer < 4 AND d.change = -1) */ AS ends_chosen,
         max(d.event_id) FILTER (d.layer = 1) AS event_1,
         max(d.event_id) FILTER (d.layer = 2) AS event_2,
         max(d.event_id) FILTER (d.layer = 3) AS event_3,
@@ -96,6 +111,10 @@ states AS (
         coalesce(sum(c.change_2) OVER ordered, 0) AS running_2,
         coalesce(sum(c.change_3) OVER ordered, 0) AS running_3,
         coalesce(sum(c.change_4) OVER ordered, 0) AS running_4,
+        /* whole */ 0 /* part coalesce(sum(c.other_1) OVER ordered, 0) */ AS others_1,
+        /* whole */ 0 /* part coalesce(sum(c.other_2) OVER ordered, 0) */ AS others_2,
+        /* whole */ 0 /* part coalesce(sum(c.other_3) OVER ordered, 0) */ AS others_3,
+        c.ends_chosen,
         last_value(c.event_1 IGNORE NULLS) OVER ordered AS event_1,
         last_value(c.event_2 IGNORE NULLS) OVER ordered AS event_2,
         last_value(c.event_3 IGNORE NULLS) OVER ordered AS event_3,
@@ -112,12 +131,16 @@ SELECT
     s.clock_id,
     s.gpu_id,
     w.steps,
+    w.from_ns,
     s.start_ns,
     s.end_ns,
     CASE
         WHEN s.running_1 > 0 THEN 'compute'
+        WHEN s.others_1 > 0 THEN 'other'
         WHEN s.running_2 > 0 THEN 'collective'
+        WHEN s.others_2 > 0 THEN 'other'
         WHEN s.running_3 > 0 THEN 'copy'
+        WHEN s.others_3 > 0 THEN 'other'
         WHEN s.running_4 > 0 THEN 'unrecorded'
         ELSE 'idle'
     END AS state,
@@ -126,4 +149,5 @@ SELECT
     CASE WHEN state = 'idle' THEN s.first_launch_ns END AS first_launch_ns
 FROM states AS s
 INNER JOIN windows AS w ON w.clock_id = s.clock_id AND w.gpu_id IS NOT DISTINCT FROM s.gpu_id
-WHERE s.end_ns > s.start_ns;
+WHERE s.end_ns > s.start_ns
+    AND /* whole */ true /* part state <> 'other' AND (state <> 'idle' OR coalesce(s.next_event, CASE WHEN s.ends_chosen THEN 0 ELSE -1 END) >= 0) */;

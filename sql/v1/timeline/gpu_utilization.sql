@@ -4,7 +4,8 @@
 -- gpu_timeline: computation first, then collectives, then copies, each without the time covered by the previous ones.
 -- Method: an event adds to each of the three unions its interval after the latest end so far (see v1._gpu_time), and
 -- the intervals are cut at window boundaries. Layers and unions are written out here and in v1._gpu_time: that view only
--- sums lengths, and as one view of intervals it would give gpu_timeline three rows per event instead of one.
+-- sums lengths, and as one view of intervals it would give gpu_timeline three rows per event instead of one. If a report
+-- chooses events of a device, union 4 is of all its events (hook part): time in which only others run is not idle.
 CREATE VIEW v1.gpu_utilization AS
 WITH events AS (
     SELECT
@@ -54,6 +55,28 @@ additions AS (
     SELECT clock_id, gpu_id, 3 AS union_no, greatest(start_ns, reach_3_ns) AS start_ns, end_ns
     FROM reaches
     WHERE end_ns > reach_3_ns
+    UNION ALL
+    SELECT clock_id, gpu_id, 4 AS union_no, greatest(start_ns, coalesce(reach_ns, start_ns)) AS start_ns, end_ns
+    FROM (
+        SELECT
+            s.clock_id,
+            s.gpu_id,
+            greatest(o.start_ns, s.first_ns) AS start_ns,
+            least(o.end_ns, s.last_ns) AS end_ns,
+            max(o.end_ns) OVER (
+                PARTITION BY s.clock_id, s.gpu_id
+                ORDER BY o.start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS reach_ns
+        FROM v1._unclassed_event AS o
+        INNER JOIN spans AS s ON s.clock_id = o.capture_id AND s.gpu_id IS NOT DISTINCT FROM o.device_id
+        WHERE /* whole */ false /* part o.start_ns < s.last_ns AND o.end_ns > s.first_ns */
+    ) AS device_events
+    WHERE end_ns > coalesce(reach_ns, start_ns)
+    UNION ALL
+    SELECT s.clock_id, s.gpu_id, 5 AS union_no, greatest(r.start_ns, s.first_ns), least(r.end_ns, s.last_ns)
+    FROM main.unrecorded_span AS r
+    INNER JOIN spans AS s ON s.clock_id = r.capture_id AND s.gpu_id IS NOT DISTINCT FROM r.device_id
+    WHERE r.start_ns < s.last_ns AND r.end_ns > s.first_ns
 ),
 placed AS (
     SELECT
@@ -97,7 +120,9 @@ parts AS (
         any_value(least(w.window_ns, w.last_ns - w.first_ns - w.place * w.window_ns)) AS window_ns,
         coalesce(sum(u.covered_ns) FILTER (u.union_no = 1), 0) AS union_1_ns,
         coalesce(sum(u.covered_ns) FILTER (u.union_no = 2), 0) AS union_2_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 3), 0) AS union_3_ns
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 3), 0) AS union_3_ns,
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 4), 0) AS union_4_ns,
+        coalesce(sum(u.covered_ns) FILTER (u.union_no = 5), 0) AS unrecorded_ns
     FROM windows AS w
     LEFT JOIN unions AS u
         ON u.clock_id = w.clock_id AND u.gpu_id IS NOT DISTINCT FROM w.gpu_id AND u.place = w.place
@@ -119,7 +144,11 @@ SELECT
     (p.union_3_ns - p.union_2_ns)::BIGINT AS exposed_copy_ns,
     100.0 * (p.union_3_ns - p.union_2_ns) / nullif(p.window_ns, 0) AS exposed_copy_percent,
     p.union_3_ns::BIGINT AS busy_ns,
-    100.0 * p.union_3_ns / nullif(p.window_ns, 0) AS busy_percent
+    100.0 * p.union_3_ns / nullif(p.window_ns, 0) AS busy_percent,
+    greatest(p.union_4_ns - p.union_3_ns, 0)::BIGINT AS other_ns,
+    100.0 * greatest(p.union_4_ns - p.union_3_ns, 0) / nullif(p.window_ns, 0) AS other_percent,
+    (p.window_ns - greatest(p.union_3_ns, p.union_4_ns) - p.unrecorded_ns)::BIGINT AS idle_ns,
+    100.0 * (p.window_ns - greatest(p.union_3_ns, p.union_4_ns) - p.unrecorded_ns) / nullif(p.window_ns, 0) AS idle_percent
 FROM parts AS p
 LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id;
 
@@ -140,3 +169,7 @@ COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_ns IS 'Time during which a cop
 COMMENT ON COLUMN v1.gpu_utilization.exposed_copy_percent IS 'Share of the window. [percent]';
 COMMENT ON COLUMN v1.gpu_utilization.busy_ns IS 'Time during which anything runs. [ns]';
 COMMENT ON COLUMN v1.gpu_utilization.busy_percent IS 'Share of the window. [percent]';
+COMMENT ON COLUMN v1.gpu_utilization.other_ns IS 'Time during which only work runs that the report leaves out (--class, --range, --skip-warmup); 0 if it leaves out none. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.other_percent IS 'Share of the window. [percent]';
+COMMENT ON COLUMN v1.gpu_utilization.idle_ns IS 'Time during which nothing runs on the device. The rest of the window, after busy_ns and other_ns, may have had graph replays without recorded kernels, as unrecorded_ns in gpu_timeline. [ns]';
+COMMENT ON COLUMN v1.gpu_utilization.idle_percent IS 'Share of the window. [percent]';

@@ -195,10 +195,10 @@ COMMENT ON COLUMN v1.why.cycle IS 'Recording number, from 1 in time order, if th
 COMMENT ON COLUMN v1.why.place IS 'Place among the reasons by share; NULL for time that is no loss or cannot be judged. [-]';
 COMMENT ON COLUMN v1.why.reason IS 'Reason by the rules of v1._why_rule and main.why_rule; computation is no loss, or cannot be judged.';
 COMMENT ON COLUMN v1.why.title IS 'The reason in words.';
-COMMENT ON COLUMN v1.why.share_percent IS 'Share of the step time of all devices; the shares of a recording add up to 100. [percent]';
+COMMENT ON COLUMN v1.why.share_percent IS 'Share of the step time of all devices; the shares of a recording add up to 100. Where a report chooses events (--class, --range, --skip-warmup): of their time and of the idle time that ends with them. [percent]';
 COMMENT ON COLUMN v1.why.step_ns IS 'Time per step and device; of the whole recording if no steps are marked. [ns]';
 COMMENT ON COLUMN v1.why.time_ns IS 'Time over all steps and devices. [ns]';
-COMMENT ON COLUMN v1.why.wall_ns IS 'Step time over all steps and devices. [ns]';
+COMMENT ON COLUMN v1.why.wall_ns IS 'Step time over all steps and devices; where a report chooses events, of these and the idle time that ends with them. [ns]';
 COMMENT ON COLUMN v1.why.steps IS 'Number of marked steps; 0 if none are marked. [count]';
 COMMENT ON COLUMN v1.why.worst_rank IS 'The straggler, which causes the waiting (detail says how long the others wait), or the rank with the largest share (of other waiting, detail names the rank that is waited for); NULL if ranks are unknown. [-]';
 COMMENT ON COLUMN v1.why.worst_percent IS 'The share that worst_rank has of its own step time, the largest of all devices; of a straggler its own waiting, which is small. [percent]';

@@ -7,7 +7,7 @@ import altair as alt
 from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out
 from tracedb.plot.definition import Drawing, Table
-from tracedb.plot.theme import PARTS, time_axis
+from tracedb.plot.theme import GREY, PARTS, time_axis
 
 _WIDTH = 900
 _WINDOW = "Windows: a 120th of the time from the GPU's first event to its last one."
@@ -34,6 +34,8 @@ def areas(table: Table) -> Drawing:
     places = gpus(table)
     order = in_order(places)
     parts = {name: colour for name, colour in PARTS.items() if name != "idle"}
+    if any(row["part"] == "other work" for row in table.rows):
+        parts["other work"] = GREY
     panel = (
         alt.Chart(_data(table, places, ("part", "low_percent", "high_percent", "percent")))
         .mark_rect()
