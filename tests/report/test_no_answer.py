@@ -49,6 +49,16 @@ def test_frames_without_modules_or_work(report: str, reason: str, tmp_path: Path
     assert (done.exit_code, reason in done.stderr) == (3, True), done.stderr
 
 
+def test_copies_whose_sizes_were_not_recorded(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    tiny.capture(0, source="rocprofv3")
+    tiny.kernel("MEMORY_COPY_HOST_TO_DEVICE", 20, 30, kind="memcpy")
+    db = tiny.save()
+    done = run("report", "cuda-gpu-mem-size-sum", "--db", db)
+    assert (done.exit_code, "sizes of the copies were not recorded" in done.stderr) == (3, True), done.stderr
+    assert run("report", "cuda-gpu-mem-time-sum", "--db", db).exit_code == 0
+
+
 @pytest.mark.parametrize("report", ["critical-path", "why"])
 def test_no_time_to_divide(report: str, tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "trace.duckdb")

@@ -86,6 +86,8 @@ class TestFilters:
         done = run("report", "top-kernels", "--db", db, "--class", "softmax")
         assert done.exit_code == 3
         assert "no GPU activity of class softmax; there are: collective, copy, elementwise, matmul" in done.stderr
+        done = run("report", "gpu-timeline", "--db", db, "--class", "matmul")
+        assert "GPU work that --class leaves out is not idle time" in done.stderr
         done = run("report", "nvtx-sum", "--db", db, "--class", "matmul")
         assert done.exit_code == 2 and "cannot be filtered by --class" in done.stderr
 

@@ -26,6 +26,14 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.save()
 
 
+def test_a_label_that_holds_what_looks_like_another_key(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for note in ("a", "a,b=c"):
+        tiny.capture(0, {"note": note})
+        tiny.kernel(GEMM, 10, 100)
+    assert captures_of(tiny.save(), "--where", "note=a\\,b=c") == [2]
+
+
 def captures_of(db: Path, *options: str) -> list[int]:
     return sorted({row["capture"] for row in report(db, "top-kernels", "--by", "capture", *options)})
 
@@ -45,6 +53,7 @@ def captures_of(db: Path, *options: str) -> list[int]:
         (["--where", "channels=4,8"], [5, 6]),  # a value that holds the comma itself
         (["--where", "channels=8,4", "--rank", "0"], [1, 3]),
         (["--where", "channels=8", "--where", "channels=4"], [1, 2, 3, 4]),
+        (["--where", "channels=8,4\\,8"], [3, 4, 5, 6]),  # a backslash takes a comma into the value
     ],
 )
 def test_captures_are_chosen_by_path_and_by_lists(db: Path, options: list[str], expected: list[int]) -> None:

@@ -124,6 +124,28 @@ def test_left_out_work_is_not_idle_time(ask: Ask, report: Report) -> None:
     assert sum(sum(times.values()) for times in found.values()) == 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "advice"),
+    [
+        (["c10::BFloat16"], "fp8 where its accuracy is enough; sizes"),
+        (["c10::BFloat16", "float"], "bf16 or fp8 instead of fp32, or TF32; sizes"),
+        (["c10::Float8_e4m3fn"], "sizes"),
+    ],
+)
+def test_a_smaller_type_is_advised_only_where_products_use_a_larger_one(
+    insert: Insert, ask: Ask, dtypes: list[str], advice: str
+) -> None:
+    insert("capture", "capture_id source", (1, "torch"))
+    insert("device", "capture_id device_id name vendor", (1, 0, "NVIDIA H100 80GB HBM3", "nvidia"))
+    for number, dtype in enumerate(dtypes):
+        insert("op", "op_id name input_dims input_types", (number, "aten::mm", "[[512,512],[512,512]]",
+               f'["{dtype}","{dtype}"]'), capture_id=1, start_ns=number, duration_ns=1)  # fmt: skip
+        insert("kernel_event", "event_id op_id name start_ns", (number, number, "cutlass_gemm", 100_000 * number),
+               capture_id=1, device_id=0, kind="kernel", duration_ns=100_000)  # fmt: skip
+    ((found,),) = ask("SELECT advice FROM v1.why WHERE reason = 'below_peak'")
+    assert found.startswith(advice)
+
+
 def test_what_left_out_work_hides_has_no_reason(insert: Insert, report: Report) -> None:
     """A collective beside a kernel that is left out is exposed only where that does not run."""
     insert("capture", "capture_id source", (1, "torch"))

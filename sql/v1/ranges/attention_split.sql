@@ -127,7 +127,7 @@ LEFT JOIN parts AS s
     ON s.part = 'scores' AND s.rule = p.rule /* grain */ AND s.clock_id = p.clock_id /* end grain */ /* using p s */
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id /* end grain */;
 
-COMMENT ON VIEW v1.attention_split IS 'Scores, softmax and values of attention: time against FLOPs, from ranges with these names. Grain: capture × rule × part.';
+COMMENT ON VIEW v1.attention_split IS 'Scores, softmax and values of attention: time against FLOPs, from ranges with these names. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: capture × rule × part.';
 COMMENT ON COLUMN v1.attention_split.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.attention_split.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.attention_split.labels IS 'Labels of the capture: sweep, threads, channels and others.';

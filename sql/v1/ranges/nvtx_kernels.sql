@@ -88,7 +88,7 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 LEFT JOIN range_texts AS t ON t.range_no = s.range_no;
 
-COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, like nsys stats nvtx_kern_sum. A kernel counts in every enclosing range. Grain: rule × range × thread × kernel name.';
+COMMENT ON VIEW v1.nvtx_kernels IS 'Kernels of each range, like nsys stats nvtx_kern_sum. A kernel counts in every enclosing range. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: rule × range × thread × kernel name.';
 COMMENT ON COLUMN v1.nvtx_kernels.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses thread, like nsys.';
 COMMENT ON COLUMN v1.nvtx_kernels.range IS 'Text of the range; NULL for kernels outside all ranges.';
 COMMENT ON COLUMN v1.nvtx_kernels.domain IS 'NVTX domain; NULL for the default domain.';

@@ -103,7 +103,7 @@ SELECT
     gpu_ops::BIGINT AS gpu_ops
 FROM sums;
 
-COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, like nsys stats nvtx_sum and nvtx_gpu_proj_sum. Grain: rule × domain × name × style.';
+COMMENT ON VIEW v1.nvtx_ranges IS 'Time of ranges on the CPU and of the GPU work launched inside them, like nsys stats nvtx_sum and nvtx_gpu_proj_sum. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: rule × domain × name × style.';
 COMMENT ON COLUMN v1.nvtx_ranges.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses thread, like nsys.';
 COMMENT ON COLUMN v1.nvtx_ranges.name IS 'Text of the range or mark.';
 COMMENT ON COLUMN v1.nvtx_ranges.domain IS 'NVTX domain; NULL for the default domain.';

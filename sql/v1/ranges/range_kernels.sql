@@ -70,7 +70,7 @@ FROM sums AS s
 INNER JOIN kernel_names AS n ON n.kernel_no = s.kernel_no
 INNER JOIN totals AS t ON t.range_no = s.range_no /* using s t */;
 
-COMMENT ON VIEW v1.range_kernels IS 'Kernels of each range with calls and time per instance, excluding warm-up. Grain: rule × range × kernel name.';
+COMMENT ON VIEW v1.range_kernels IS 'Kernels of each range with calls and time per instance, excluding warm-up. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: rule × range × kernel name.';
 COMMENT ON COLUMN v1.range_kernels.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses process.';
 COMMENT ON COLUMN v1.range_kernels.range IS 'Text of the range.';
 COMMENT ON COLUMN v1.range_kernels.domain IS 'NVTX domain; NULL for the default domain.';

@@ -61,7 +61,7 @@ SELECT
 FROM timed AS d
 GROUP BY /* by d */ d.rule, d.name, d.settings;
 
-COMMENT ON VIEW v1.range_measured IS 'Times measured outside of traces beside the ranges of the same name. Grain: measured name and settings × rule.';
+COMMENT ON VIEW v1.range_measured IS 'Times measured outside of traces beside the ranges of the same name. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: measured name and settings × rule.';
 COMMENT ON COLUMN v1.range_measured.rule IS 'How GPU events are assigned to ranges: thread, process or time. There is a row for each rule: select one. The report uses process.';
 COMMENT ON COLUMN v1.range_measured.name IS 'Name of the range and of the measured time.';
 COMMENT ON COLUMN v1.range_measured.settings IS 'Settings of the measured run, from the other columns of its file.';

@@ -24,7 +24,7 @@ SELECT
 FROM v1._range_span AS t /* inline */
 GROUP BY /* by t */ rule, name, domain, style;
 
-COMMENT ON VIEW v1.range_time IS 'Time of a range per instance, on the CPU and on the GPU, excluding warm-up. Grain: rule × domain × name × style.';
+COMMENT ON VIEW v1.range_time IS 'Time of a range per instance, on the CPU and on the GPU, excluding warm-up. There are rows for each rule of range membership, which do not add up: select one (WHERE rule = ''process''). Grain: rule × domain × name × style.';
 COMMENT ON COLUMN v1.range_time.rule IS 'How GPU events are assigned to ranges: thread (launched inside, on the thread of the range), process (launched inside, on any thread, such as autograd''s), time (started inside; used if launches were not recorded). There is a row for each rule: select one. The report uses process.';
 COMMENT ON COLUMN v1.range_time.name IS 'Text of the range.';
 COMMENT ON COLUMN v1.range_time.domain IS 'NVTX domain; NULL for the default domain.';

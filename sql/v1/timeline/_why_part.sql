@@ -3,7 +3,8 @@
 -- the longer of FLOPs at the peak rate and bytes at the bandwidth) is split into the time at the roof and the rest; a
 -- kernel whose operator has no such figures is computation. Of an exposed collective, the time up to the latency of the
 -- call (the shortest duration over ranks) is transfer, and the rest is waiting. late_member: the straggler, if the call
--- waits for it, with the least of the probabilities of v1.stragglers.
+-- waits for it, with the least of the probabilities of v1.stragglers. dtype: the type in which the operator of a kernel
+-- computes (tf32 for fp32 on such tensor cores); NULL if unknown.
 CREATE VIEW v1._why_part AS
 WITH worked AS (
     SELECT s.clock_id, s.gpu_id, s.steps, s.state, s.event_id, sum(s.end_ns - s.start_ns)::BIGINT AS own_ns
@@ -14,6 +15,7 @@ WITH worked AS (
 costs AS (
     SELECT
         a.clock_id, a.gpu_id, a.op_id,
+        CASE WHEN c.dtype = 'fp32' AND a.has_tf32 THEN 'tf32' ELSE c.dtype END AS dtype,
         CASE
             WHEN c.flops IS NULL THEN c.bytes / nullif(b.gbps, 0)
             WHEN c.bytes IS NULL THEN c.flops / nullif(p.tflops, 0) / 1e3
@@ -47,7 +49,8 @@ described AS (
         CASE WHEN w.state = 'collective' AND m.ranks > 1 THEN greatest(w.own_ns - m.latency_ns, 0) ELSE 0 END AS wait_ns,
         m.late_member,
         m.late_p_value AS p_value,
-        least(c.roof_share, 1) AS roof_share
+        least(c.roof_share, 1) AS roof_share,
+        c.dtype
     FROM worked AS w
     LEFT JOIN v1._gpu_event AS e ON e.capture_id = w.clock_id AND e.event_id = w.event_id
     LEFT JOIN v1._straggler AS m ON m.capture_id = w.clock_id AND m.event_id = w.event_id
@@ -55,14 +58,14 @@ described AS (
 ),
 pieces AS (
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, NULL AS late_member, NULL AS p_value, d.subject,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, d.dtype, NULL AS late_member, NULL AS p_value, d.subject,
         d.subject_text || CASE WHEN d.subject = 'collective' THEN ' transfer' ELSE '' END AS subject_text,
         d.own_ns - d.wait_ns AS part_ns
     FROM described AS d
     WHERE d.state <> 'unrecorded'
     UNION ALL
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, d.late_member, d.p_value, d.subject,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, NULL, d.late_member, d.p_value, d.subject,
         d.subject_text || CASE WHEN d.late_member IS NOT NULL THEN ' straggler' ELSE ' wait' END,
         d.wait_ns
     FROM described AS d
@@ -84,6 +87,7 @@ judged AS (
         p.clock_id, p.gpu_id, p.steps, p.event_id,
         coalesce(r.reason, 'computation') AS reason,
         p.part_ns,
+        p.dtype,
         p.late_member,
         p.p_value,
         CASE WHEN r.reason = 'below_peak' THEN p.part_ns - round(p.part_ns * (1 - coalesce(p.roof_share, 1)))::BIGINT ELSE 0 END
@@ -91,17 +95,17 @@ judged AS (
     FROM pieces AS p
     LEFT JOIN ruled AS r ON r.subject = p.subject AND r.subject_text = p.subject_text
 )
-SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, j.reason, j.part_ns - j.roof_ns AS part_ns, j.late_member, j.p_value
+SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, j.reason, j.part_ns - j.roof_ns AS part_ns, j.dtype, j.late_member, j.p_value
 FROM judged AS j
 WHERE j.part_ns > j.roof_ns
 UNION ALL
-SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, 'computation', j.roof_ns, NULL, NULL
+SELECT j.clock_id, j.gpu_id, j.steps, j.event_id, 'computation', j.roof_ns, NULL, NULL, NULL
 FROM judged AS j
 WHERE j.roof_ns > 0
 UNION ALL
-SELECT d.clock_id, d.gpu_id, d.steps, NULL, 'unrecorded', d.own_ns, NULL, NULL
+SELECT d.clock_id, d.gpu_id, d.steps, NULL, 'unrecorded', d.own_ns, NULL, NULL, NULL
 FROM described AS d
 WHERE d.state = 'unrecorded'
 UNION ALL
-SELECT i.clock_id, i.gpu_id, i.steps, i.event_id, i.reason, i.part_ns, NULL, NULL
+SELECT i.clock_id, i.gpu_id, i.steps, i.event_id, i.reason, i.part_ns, NULL, NULL, NULL
 FROM v1._why_idle AS i /* inline */;

@@ -59,7 +59,7 @@ FROM (
         'a load-balancing loss, capacity limits, or other placement of experts',
         'expert_load', 'SELECT * FROM v1.kernels WHERE capture_id = {capture} AND event_id IN ({events})'),
     ('below_peak', true, 'Matrix products run below the roof of the device',
-        'bf16 or fp8 instead of fp32; TF32; sizes that are multiples of 64; larger or batched products',
+        'sizes that are multiples of 64; larger or batched products',
         'roofline', 'SELECT * FROM v1.op_flops WHERE capture_id = {capture} AND op_id IN (SELECT op_id FROM main.kernel_event '
         || 'WHERE capture_id = {capture} AND event_id IN ({events}))'),
     ('custom_kernel', true, 'Kernels that belong to no known library take long',

@@ -5,7 +5,7 @@
 -- Rules and words: v1._why_rule, v1._why_reason; main.why_rule has your own.
 CREATE VIEW v1.why AS
 WITH parts AS (
-    SELECT p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.late_member, p.p_value
+    SELECT p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.dtype, p.late_member, p.p_value
     FROM v1._why_part AS p /* inline */
 ),
 sets AS (
@@ -13,7 +13,7 @@ sets AS (
     FROM v1._capture_set AS y
 ),
 placed AS (
-    SELECT s.set_id, s.rank, p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.late_member, p.p_value
+    SELECT s.set_id, s.rank, p.clock_id, p.gpu_id, p.steps, p.event_id, p.reason, p.part_ns, p.dtype, p.late_member, p.p_value
     FROM parts AS p
     INNER JOIN sets AS s ON s.capture_id = p.clock_id
 ),
@@ -86,6 +86,22 @@ names AS (
     SELECT n.set_id, n.reason, arg_max(n.name, (n.part_ns, n.name)) AS name
     FROM by_name AS n
     GROUP BY n.set_id, n.reason
+),
+-- In which types the products below the roof compute, each with a tenth or more of their time.
+types AS (
+    SELECT
+        t.set_id,
+        bool_or(t.dtype IN ('fp32', 'fp64')) AS has_full,
+        bool_or(t.dtype = 'tf32') AS has_tf32,
+        bool_or(t.dtype IN ('fp16', 'bf16')) AS has_half
+    FROM (
+        SELECT p.set_id, p.dtype, sum(p.part_ns) >= 0.1 * sum(sum(p.part_ns)) OVER (PARTITION BY p.set_id) AS counts
+        FROM placed AS p
+        WHERE p.reason = 'below_peak'
+        GROUP BY p.set_id, p.dtype
+    ) AS t
+    WHERE t.counts
+    GROUP BY t.set_id
 ),
 stragglers AS (
     SELECT p.set_id, max(p.late_member) AS member, min(p.p_value) FILTER (p.late_member IS NOT NULL) AS p_value
@@ -172,7 +188,10 @@ SELECT
     l.event_ids,
     coalesce(r.evidence, 'kernels') AS evidence,
     replace(replace(r.details, '{capture}', l.clock_id::VARCHAR), '{events}', array_to_string(l.event_ids, ', ')) AS sql,
-    r.advice
+    CASE WHEN b.reason = 'below_peak' THEN
+        CASE WHEN t.has_full THEN 'bf16 or fp8 instead of fp32, or TF32; ' WHEN t.has_tf32 THEN 'bf16 or fp8 instead of TF32; '
+            WHEN t.has_half THEN 'fp8 where its accuracy is enough; ' ELSE '' END
+    ELSE '' END || r.advice AS advice
 FROM worst AS b
 INNER JOIN walls AS w ON w.set_id = b.set_id
 INNER JOIN (
@@ -185,6 +204,7 @@ LEFT JOIN longest AS h ON h.set_id = b.set_id AND h.reason = 'host_sync'
 LEFT JOIN longest AS l ON l.set_id = b.set_id AND l.reason = b.reason
 LEFT JOIN names AS n ON n.set_id = b.set_id AND n.reason = b.reason
 LEFT JOIN stragglers AS g ON g.set_id = b.set_id
+LEFT JOIN types AS t ON t.set_id = b.set_id
 LEFT JOIN waits AS v ON v.set_id = b.set_id
 LEFT JOIN causes AS u ON u.set_id = b.set_id;
 

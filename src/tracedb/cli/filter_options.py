@@ -50,8 +50,8 @@ def capture_option(command: F) -> F:
     )(command)
 
 
-_ANOTHER_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.-]*=)")
-"""The comma between pairs, as in channels=4,8,threads=256."""
+_ANOTHER_KEY = re.compile(r"(?<!\\),(?=\s*[A-Za-z_][\w.-]*=)")
+"""The comma between pairs, as in channels=4,8,threads=256; after a backslash, a comma belongs to the value."""
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -108,7 +108,7 @@ _OPTIONS = (
         shell_complete=completion.labels,
         metavar="K=V,…",
         help="Only captures with this label; several values (channels=4,8) match any of them, several labels "
-        "(channels=8,threads=256) must all match.",
+        "(channels=8,threads=256) must all match; a comma within a value is written \\,.",
     ),
     click.option(
         "--class",

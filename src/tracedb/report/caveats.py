@@ -14,6 +14,7 @@ from tracedb.report import (
     rank_checks,
     shared_work,
     time_caveats,
+    view_template,
 )
 from tracedb.report.capture_counts import SELECTED, number, row, unread
 from tracedb.report.definition import Report
@@ -43,6 +44,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said += pooled_rows.warnings(connection, report, scope, columns)
     said += configuration_words.warnings(connection, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
+    said += _left_out(report, scope)
     if found := unread(connection):
         said.append(f"{found}: in the traces, but in no answer")
     if scope.in_frames:
@@ -137,6 +139,21 @@ def _counted(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         if scope.filters.counted
         else f"{which} are left out; --counted takes them in"
     ]
+
+
+def _left_out(report: Report, scope: Scope) -> list[str]:
+    """Say what shares refer to where a filter chooses among the GPU events of a device."""
+    filters = {"--class": scope.filters.classes, "--range": scope.filters.range}
+    given = " and ".join(option for option, values in filters.items() if values)
+    if not given or not view_template.tells_parts(views.View(scope.version, report.view).select):
+        return []
+    said = f"GPU work that {given} leave{'' if ' and ' in given else 's'} out is not idle time: "
+    if report.view == "gpu_utilization":
+        return [f"{said}other_percent has it"]
+    shares = f"{said}shares are of the chosen work and the idle time that ends with it"
+    if report.needs is Needs.STEPS:
+        return [f"{shares}; step times are those of whole steps that have such work"]
+    return [shares]
 
 
 def _without_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:

@@ -14,6 +14,8 @@ class Needs(StrEnum):
     """Critical paths, which are found at load."""
     KERNELS = "kernels"
     COPIES = "copies"
+    COPY_SIZES = "copy_sizes"
+    """Copies or memsets with the number of bytes."""
     CALLS = "calls"
     """API calls; their times need no GPU activity."""
     LAUNCHES = "launches"

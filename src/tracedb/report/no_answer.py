@@ -77,6 +77,15 @@ def _no_copies(search: Search) -> str:
     return f"no copies or memsets were captured, only {number(events.kernels + events.graphs, 'kernel')}"
 
 
+def _no_sizes(search: Search) -> str:
+    if count(search.connection, "(SELECT s.capture_id FROM main.kernel_event AS s WHERE s.bytes IS NOT NULL)"):
+        return ""
+    return (
+        f"the sizes of the copies were not recorded ({search.events.others} copies and memsets): rocprofv3 writes them "
+        "to JSON and rocpd files, not to CSV; cuda-gpu-mem-time-sum has their times"
+    )
+
+
 def _no_kernels(search: Search) -> str:
     _, graphs, others, _ = search.events
     if search.events.kernels:
@@ -235,6 +244,7 @@ def _none_by_rule(search: Search) -> str:
 
 
 _ALL = frozenset(Needs)
+_COPIES = frozenset({Needs.COPIES, Needs.COPY_SIZES})
 CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (_ALL, _no_captures),
     (frozenset({Needs.SAMPLES}), not_recorded.no_samples),
@@ -246,12 +256,13 @@ CAUSES: tuple[tuple[frozenset[Needs], Callable[[Search], str]], ...] = (
     (_ALL - {Needs.CALLS, Needs.RANGES}, _impossible_times),
     (frozenset({Needs.LAUNCHES}), _clocks_apart),
     (frozenset({Needs.COUNTERS}), not_recorded.no_counters),
-    (_ALL - {Needs.RANGES, Needs.ATTENTION, Needs.CALLS, Needs.COPIES}, _only_counted),
+    (_ALL - {Needs.RANGES, Needs.ATTENTION, Needs.CALLS, *_COPIES}, _only_counted),
     (frozenset({Needs.RANGES, Needs.ATTENTION}), _no_ranges),
     (_ALL, _no_gpu_activity),
     (frozenset({Needs.CALLS}), _no_calls),
-    (frozenset({Needs.COPIES}), _no_copies),
-    (_ALL - {Needs.GPU, Needs.PATHS, Needs.GAPS, Needs.CALLS, Needs.COPIES, Needs.STEPS}, _no_kernels),
+    (_COPIES, _no_copies),
+    (frozenset({Needs.COPY_SIZES}), _no_sizes),
+    (_ALL - {Needs.GPU, Needs.PATHS, Needs.GAPS, Needs.CALLS, Needs.STEPS, *_COPIES}, _no_kernels),
     (frozenset({Needs.GPU, Needs.PATHS}), _no_time),
     (frozenset({Needs.PATHS}), not_recorded.no_paths),
     (frozenset({Needs.GAPS}), _no_gaps),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -104,13 +105,20 @@ def _numbers(connection: duckdb.DuckDBPyConnection, filters: Filters) -> tuple[s
 def _where(
     connection: duckdb.DuckDBPyConnection, where: Mapping[str, tuple[str, ...]]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return labels with the values of comma lists one by one; a value that holds a comma itself is left whole."""
+    r"""Return labels with the values of comma lists one by one.
+
+    A value that some capture has is left whole though it holds a comma; so is one whose commas are written ``\,``.
+    """
     found = {}
     for key, texts in where.items():
         there = _texts(connection, f"SELECT DISTINCT {label('c', key)} FROM main.capture AS c") if texts else []
-        values = [value for text in texts for value in ([text] if text in there else text.split(","))]
+        values = [value for text in texts for value in ([text] if text in there else _listed_values(text))]
         found[key] = tuple(dict.fromkeys(value for value in values if value or value in there))
     return found
+
+
+def _listed_values(text: str) -> list[str]:
+    return [value.replace("\\,", ",") for value in re.split(r"(?<!\\),", text)]
 
 
 def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -95,6 +95,11 @@ def takes_frames(text: str) -> bool:
     return not _RANGES_ONLY.search(text)
 
 
+def tells_parts(text: str) -> bool:
+    """Whether a view's text keeps apart idle time and work that a filter on GPU events leaves out."""
+    return _PART.search(text) is not None
+
+
 def tells_matmul(text: str) -> bool:
     """Whether a view's text decides for each class whether it is matmul."""
     return _MATMUL.search(text) is not None
