@@ -15,6 +15,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 REASONS = "SELECT reason, time_ns FROM v1.why ORDER BY time_ns DESC, reason"
 
 
@@ -118,7 +119,12 @@ def test_left_out_work_is_not_idle_time(ask: Ask, report: Report) -> None:
     found = {number: dict(report("why", "reason, time_ns", where={"e": f"e.event_id = {number}"}, is_part=True))
              for number in (1, 2, 3, 4)}  # fmt: skip
     assert found[1] == {"unfused": 100_000, "host_between": 10_000, "launch_bound": 10_000}
-    assert found[2] == {"custom_kernel": 50_000, "data_loading": 500_000, "host_between": 20_000, "launch_bound": 10_000}
+    assert found[2] == {
+        "custom_kernel": 50_000,
+        "data_loading": 500_000,
+        "host_between": 20_000,
+        "launch_bound": 10_000,
+    }
     assert found[3] == {"computation": 100_000, "host_sync": 45_000, "launch_bound": 5_000}
     assert found[4] == {"copy": 50_000, "host_between": 100_000}  # no gap before it, and the end of the step
     assert sum(sum(times.values()) for times in found.values()) == 1_000_000
@@ -150,7 +156,7 @@ def test_what_left_out_work_hides_has_no_reason(insert: Insert, report: Report) 
     """A collective beside a kernel that is left out is exposed only where that does not run."""
     insert("capture", "capture_id source", (1, "torch"))
     insert("kernel_event", "event_id kind name start_ns duration_ns collective",
-           (1, "kernel", ADD, 0, 100, None), (2, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 50, 100, "allreduce"),
+           (1, "kernel", ADD, 0, 100, None), (2, "kernel", NCCL, 50, 100, "allreduce"),
            (3, "memcpy", "Memcpy HtoD", 140, 30, None), capture_id=1, device_id=0)  # fmt: skip
     for number, time in ((1, 100), (2, 50), (3, 20)):
         found = report("why", "sum(time_ns)::BIGINT", where={"e": f"e.event_id = {number}"}, is_part=True)
