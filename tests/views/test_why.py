@@ -116,8 +116,9 @@ def test_left_out_work_is_not_idle_time(ask: Ask, report: Report) -> None:
     """What is left of the time is of the chosen events and of the gaps that they end, with the same reasons."""
     parts: dict[str, int] = dict(ask(REASONS))
     assert dict(report("why", "reason, time_ns", is_part=True)) == parts
-    found: dict[int, dict[str, int]] = {number: dict(report("why", "reason, time_ns", where={"e": f"e.event_id = {number}"}, is_part=True))
-             for number in (1, 2, 3, 4)}  # fmt: skip
+    found: dict[int, dict[str, int]] = {}
+    for number in (1, 2, 3, 4):
+        found[number] = dict(report("why", "reason, time_ns", where={"e": f"e.event_id = {number}"}, is_part=True))
     assert found[1] == {"unfused": 100_000, "host_between": 10_000, "launch_bound": 10_000}
     assert found[2] == {
         "custom_kernel": 50_000,
