@@ -16,6 +16,7 @@ from tracedb.storage.connection import plan_quickly
 from tracedb.storage.views import View
 
 Rows = list[tuple[Any, ...]]
+Insert = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +74,24 @@ def report(db: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
 
 def _over(column: str) -> Callable[[str], str]:
     return lambda base: column.format(base=base)
+
+
+@pytest.fixture(scope="module")
+def together(installed: duckdb.DuckDBPyConnection) -> Callable[[Callable[[Insert], None], str], Rows]:
+    """``together(write, query)``: the rows of a query over rows that ``write(insert)`` puts in.
+
+    For cases that do not affect each other: planning a query over many views takes longer than all their rows do.
+    """
+
+    def run(write: Callable[[Insert], None], query: str) -> Rows:
+        installed.execute("BEGIN")
+        try:
+            write(partial(rows.insert, installed))
+            return installed.execute(query).fetchall()
+        finally:
+            installed.execute("ROLLBACK")
+
+    return run
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from views.collective_rows import Insert, captures
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
+Together = Callable[[Callable[[Insert], None], str], list[tuple[Any, ...]]]
 
 COLUMNS = (
     "capture_id event_id start_ns duration_ns collective message_in_elements message_out_elements message_in_splits"
@@ -19,10 +20,18 @@ SUMMARY = "SELECT calls, round(algorithm_gbps, 9), round(bus_gbps, 9) FROM v1.co
 
 
 def exchange(
-    insert: Insert, *rows: tuple[int, int, str | None], name: str = "all_to_allv", size: int = 2, event: int = 1
+    insert: Insert,
+    *rows: tuple[int, int, str | None],
+    name: str = "all_to_allv",
+    size: int = 2,
+    event: int = 1,
+    first: int = 0,
 ) -> None:
-    """One call: what each rank puts in, gets out and sends to each, in elements of 2 bytes; 50 µs on the last rank."""
-    calls = [(rank, event, 50_000 * event, 50_000, name, *row) for rank, row in enumerate(rows)]
+    """One call: what each rank puts in, gets out and sends to each, in elements of 2 bytes; 50 µs on the last rank.
+
+    ``first``: capture of rank 0; the others follow.
+    """
+    calls = [(first + rank, event, 50_000 * event, 50_000, name, *row) for rank, row in enumerate(rows)]
     insert("kernel_event", COLUMNS, *calls, kind="kernel", name="ncclDevKernel_SendRecv", dtype="BFloat16", device_id=0,
            group_name="0", group_size=size, group_ranks=str(list(range(size))))  # fmt: skip
 
@@ -48,13 +57,32 @@ def test_splits_in_rows_of_a_matrix(insert: Insert, ask: Ask) -> None:
     assert ask(BANDWIDTH) == [(80_000, 60_000, 1.6, 1.2)]
 
 
-@pytest.mark.parametrize("name", ["all_to_all", "all_to_allv"])
-@pytest.mark.parametrize("splits", [None, "[1000, 3000, ...]", "[1000]", "[-1, 4001]"])
-def test_sizes_that_differ_without_whole_splits(insert: Insert, ask: Ask, name: str, splits: str | None) -> None:
-    captures(insert, [0, 1])
-    exchange(insert, (4_000, 1_500, splits), (1_000, 3_500, None), name=name)
-    assert ask(BANDWIDTH) == [(8_000, None, None, None)]
-    assert ask(SUMMARY) == [(1, None, None)]
+NO_WHOLE_SPLITS = [
+    (name, splits)
+    for name in ("all_to_all", "all_to_allv")
+    for splits in (None, "[1000, 3000, ...]", "[1000]", "[-1, 4001]")
+]
+
+
+@pytest.fixture(scope="module")
+def without_whole_splits(together: Together) -> list[list[tuple[Any, ...]]]:
+    """Calls and sums of each case, a run of its own."""
+
+    def write(insert: Insert) -> None:
+        for case, (name, splits) in enumerate(NO_WHOLE_SPLITS):
+            first = 2 * case
+            insert("capture", "capture_id rank", (first, 0), (first + 1, 1), source="torch", labels={"case": str(case)})
+            exchange(insert, (4_000, 1_500, splits), (1_000, 3_500, None), name=name, first=first)
+
+    found = [
+        together(write, query.replace("SELECT", "SELECT labels['case']::INTEGER,", 1)) for query in (BANDWIDTH, SUMMARY)
+    ]
+    return [[row[1:] for rows in found for row in rows if row[0] == case] for case in range(len(NO_WHOLE_SPLITS))]
+
+
+@pytest.mark.parametrize("case", range(len(NO_WHOLE_SPLITS)), ids=map(str, NO_WHOLE_SPLITS))
+def test_sizes_that_differ_without_whole_splits(case: int, without_whole_splits: list[list[tuple[Any, ...]]]) -> None:
+    assert without_whole_splits[case] == [(8_000, None, None, None), (1, None, None)]
 
 
 def test_equal_sizes(insert: Insert, ask: Ask) -> None:

@@ -14,11 +14,13 @@ from views.collective_rows import Insert
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
+Together = Callable[[Callable[[Insert], None], str], list[tuple[Any, ...]]]
+Rows = list[dict[str, Any]]
 
 GEMM, SEND_RECV = "sm90_xmma_gemm_bf16", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 EQUAL = ([100] * 4, [200] * 4)
 TIMES = "step, stage, window_ns, compute_ns, transfer_ns, bubble_ns"
-PHASES = "stage, warmup_bubble_ns, steady_bubble_ns, cooldown_bubble_ns"
+PHASES = ("stage", "warmup_bubble_ns", "steady_bubble_ns", "cooldown_bubble_ns")
 
 
 def insert_pipeline(insert: Insert, pipeline: Pipeline, first: int = 0, **labels: str) -> None:
@@ -48,66 +50,100 @@ def insert_pipeline(insert: Insert, pipeline: Pipeline, first: int = 0, **labels
                *[(step, 10 * n) for n, (step, _) in numbers], capture_id=capture, rule="process")  # fmt: skip
 
 
+EQUAL_STAGES = {("1f1b", 8): 300 / 11, ("1f1b", 16): 300 / 19, ("gpipe", 16): 300 / 19}
+CHUNKS = [(2, 8), (4, 8), (2, 16)]
+SLOW = [(0, True), (2, False), (3, True)]
+SLOW_ONE = [150 if stage == 1 else 100 for stage in range(4)]
+SIMULATED: dict[str, list[Pipeline]] = {
+    **{f"{name} {count}": [Pipeline(*EQUAL, count, name)] for name, count in EQUAL_STAGES},
+    **{f"{chunks} chunks {count}": [Pipeline(*EQUAL, count, "interleaved", chunks)] for chunks, count in CHUNKS},
+    "slow gpipe": [Pipeline(SLOW_ONE, EQUAL[1], 8, "gpipe")],
+    "slow interleaved": [Pipeline(SLOW_ONE, EQUAL[1], 8, "interleaved", 2)],
+    **{
+        f"slow {slow}": [
+            Pipeline([150 if stage == slow else 100 for stage in range(4)], EQUAL[1], 8, transfer=5, steps=2,
+                     is_batched=is_batched, group=[0, 2, 4, 6]),
+            Pipeline(*EQUAL, 8, transfer=5, steps=2, is_batched=is_batched, group=[1, 3, 5, 7]),
+        ]
+        for slow, is_batched in SLOW
+    },
+    "gpipe 8": [Pipeline(*EQUAL, 8, "gpipe")],
+    "two stages": [Pipeline([10, 20], [30, 40], 3, transfer=5, optimizer=50, steps=2)],
+}  # fmt: skip
+"""Pipelines that are recorded together, by the name of their run."""
+
+
+@pytest.fixture(scope="module")
+def simulated(together: Together) -> dict[str, Rows]:
+    """The rows of each run, by step, pipeline and stage."""
+
+    def write(insert: Insert) -> None:
+        for place, (name, pipelines) in enumerate(SIMULATED.items()):
+            for pipeline in pipelines:
+                insert_pipeline(insert, pipeline, 10 * place, run=name)
+
+    found: dict[str, Rows] = {name: [] for name in SIMULATED}
+    rows = together(write, "SELECT labels['run'], pb FROM v1.pipeline_bubble AS pb ORDER BY step, pipeline, stage")
+    for name, row in rows:
+        found[name].append(row)
+    return found
+
+
 def test_no_rows(ask: Ask) -> None:
     assert ask(f"SELECT {TIMES} FROM v1.pipeline_bubble") == []
 
 
-@pytest.mark.parametrize(
-    ("schedule", "micro_batches", "percent"), [("1f1b", 8, 300 / 11), ("1f1b", 16, 300 / 19), ("gpipe", 16, 300 / 19)]
-)
-def test_equal_stages_have_the_ideal_bubble(
-    insert: Insert, ask: Ask, schedule: str, micro_batches: int, percent: float
-) -> None:
+def ideal(rows: Rows, micro_batches: int, percent: float) -> bool:
+    """Whether the bubbles of all four stages are as short as the schedule allows."""
+    names = ("stage", "rank", "stages", "micro_batches", "bubble_percent", "ideal_percent", "is_bottleneck")
+    found = [tuple(row[name] for name in names) for row in rows]
+    return found == [(stage, stage, 4, micro_batches, percent, percent, False) for stage in range(4)]
+
+
+@pytest.mark.parametrize(("schedule", "micro_batches"), EQUAL_STAGES)
+def test_equal_stages_have_the_ideal_bubble(simulated: dict[str, Rows], schedule: str, micro_batches: int) -> None:
     """27.27 % and 15.79 % of the time."""
-    insert_pipeline(insert, Pipeline(*EQUAL, micro_batches, schedule))
-    assert ask("""SELECT stage, rank, stages, micro_batches, bubble_percent, ideal_percent, is_bottleneck
-                  FROM v1.pipeline_bubble ORDER BY stage""") == [
-        (stage, stage, 4, micro_batches, percent, percent, False) for stage in range(4)
-    ]  # fmt: skip
+    rows = simulated[f"{schedule} {micro_batches}"]
+    assert ideal(rows, micro_batches, EQUAL_STAGES[schedule, micro_batches]), rows
 
 
-@pytest.mark.parametrize(("chunks", "micro_batches"), [(2, 8), (4, 8), (2, 16)])
-def test_interleaved_chunks_have_the_ideal_bubble(insert: Insert, ask: Ask, chunks: int, micro_batches: int) -> None:
+@pytest.mark.parametrize(("chunks", "micro_batches"), CHUNKS)
+def test_interleaved_chunks_have_the_ideal_bubble(simulated: dict[str, Rows], chunks: int, micro_batches: int) -> None:
     """With several chunks of layers on each rank, the bubble is that of as many times more micro-batches."""
-    insert_pipeline(insert, Pipeline(*EQUAL, micro_batches, "interleaved", chunks))
-    percent = 300 / (chunks * micro_batches + 3)
-    assert ask("""SELECT stage, rank, stages, micro_batches, bubble_percent, ideal_percent, is_bottleneck
-                  FROM v1.pipeline_bubble ORDER BY stage""") == [
-        (stage, stage, 4, micro_batches, percent, percent, False) for stage in range(4)
-    ]  # fmt: skip
+    rows = simulated[f"{chunks} chunks {micro_batches}"]
+    assert ideal(rows, micro_batches, 300 / (chunks * micro_batches + 3)), rows
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "interleaved"])
-def test_the_slow_stage_of_other_schedules(insert: Insert, ask: Ask, schedule: str) -> None:
-    forward, backward = ([150 if stage == 1 else 100 for stage in range(4)], [200] * 4)
-    chunks = 2 if schedule == "interleaved" else 1
-    insert_pipeline(insert, Pipeline(forward, backward, 8, schedule, chunks))
-    assert ask("SELECT stage, micro_batches FROM v1.pipeline_bubble WHERE is_bottleneck") == [(1, 8)]
+def test_the_slow_stage_of_other_schedules(simulated: dict[str, Rows], schedule: str) -> None:
+    found = [(row["stage"], row["micro_batches"]) for row in simulated[f"slow {schedule}"] if row["is_bottleneck"]]
+    assert found == [(1, 8)]
 
 
-def test_phases_of_1f1b(insert: Insert, ask: Ask) -> None:
+def phases(rows: Rows) -> list[tuple[int, ...]]:
+    return [tuple(row[name] for name in PHASES) for row in rows]
+
+
+def test_phases_of_1f1b(simulated: dict[str, Rows]) -> None:
     """Each stage waits for the ones before it in the warm-up, and for the ones behind it in the cool-down."""
-    insert_pipeline(insert, Pipeline(*EQUAL, 8))
-    rows = ask(f"SELECT {PHASES} FROM v1.pipeline_bubble ORDER BY stage")
-    assert rows == [(0, 600, 0, 300), (1, 500, 0, 400), (2, 400, 0, 500), (3, 300, 0, 600)]
+    right = [(0, 600, 0, 300), (1, 500, 0, 400), (2, 400, 0, 500), (3, 300, 0, 600)]
+    assert phases(simulated["1f1b 8"]) == right
 
 
-def test_phases_of_gpipe(insert: Insert, ask: Ask) -> None:
-    insert_pipeline(insert, Pipeline(*EQUAL, 8, "gpipe"))
-    rows = ask(f"SELECT {PHASES} FROM v1.pipeline_bubble ORDER BY stage")
-    assert rows == [(0, 900, 0, 0), (1, 700, 0, 200), (2, 500, 0, 400), (3, 300, 0, 600)]
+def test_phases_of_gpipe(simulated: dict[str, Rows]) -> None:
+    right = [(0, 900, 0, 0), (1, 700, 0, 200), (2, 500, 0, 400), (3, 300, 0, 600)]
+    assert phases(simulated["gpipe 8"]) == right
 
 
-@pytest.mark.parametrize(("slow", "is_batched"), [(0, True), (2, False), (3, True)])
-def test_the_slow_stage_is_the_bottleneck(insert: Insert, ask: Ask, slow: int, is_batched: bool) -> None:
+@pytest.mark.parametrize("slow", [slow for slow, _ in SLOW])
+def test_the_slow_stage_is_the_bottleneck(simulated: dict[str, Rows], slow: int) -> None:
     """The stages of two pipelines stand interleaved on the ranks; in one of them a stage is slow."""
-    forward, backward = ([150 if stage == slow else 100 for stage in range(4)], [200] * 4)
-    insert_pipeline(insert, Pipeline(forward, backward, 8, transfer=5, steps=2, is_batched=is_batched,
-                                     group=[0, 2, 4, 6]))  # fmt: skip
-    insert_pipeline(insert, Pipeline(*EQUAL, 8, transfer=5, steps=2, is_batched=is_batched, group=[1, 3, 5, 7]))
-    rows = ask("SELECT step, pipeline, stage, rank FROM v1.pipeline_bubble WHERE is_bottleneck ORDER BY ALL")
-    assert rows == [(3, 0, slow, 2 * slow), (4, 0, slow, 2 * slow)]
-    assert ask("SELECT count(*), count(DISTINCT pipeline) FROM v1.pipeline_bubble") == [(16, 2)]
+    rows = simulated[f"slow {slow}"]
+    found = [tuple(row[name] for name in ("step", "stage", "rank")) for row in rows if row["is_bottleneck"]]
+    assert found == [(3, slow, 2 * slow), (4, slow, 2 * slow)]
+    assert len(rows) == 16
+    assert [len({row["pipeline"] for row in rows if row["rank"] % 2 == odd}) for odd in (0, 1)] == [1, 1]
+    assert len({row["pipeline"] for row in rows}) == 2
 
 
 def test_a_stage_with_a_slow_cpu_is_the_bottleneck(insert: Insert, ask: Ask, db: duckdb.DuckDBPyConnection) -> None:
@@ -117,12 +153,13 @@ def test_a_stage_with_a_slow_cpu_is_the_bottleneck(insert: Insert, ask: Ask, db:
     assert ask("SELECT stage, compute_ns FROM v1.pipeline_bubble WHERE is_bottleneck") == [(1, 2400)]
 
 
-def test_computation_transfer_and_bubble_are_the_window(insert: Insert, ask: Ask) -> None:
-    insert_pipeline(insert, Pipeline([10, 20], [30, 40], 3, transfer=5, optimizer=50, steps=2))
-    rows = ask("""SELECT window_ns - compute_ns - transfer_ns - bubble_ns,
-        warmup_bubble_ns + steady_bubble_ns + cooldown_bubble_ns - bubble_ns,
-        compute_ns - 50 - 3 * CASE stage WHEN 0 THEN 40 ELSE 60 END FROM v1.pipeline_bubble""")
-    assert rows == [(0, 0, 0)] * 4
+def test_computation_transfer_and_bubble_are_the_window(simulated: dict[str, Rows]) -> None:
+    rows = simulated["two stages"]
+    assert len(rows) == 4
+    for row in rows:
+        assert row["window_ns"] == row["compute_ns"] + row["transfer_ns"] + row["bubble_ns"]
+        assert row["bubble_ns"] == sum(row[f"{phase}_bubble_ns"] for phase in ("warmup", "steady", "cooldown"))
+        assert row["compute_ns"] == 50 + 3 * (40 if row["stage"] == 0 else 60)
 
 
 def test_waiting_inside_a_kernel_is_bubble(insert: Insert, ask: Ask) -> None:

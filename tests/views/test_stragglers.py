@@ -10,19 +10,31 @@ import pytest
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
+Together = Callable[[Callable[[Insert], None], str], list[tuple[Any, ...]]]
 
 PARTS = """rank, calls, late_ns, times_last, times_last_percent, margin_ns, wait_caused_ns, wait_caused_percent,
            collective_ns, wait_ns, wait_percent, undecided_calls, is_straggler"""
 
 
-def run(insert: Insert, calls: Sequence[Sequence[int]], transfer: int = 10, **shared: Any) -> None:
-    """Collectives of as many ranks as starts are given for each; all end together, ``transfer`` after the last."""
+def run(
+    insert: Insert,
+    calls: Sequence[Sequence[int]],
+    transfer: int = 10,
+    place: int = 0,
+    labels: dict[str, str] | None = None,
+    **shared: Any,
+) -> None:
+    """Collectives of as many ranks as starts are given for each; all end together, ``transfer`` after the last.
+
+    ``place``: number of the first capture.
+    """
     ranks = range(len(calls[0]))
-    insert("capture", "capture_id rank", *[(rank, rank) for rank in ranks], source="torch")
+    insert("capture", "capture_id rank", *[(place + rank, rank) for rank in ranks], source="torch",
+           **({"labels": labels} if labels else {}))  # fmt: skip
     rows = []
     for number, starts in enumerate(calls):
         first = 100_000 * number
-        rows += [(rank, number, first + starts[rank], max(starts) + transfer - starts[rank]) for rank in ranks]
+        rows += [(place + rank, number, first + starts[rank], max(starts) + transfer - starts[rank]) for rank in ranks]
     insert("kernel_event", "capture_id event_id start_ns duration_ns", *rows, kind="kernel", name="nccl",
            collective="allreduce", group_name="0", group_size=len(ranks), device_id=0, **shared)  # fmt: skip
 
@@ -43,27 +55,40 @@ def test_two_calls_of_three_ranks(insert: Insert, ask: Ask, shuffled: Callable[[
     assert ask(f"SELECT {PARTS} FROM v1.stragglers ORDER BY rank") == right
 
 
-@pytest.mark.parametrize(
-    ("calls", "named"),
-    [
-        ([(0, 5, 90)] * 10, [2]),
-        ([(0, 5, 90)] * 6, [2]),
-        ([(0, 5, 90)] * 5, []),  # 3 * (1/3)^5 = 0.012: chance may explain it
-        ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
-        ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
-        ([(0, 5, 500)] * 48 + [(0, 10, 0)] * 52, [2]),  # last in all calls with long waiting, which are under half
-        ([(0, 5, 900)] * 3 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, []),  # three long waits: chance may explain them
-        ([(0, 5, 900)] * 6 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, [2]),
-        ([(0, 5, 900)] * 160 + [(0, 90, 5), (90, 0, 5)] * 120, []),  # beyond chance, but last in 40 % of the calls
-        ([(0, 5, 900)] + [(0, 1, 2)] * 20, []),  # begins recording late, once
-        ([(0, 5, 500)] * 52 + [(0, 10, 0)] * 48, [2]),
-        ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
-        ([(0, 5, 5)] * 20, []),  # two start last together
-    ],
-)
-def test_who_stands_out(insert: Insert, ask: Ask, calls: Sequence[Sequence[int]], named: list[int]) -> None:
-    run(insert, calls, transfer=10 if max(calls[0]) > 2 else 100)
-    rows = ask("SELECT rank, is_straggler, wait_ns, wait_caused_ns, undecided_calls FROM v1.stragglers ORDER BY rank")
+STANDING_OUT: list[tuple[list[tuple[int, int, int]], list[int]]] = [
+    ([(0, 5, 90)] * 10, [2]),
+    ([(0, 5, 90)] * 6, [2]),
+    ([(0, 5, 90)] * 5, []),  # 3 * (1/3)^5 = 0.012: chance may explain it
+    ([(0, 5, 90)] * 4 + [(90, 5, 0)] * 4 + [(0, 90, 5)] * 4, []),  # they take turns
+    ([(0, 5, 90)] * 9 + [(0, 90, 5)], [2]),  # once another
+    ([(0, 5, 500)] * 48 + [(0, 10, 0)] * 52, [2]),  # last in all calls with long waiting, which are under half
+    ([(0, 5, 900)] * 3 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, []),  # three long waits: chance may explain them
+    ([(0, 5, 900)] * 6 + [(1, 5, 2), (2, 1, 5), (5, 2, 1)] * 20, [2]),
+    ([(0, 5, 900)] * 160 + [(0, 90, 5), (90, 0, 5)] * 120, []),  # beyond chance, but last in 40 % of the calls
+    ([(0, 5, 900)] + [(0, 1, 2)] * 20, []),  # begins recording late, once
+    ([(0, 5, 500)] * 52 + [(0, 10, 0)] * 48, [2]),
+    ([(0, 1, 2)] * 20, []),  # always last, and nobody waits to speak of
+    ([(0, 5, 5)] * 20, []),  # two start last together
+]
+
+
+@pytest.fixture(scope="module")
+def standing_out(together: Together) -> list[list[tuple[Any, ...]]]:
+    """The ranks of each case, a run of its own."""
+
+    def write(insert: Insert) -> None:
+        for case, (calls, _) in enumerate(STANDING_OUT):
+            run(insert, calls, 10 if max(calls[0]) > 2 else 100, 3 * case, {"case": str(case)})
+
+    columns = "labels['case']::INTEGER, rank, is_straggler, wait_ns, wait_caused_ns, undecided_calls"
+    found = together(write, f"SELECT {columns} FROM v1.stragglers ORDER BY rank")
+    return [[row[1:] for row in found if row[0] == case] for case in range(len(STANDING_OUT))]
+
+
+@pytest.mark.parametrize("case", range(len(STANDING_OUT)))
+def test_who_stands_out(case: int, standing_out: list[list[tuple[Any, ...]]]) -> None:
+    rows, named = standing_out[case], STANDING_OUT[case][1]
+    assert [row[0] for row in rows] == [0, 1, 2]
     assert [rank for rank, is_straggler, *_ in rows if is_straggler] == named
     waits, caused, undecided = zip(*(row[2:] for row in rows), strict=True)
     assert max(undecided) > 0 or sum(waits) == sum(caused)
