@@ -1,6 +1,9 @@
 -- GPU events as bars on their streams; each run starts at its first event. The first 40 streams, and on them the 5,000
 -- longest events. If there are more, streams with less than a thousandth of their capture's time come last. Streams are
 -- numbered after grouping: a window over all events takes five times as long.
+-- Ranges of the program are rows with is_range, a lane for each thread and depth, above the streams of their capture: at
+-- most 24 lanes, which fill a thousandth of the time drawn, and the 2,000 longest ranges that overlap it. Their times
+-- convert as in v1.gpu_activity.
 -- In:  answer: rows of v1.gpu_activity, with its column step if a step is selected. {place}: order of captures. {step}:
 --      number of a step, or NULL. {from_ns}, {to_ns}: window since the first event of a run, or NULL.
 WITH chosen AS (
@@ -67,14 +70,6 @@ placed AS (
         ) AS lane_place
     FROM weighed AS g
 ),
-counted AS (
-    SELECT
-        sum(p.events)::BIGINT AS all_events,
-        count(*) AS all_lanes,
-        coalesce(sum(p.events) FILTER (p.lane_place > 40), 0)::BIGINT AS events_of_other_lanes,
-        sum(p.total_ns) FILTER (p.lane_place <= 40) AS lanes_ns
-    FROM placed AS p
-),
 longest AS (
     SELECT
         w.capture_id, w.event_id, w.rank, w.labels, w.set_id, w.device_id, w.lane, w.name, w.class, w.duration_ns,
@@ -88,9 +83,102 @@ longest AS (
     WHERE p.lane_place <= 40
     ORDER BY w.duration_ns DESC, w.capture_id, w.event_id
     LIMIT 5000
+),
+drawn_capture AS (
+    SELECT
+        l.capture_id,
+        any_value(l.rank) AS rank,
+        any_value(l.labels) AS labels,
+        any_value(l.set_id) AS set_id,
+        any_value(l.clock) AS clock,
+        min(l.lane_place) AS lane_place,
+        count(*) OVER () AS captures
+    FROM longest AS l
+    GROUP BY l.capture_id
+),
+extent AS (
+    SELECT
+        coalesce({from_ns}, min(l.since_ns)) AS from_ns,
+        coalesce({to_ns}, max(l.since_ns + l.duration_ns)) AS to_ns
+    FROM longest AS l
+),
+ranges AS (
+    SELECT
+        d.capture_id, r.annotation_id, d.rank, d.labels, d.set_id, r.process_id, r.thread_id, r.depth, r.name,
+        r.duration_ns, d.clock, d.lane_place, d.captures,
+        CASE WHEN k.clock <> 'incomparable' THEN
+            r.start_ns + k.zero_ns - k.offset_ns
+                - round((r.start_ns + k.zero_ns - k.offset_ns - k.at_ns) * k.stretch)::BIGINT
+        ELSE r.start_ns END - o.zero_ns AS since_ns
+    FROM {version}._range AS r
+    INNER JOIN drawn_capture AS d ON d.capture_id = r.capture_id
+    INNER JOIN origin AS o ON o.capture_id = r.capture_id
+    INNER JOIN {version}._common_clock AS k ON k.capture_id = r.capture_id
+    CROSS JOIN extent AS x
+    WHERE r.duration_ns > 0 AND since_ns < x.to_ns AND since_ns + r.duration_ns > x.from_ns
+),
+range_lane AS (
+    SELECT
+        r.capture_id, r.process_id, r.thread_id, r.depth,
+        sum(sum(r.duration_ns)) OVER thread AS thread_ns,
+        count(*) OVER (PARTITION BY r.capture_id, r.depth) > 1
+            OR min(r.thread_id) OVER capture <> max(r.thread_id) OVER capture AS has_threads,
+        sum(r.duration_ns) < (any_value(x.to_ns) - any_value(x.from_ns)) / 1000 AS is_slight,
+        any_value(r.captures) AS captures
+    FROM ranges AS r
+    CROSS JOIN extent AS x
+    GROUP BY r.capture_id, r.process_id, r.thread_id, r.depth
+    WINDOW
+        capture AS (PARTITION BY r.capture_id),
+        thread AS (PARTITION BY r.capture_id, r.process_id, r.thread_id)
+),
+placed_range AS (
+    SELECT
+        g.capture_id, g.process_id, g.thread_id, g.depth, g.has_threads,
+        row_number() OVER (
+            PARTITION BY g.capture_id ORDER BY g.is_slight, g.thread_ns DESC, g.process_id, g.thread_id, g.depth
+        ) AS range_place,
+        g.is_slight OR range_place > greatest(24 // g.captures, 1) AS is_left_out
+    FROM range_lane AS g
+),
+longest_range AS (
+    SELECT
+        r.capture_id, r.annotation_id, r.rank, r.labels, r.set_id, r.name, r.duration_ns, r.clock, r.since_ns,
+        r.lane_place, r.depth, p.range_place,
+        'ranges' || CASE WHEN p.has_threads THEN ' of thread ' || coalesce(r.thread_id::VARCHAR, '?') ELSE '' END
+            || CASE WHEN r.depth > 0 THEN ', depth ' || r.depth ELSE '' END AS lane
+    FROM ranges AS r
+    INNER JOIN placed_range AS p
+        ON p.capture_id = r.capture_id
+        AND p.process_id IS NOT DISTINCT FROM r.process_id
+        AND p.thread_id IS NOT DISTINCT FROM r.thread_id
+        AND p.depth IS NOT DISTINCT FROM r.depth
+    WHERE NOT p.is_left_out
+    ORDER BY r.duration_ns DESC, r.capture_id, r.annotation_id
+    LIMIT 2000
+),
+drawn AS (
+    SELECT
+        l.capture_id, l.event_id, l.rank, l.labels, l.set_id, l.device_id, l.lane, l.lane_place, false AS is_range,
+        NULL AS range_place, l.name, l.class, l.clock, l.since_ns, l.duration_ns
+    FROM longest AS l
+    UNION ALL
+    SELECT
+        r.capture_id, r.annotation_id, r.rank, r.labels, r.set_id, NULL, r.lane, r.lane_place, true,
+        r.range_place, r.name, NULL, r.clock, r.since_ns, r.duration_ns
+    FROM longest_range AS r
+),
+counted AS (
+    SELECT
+        sum(p.events)::BIGINT AS all_events,
+        count(*) AS all_lanes,
+        coalesce(sum(p.events) FILTER (p.lane_place > 40), 0)::BIGINT AS events_of_other_lanes,
+        sum(p.total_ns) FILTER (p.lane_place <= 40) AS lanes_ns,
+        (SELECT count(*) FROM ranges) AS all_ranges
+    FROM placed AS p
 )
 SELECT
-    d.capture_id, d.event_id, d.rank, d.labels, d.set_id, d.device_id, d.lane, d.lane_place, d.name, d.class,
+    d.capture_id, d.event_id, d.rank, d.labels, d.set_id, d.device_id, d.lane, d.lane_place, d.is_range, d.name, d.class,
     d.clock,
     d.since_ns,
     d.duration_ns,
@@ -98,9 +186,10 @@ SELECT
     c.all_events,
     greatest(c.all_lanes - 40, 0) AS other_lanes,
     c.events_of_other_lanes,
-    c.all_events - c.events_of_other_lanes - count(*) OVER () AS shorter_events,
-    100.0 * (c.lanes_ns - sum(d.duration_ns) OVER ()) / nullif(c.lanes_ns, 0) AS shorter_percent,
-    min(d.duration_ns) OVER () AS shortest_ns
-FROM longest AS d
+    c.all_events - c.events_of_other_lanes - count(*) FILTER (NOT d.is_range) OVER () AS shorter_events,
+    100.0 * (c.lanes_ns - sum(d.duration_ns) FILTER (NOT d.is_range) OVER ()) / nullif(c.lanes_ns, 0) AS shorter_percent,
+    min(d.duration_ns) FILTER (NOT d.is_range) OVER () AS shortest_ns,
+    c.all_ranges
+FROM drawn AS d
 CROSS JOIN counted AS c
-ORDER BY d.lane_place, d.since_ns, d.event_id
+ORDER BY d.lane_place, NOT d.is_range, d.range_place, d.since_ns, d.event_id

@@ -112,16 +112,19 @@ def test_gantt_draws_every_event_of_a_step_at_its_time(db: Path, tmp_path: Path)
         "--where",
         "sweep=a0",
     )
-    assert marks(svg, "rect") == 6
+    assert marks(svg, "rect") == 6 + 2
     said = texts(svg)
     assert "GPU activity by stream in step 1" in said
-    assert [text for text in said if "stream" in text[1:]][1:] == [
+    assert [text for text in said if text.startswith(("r0 · ", "r1 · "))] == [
+        "r0 · ranges",
         "r0 · stream 7",
         "r0 · stream 9",
+        "r1 · ranges",
         "r1 · stream 7",
         "r1 · stream 9",
     ]
-    assert any("n = 6 of 6 events." in text for text in said)
+    assert said.count("ProfilerStep#1") == 2
+    assert any("n = 6 of 6 events. Above the streams: 2 of 2 ranges, as timed on the host." in text for text in said)
     assert {"matmul", "elementwise", "collective"} <= set(said)
 
 
@@ -141,7 +144,7 @@ def test_a_window_counts_from_the_first_event_of_a_run(db: Path, tmp_path: Path)
         "--where",
         "sweep=a0",
     )
-    assert marks(svg, "rect") == 1  # the elementwise kernel at 10 µs
+    assert marks(svg, "rect") == 1 + 1  # the elementwise kernel at 10 µs, and the range that holds it
     assert any("--window 9.5µs:11µs" in text for text in texts(svg))
 
 
@@ -154,6 +157,57 @@ def test_captures_of_no_rank_that_are_far_apart_begin_together(
         tiny.capture(rank, {}, clock_zero_unix_ns=10**18)
         tiny.kernel(ADD, at * 10**15, 1_000)
     assert [row["since_ns"] for row in table(tiny.save(), "gantt")] == since
+
+
+def test_gantt_has_ranges_by_thread_and_depth_on_the_clock_of_its_run(tmp_path: Path) -> None:
+    """Marks, ranges outside the time drawn, and lanes whose ranges cannot be seen are left out."""
+    tiny = Tiny(tmp_path / "ranges.duckdb")
+    for rank, offset in ((0, 0), (1, 300_000)):
+        capture = tiny.capture(rank, {}, clock_zero_unix_ns=10**18)
+        alignment = {
+            "reference_capture_id": 1,
+            "offset_ns": offset,
+            "at_ns": 0,
+            "calls": 1,
+            "span_ns": 1,
+            "uses_drift": False,
+        }
+        tiny.add("clock_alignment", capture_id=capture, **alignment)
+        tiny.kernel(ADD, offset + 5_000, 100_000)
+        for number, (name, start, end, thread, depth) in enumerate(
+            (
+                ("step", 0, 200_000, 1, 0),
+                ("forward", 10_000, 60_000, 1, 1),
+                ("loader", 0, 90_000, 2, 0),
+                ("blink", 50_000, 50_050, 3, 0),
+                ("later", 110_000, 190_000, 1, 1),
+            )
+        ):
+            tiny.range(number + 1, name, offset + start, offset + end, thread_id=thread, depth=depth, process_id=9)
+        tiny.add(
+            "annotation",
+            capture_id=capture,
+            annotation_id=9,
+            name="mark",
+            style="mark",
+            start_ns=offset + 20_000,
+            is_open=False,
+        )
+    db = tiny.save()
+    drawn_rows = [row for row in table(db, "gantt") if row["is_range"]]
+    told = [(row["rank"], row["lane"], row["name"], row["since_ns"], row["duration_ns"]) for row in drawn_rows]
+    assert told == [
+        (rank, f"ranges of thread {lane}", name, since, duration)
+        for rank in (0, 1)
+        for lane, name, since, duration in (
+            ("1", "step", -5_000, 200_000),
+            ("1, depth 1", "forward", 5_000, 50_000),
+            ("2", "loader", -5_000, 90_000),
+        )
+    ]
+    done = run("plot", "gantt", "--db", db, "-o", tmp_path / "a.svg")
+    assert "2 ranges are left out" in done.stderr
+    assert {"step", "forward", "loader"} <= set(texts(tmp_path / "a.svg"))
 
 
 def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) -> None:

@@ -84,19 +84,18 @@ class Tiny:
     def range(self, number: int, name: str, start: int, end: int, events: tuple[int, ...] = (), **values: Any) -> None:
         """Add a range of the current capture, innermost around the events by rules thread and process."""
         rules = values.pop("rules", ("thread", "process"))
-        self.add(
-            "annotation",
-            capture_id=self.captures,
-            annotation_id=number,
-            name=name,
-            style="user",
-            process_id=1,
-            thread_id=1,
-            start_ns=start,
-            duration_ns=end - start,
-            depth=0 if values.get("parent_id") is None else 1,
+        given = {
+            "annotation_id": number,
+            "name": name,
+            "style": "user",
+            "process_id": 1,
+            "thread_id": 1,
+            "start_ns": start,
+            "duration_ns": end - start,
+            "depth": 0 if values.get("parent_id") is None else 1,
             **values,
-        )
+        }
+        self.add("annotation", capture_id=self.captures, **given)
         for rule in rules:
             for event in events:
                 self.add(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 from tracedb.output.shorten import shorten
 from tracedb.plot.definition import Table
@@ -27,12 +28,13 @@ def one_name(name: str) -> str:
     return shorten([name], NAME_WIDTH)[0]
 
 
-def gpus(table: Table) -> list[str]:
-    """Return the GPU of each row in words: its place, and its device if a capture has several."""
-    devices = {(row["capture_id"], row["device_id"]) for row in table.rows}
+def gpus(table: Table, chosen: Sequence[bool] | None = None) -> list[str]:
+    """Return the GPU of each row, or each chosen row, in words: its place, and its device if a capture has several."""
+    rows = list(compress(zip(table.rows, table.places, strict=True), chosen or [True] * len(table.rows)))
+    devices = {(row["capture_id"], row["device_id"]) for row, _ in rows}
     has_several = len(devices) > len({capture for capture, _ in devices})
     texts = []
-    for row, place in zip(table.rows, table.places, strict=True):
+    for row, place in rows:
         device = f"GPU {row['device_id']}" if has_several or not place else ""
         texts.append(" · ".join(part for part in (place, device) if part))
     return texts

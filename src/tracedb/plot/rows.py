@@ -66,6 +66,7 @@ def plan(
         "in_step": "true" if choice.step is None else f"a.step = {choice.step}",
         "from_ns": _number(window[0]),
         "to_ns": _number(window[1]),
+        "version": version,
         "factors": f"([{', '.join(map(quoted, factors))}]::VARCHAR[])",
         "place": _place(query, ("rank",)),
         "configuration": _place(query, ()),
