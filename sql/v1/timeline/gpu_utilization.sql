@@ -17,16 +17,6 @@ WITH events AS (
     FROM v1._gpu_event AS e /* join e */
     WHERE true /* filter e */
 ),
-spans AS (
-    SELECT
-        clock_id,
-        gpu_id,
-        min(start_ns) AS first_ns,
-        max(end_ns) AS last_ns,
-        greatest((max(end_ns) - min(start_ns) + 119) // 120, 1) AS window_ns
-    FROM events
-    GROUP BY clock_id, gpu_id
-),
 reaches AS (
     SELECT
         clock_id,
@@ -36,26 +26,77 @@ reaches AS (
         layer,
         coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
         coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
-        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns
+        coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns,
+        min(start_ns) OVER device AS first_ns,
+        max(end_ns) OVER device AS last_ns
     FROM events
-    WINDOW earlier AS (
-        PARTITION BY clock_id, gpu_id ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
+    WINDOW
+        earlier AS (
+            PARTITION BY clock_id, gpu_id ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        device AS (
+            PARTITION BY clock_id, gpu_id ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        )
 ),
--- What an event adds to the union of the layers up to a given one: from the latest end so far to its own end.
+placed AS (
+    SELECT
+        r.clock_id,
+        r.gpu_id,
+        r.start_ns,
+        r.end_ns,
+        r.layer,
+        r.reach_1_ns,
+        r.reach_2_ns,
+        r.reach_3_ns,
+        r.first_ns,
+        r.last_ns,
+        greatest((r.last_ns - r.first_ns + 119) // 120, 1) AS window_ns,
+        (r.start_ns - r.first_ns) // window_ns AS place,
+        (r.end_ns - r.first_ns - 1) // window_ns AS last_place
+    FROM reaches AS r
+),
+spans AS (
+    SELECT
+        clock_id,
+        gpu_id,
+        any_value(first_ns) AS first_ns,
+        any_value(last_ns) AS last_ns,
+        any_value(window_ns) AS window_ns
+    FROM placed
+    GROUP BY clock_id, gpu_id
+),
+-- The few events that lie in several windows, once for each, cut at the boundaries.
+crossing AS (
+    SELECT
+        p.clock_id,
+        p.gpu_id,
+        p.layer,
+        p.reach_1_ns,
+        p.reach_2_ns,
+        p.reach_3_ns,
+        p.part AS place,
+        greatest(p.start_ns, p.first_ns + p.part * p.window_ns) AS since_ns,
+        least(p.end_ns, p.first_ns + (p.part + 1) * p.window_ns) AS until_ns
+    FROM (
+        SELECT
+            w.clock_id,
+            w.gpu_id,
+            w.start_ns,
+            w.end_ns,
+            w.layer,
+            w.reach_1_ns,
+            w.reach_2_ns,
+            w.reach_3_ns,
+            w.first_ns,
+            w.window_ns,
+            unnest(range(w.place, w.last_place + 1)) AS part
+        FROM placed AS w
+        WHERE w.last_place > w.place
+    ) AS p
+),
+-- What all events of the device add to union 4 (hook part), and gaps in which graph replays that were not recorded may
+-- have run (5).
 additions AS (
-    SELECT clock_id, gpu_id, 1 AS union_no, greatest(start_ns, reach_1_ns) AS start_ns, end_ns
-    FROM reaches
-    WHERE layer = 1 AND end_ns > reach_1_ns
-    UNION ALL
-    SELECT clock_id, gpu_id, 2 AS union_no, greatest(start_ns, reach_2_ns) AS start_ns, end_ns
-    FROM reaches
-    WHERE layer <= 2 AND end_ns > reach_2_ns
-    UNION ALL
-    SELECT clock_id, gpu_id, 3 AS union_no, greatest(start_ns, reach_3_ns) AS start_ns, end_ns
-    FROM reaches
-    WHERE end_ns > reach_3_ns
-    UNION ALL
     SELECT clock_id, gpu_id, 4 AS union_no, greatest(start_ns, coalesce(reach_ns, start_ns)) AS start_ns, end_ns
     FROM (
         SELECT
@@ -78,7 +119,7 @@ additions AS (
     INNER JOIN spans AS s ON s.clock_id = r.capture_id AND s.gpu_id IS NOT DISTINCT FROM r.device_id
     WHERE r.start_ns < s.last_ns AND r.end_ns > s.first_ns
 ),
-placed AS (
+other AS (
     SELECT
         a.clock_id,
         a.gpu_id,
@@ -90,15 +131,46 @@ placed AS (
     FROM additions AS a
     INNER JOIN spans AS s ON s.clock_id = a.clock_id AND s.gpu_id IS NOT DISTINCT FROM a.gpu_id
 ),
+-- What an event adds to the union of the layers up to a given one: from the latest end so far to its own end.
 unions AS (
     SELECT
         clock_id,
         gpu_id,
         place,
-        union_no,
-        sum(least(until_ns, (place + 1) * window_ns) - greatest(since_ns, place * window_ns)) AS covered_ns
+        sum(end_ns - greatest(start_ns, reach_1_ns)) FILTER (layer = 1 AND end_ns > reach_1_ns) AS union_1_ns,
+        sum(end_ns - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2 AND end_ns > reach_2_ns) AS union_2_ns,
+        sum(end_ns - greatest(start_ns, reach_3_ns)) FILTER (end_ns > reach_3_ns) AS union_3_ns,
+        NULL AS union_4_ns,
+        NULL AS unrecorded_ns
     FROM placed
-    GROUP BY clock_id, gpu_id, place, union_no
+    WHERE last_place <= place
+    GROUP BY clock_id, gpu_id, place
+    UNION ALL
+    SELECT
+        clock_id,
+        gpu_id,
+        place,
+        sum(greatest(until_ns - greatest(since_ns, reach_1_ns), 0)) FILTER (layer = 1) AS union_1_ns,
+        sum(greatest(until_ns - greatest(since_ns, reach_2_ns), 0)) FILTER (layer <= 2) AS union_2_ns,
+        sum(greatest(until_ns - greatest(since_ns, reach_3_ns), 0)) AS union_3_ns,
+        NULL AS union_4_ns,
+        NULL AS unrecorded_ns
+    FROM crossing
+    GROUP BY clock_id, gpu_id, place
+    UNION ALL
+    SELECT
+        clock_id,
+        gpu_id,
+        place,
+        NULL AS union_1_ns,
+        NULL AS union_2_ns,
+        NULL AS union_3_ns,
+        sum(least(until_ns, (place + 1) * window_ns) - greatest(since_ns, place * window_ns))
+            FILTER (union_no = 4) AS union_4_ns,
+        sum(least(until_ns, (place + 1) * window_ns) - greatest(since_ns, place * window_ns))
+            FILTER (union_no = 5) AS unrecorded_ns
+    FROM other
+    GROUP BY clock_id, gpu_id, place
 ),
 windows AS (
     SELECT
@@ -118,11 +190,11 @@ parts AS (
         any_value(w.first_ns + w.place * w.window_ns) AS start_ns,
         any_value(w.place * w.window_ns) AS since_ns,
         any_value(least(w.window_ns, w.last_ns - w.first_ns - w.place * w.window_ns)) AS window_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 1), 0) AS union_1_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 2), 0) AS union_2_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 3), 0) AS union_3_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 4), 0) AS union_4_ns,
-        coalesce(sum(u.covered_ns) FILTER (u.union_no = 5), 0) AS unrecorded_ns
+        coalesce(sum(u.union_1_ns), 0) AS union_1_ns,
+        coalesce(sum(u.union_2_ns), 0) AS union_2_ns,
+        coalesce(sum(u.union_3_ns), 0) AS union_3_ns,
+        coalesce(sum(u.union_4_ns), 0) AS union_4_ns,
+        coalesce(sum(u.unrecorded_ns), 0) AS unrecorded_ns
     FROM windows AS w
     LEFT JOIN unions AS u
         ON u.clock_id = w.clock_id AND u.gpu_id IS NOT DISTINCT FROM w.gpu_id AND u.place = w.place

@@ -3,7 +3,8 @@
 -- call of anything that starts later it is host-bound, because nothing is pending; after that it is device-bound:
 -- launch overhead, or waiting for another stream. If the launches of what follows were not recorded, it is unknown. So
 -- host + device + unknown = idle, exactly, and idle is that of gpu_timeline. Exposed collectives are not idle although
--- the device waits; they are a separate column.
+-- the device waits; they are a separate column. Of events that start at the same time, only the first can end a gap, and
+-- what is launched next is the same whichever it is; their order matters only if some events are left out (hook part).
 CREATE VIEW v1.idle_breakdown AS
 WITH events AS (
     SELECT
@@ -34,12 +35,13 @@ reaches AS (
         coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
         min(launch_ns) OVER (
             PARTITION BY /* by */ clock_id, gpu_id
-            ORDER BY start_ns, event_id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+            ORDER BY /* whole */ start_ns /* part start_ns, event_id */
+            ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS next_launch_ns
     FROM events
     WINDOW earlier AS (
         PARTITION BY /* by */ clock_id, gpu_id
-        ORDER BY start_ns, event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ORDER BY /* whole */ start_ns /* part start_ns, event_id */ ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ),
 -- An idle gap ends where graph replays that were not recorded may have run.
@@ -59,32 +61,43 @@ gaps AS (
     FROM reaches AS h
     LEFT JOIN main.unrecorded_span AS u
         ON u.capture_id = h.clock_id AND u.device_id IS NOT DISTINCT FROM h.gpu_id AND u.end_ns = h.start_ns
+),
+times AS (
+    SELECT
+        /* by */
+        /* grain */ clock_id, gpu_id, /* end grain */
+        count(*) FILTER (idle_ns > 0) AS gaps,
+        coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
+        coalesce(max(idle_ns), 0)::BIGINT AS longest_gap_ns,
+        -- NULL if no launch was recorded: the cause of idle time was not captured, so it is not 0.
+        CASE WHEN count(next_launch_ns) > 0 THEN
+            coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+        END::BIGINT AS host_bound_ns,
+        CASE WHEN count(next_launch_ns) > 0 THEN
+            coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+        END::BIGINT AS device_bound_ns,
+        coalesce(sum(idle_ns) FILTER (next_launch_ns IS NULL), 0)::BIGINT AS unknown_ns,
+        (coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0)
+            - coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0))::BIGINT
+            AS collective_wait_ns
+    FROM gaps
+    GROUP BY ALL
 )
 SELECT
-    /* by */
-    /* grain */
-    clock_id AS capture_id, any_value(c.rank) AS rank, any_value(c.labels) AS labels, gpu_id AS device_id,
-    /* end grain */
-    count(*) FILTER (idle_ns > 0) AS gaps,
-    coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
-    coalesce(max(idle_ns), 0)::BIGINT AS longest_gap_ns,
-    -- NULL if no launch was recorded: the cause of idle time was not captured, so it is not 0.
-    CASE WHEN count(next_launch_ns) > 0 THEN
-        coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
-    END::BIGINT AS host_bound_ns,
-    100.0 * host_bound_ns / nullif(sum(idle_ns), 0) AS host_bound_percent,
-    CASE WHEN count(next_launch_ns) > 0 THEN
-        coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
-    END::BIGINT AS device_bound_ns,
-    100.0 * device_bound_ns / nullif(sum(idle_ns), 0) AS device_bound_percent,
-    coalesce(sum(idle_ns) FILTER (next_launch_ns IS NULL), 0)::BIGINT AS unknown_ns,
-    100.0 * unknown_ns / nullif(sum(idle_ns), 0) AS unknown_percent,
-    (coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0)
-        - coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0))::BIGINT
-        AS collective_wait_ns
-FROM gaps
-/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
-GROUP BY ALL;
+    /* by s */
+    /* grain */ s.clock_id AS capture_id, c.rank, c.labels, s.gpu_id AS device_id, /* end grain */
+    s.gaps,
+    s.idle_ns,
+    s.longest_gap_ns,
+    s.host_bound_ns,
+    100.0 * s.host_bound_ns / nullif(s.idle_ns, 0) AS host_bound_percent,
+    s.device_bound_ns,
+    100.0 * s.device_bound_ns / nullif(s.idle_ns, 0) AS device_bound_percent,
+    s.unknown_ns,
+    100.0 * s.unknown_ns / nullif(s.idle_ns, 0) AS unknown_percent,
+    s.collective_wait_ns
+FROM times AS s
+/* grain */ LEFT JOIN main.capture AS c ON c.capture_id = s.clock_id /* end grain */;
 
 COMMENT ON VIEW v1.idle_breakdown IS 'Idle time of each GPU by cause: nothing launched (host-bound), or launched but not started (device-bound); exposed collectives for comparison. Grain: capture × device.';
 COMMENT ON COLUMN v1.idle_breakdown.capture_id IS 'Capture. [-]';
