@@ -20,7 +20,7 @@ from tracedb.errors import TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, choose_format, from_rows, from_sql, write
 from tracedb.output.machine_text import write_csv, write_json, write_ndjson
 from tracedb.output.markdown_html import write_html, write_markdown
-from tracedb.output.shorten import dims, shorten
+from tracedb.output.shorten import dims, paths_apart, shorten
 from tracedb.output.terminal import write_table
 
 COLUMNS = [
@@ -207,6 +207,34 @@ class TestEyes:
             "b         0.002      \N{EN DASH}  k=v",
         ]
 
+    def test_the_unit_of_a_column_leaves_no_time_at_zero(self) -> None:
+        """Unless the longest would get more than ten digits."""
+        for times, unit, shown in (
+            ((12e9, 3e5), "ms", ["12,000.000", "0.300"]),
+            ((12e9, 6e5, 0), "s", ["12.000", "0.001", "0.000"]),
+            ((4e9, 400, 10), "µs", ["4,000,000.0", "0.4", "0.0"]),
+            ((2e16, 10), "s", ["20,000,000.000", "0.000"]),
+        ):
+            answer = from_rows([Column("total_ns", "BIGINT", "ns")], [(int(time),) for time in times])
+            answer.shows = [Show(("total_ns",), "t")]
+            head, _, *cells = text_of(write_table, answer).splitlines()
+            assert (head.split()[-1], [cell.strip() for cell in cells]) == (unit, shown)
+
+    def test_expressions_of_a_query_stay_on_a_line_where_there_is_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        answer = from_rows([Column('sum(("end" - "start"))', "BIGINT"), Column("n", "BIGINT")], [(1, 2)])
+        for width, heads in ((40, 1), (20, 3)):
+            monkeypatch.setenv("COLUMNS", str(width))
+            assert len(text_of(write_table, answer).partition("─")[0].splitlines()) == heads
+
+    def test_a_name_leaves_room_for_the_rest_of_a_table_of_every_column(self) -> None:
+        answer = from_rows(
+            [Column("name", "VARCHAR"), Column("n", "BIGINT")], [("x" * 300 + "1", 7), ("x" * 300 + "2", 8)]
+        )
+        answer.shows = [Show(("name",), kind="name"), Show(("n",))]
+        answer.is_wide = True
+        lines = text_of(write_table, answer).splitlines()
+        assert max(map(len, lines)) < 90 and len(set(lines)) == 4
+
     def test_lists_and_spans_of_unknown_values(self) -> None:
         columns = [Column("flags", "VARCHAR[]"), Column("min_ns", "BIGINT", "ns"), Column("max_ns", "BIGINT", "ns")]
         answer = from_rows(columns, [(["a", "b"], 1_000, 2_000), ([], None, None)])
@@ -326,6 +354,17 @@ class TestNames:
         assert len(set(short)) == 30
         assert max(map(len, short)) <= 24
         assert short == shorten(names, 24)
+
+    def test_paths_lose_what_all_have_in_common(self) -> None:
+        same_shape = [f"../d/sweep_{run}/prof/rank{rank}/trace.pt.json.gz" for run in "ab" for rank in (0, 1)]
+        assert list(paths_apart(same_shape).values()) == [
+            "sweep_a/…/rank0/trace", "sweep_a/…/rank1/trace", "sweep_b/…/rank0/trace", "sweep_b/…/rank1/trace"
+        ]  # fmt: skip
+        assert paths_apart(["../d/x.sqlite", "../d/public/x.sqlite"]) == {
+            "../d/x.sqlite": "x", "../d/public/x.sqlite": "public/x"
+        }  # fmt: skip
+        for alone in (["../d/x.sqlite"], ["a/b", "a/b"], ["a", "a/b"]):
+            assert paths_apart(alone) == {path: path for path in alone}
 
     def test_short_names_stay(self) -> None:
         assert shorten(["gemm", "void copy"], 20) == ["gemm", "copy"]

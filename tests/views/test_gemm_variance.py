@@ -30,15 +30,15 @@ def test_statistics_per_capture_name_and_shapes(insert: Insert, ask: Ask, shuffl
            (0, 6, None, 0, 7), (1, 1, 1, 0, 4), (1, 2, 1, 5, 4),
            kind="kernel", name="sgemm", device_id=0)  # fmt: skip
     query = """SELECT capture_id, rank, labels['t'], name, input_dims, calls, total_ns, mean_ns, stddev_ns, cv_percent,
-                      min_ns, max_ns, spread_ns, p50_ns, p95_ns, start_of_min_ns, start_of_max_ns, verdict
+                      min_ns, max_ns, spread_ns, excess_ns, p50_ns, p95_ns, start_of_min_ns, start_of_max_ns, verdict
                FROM v1.gemm_variance ORDER BY capture_id, input_dims NULLS LAST"""
     deviation = pytest.approx((400 / 3) ** 0.5)
     right = [
         (0, 2, "1", "sgemm", "[[4, 4]]", 4, 80, 20.0, deviation, pytest.approx(57.735026918962575), 10, 30, 20,
-         20.0, 30.0, -90, 10, "no collectives"),
-        (0, 2, "1", "sgemm", "[[8, 8]]", 1, 7, 7.0, 0.0, 0.0, 7, 7, 0, 7.0, 7.0, 0, 0, "no collectives"),
-        (0, 2, "1", "sgemm", None, 1, 7, 7.0, 0.0, 0.0, 7, 7, 0, 7.0, 7.0, 0, 0, "no collectives"),
-        (1, None, None, "sgemm", "[[9, 9]]", 2, 8, 4.0, 0.0, 0.0, 4, 4, 0, 4.0, 4.0, 0, 0, "no collectives"),
+         40, 20.0, 30.0, -90, 10, "no collectives"),
+        (0, 2, "1", "sgemm", "[[8, 8]]", 1, 7, 7.0, 0.0, 0.0, 7, 7, 0, 0, 7.0, 7.0, 0, 0, "no collectives"),
+        (0, 2, "1", "sgemm", None, 1, 7, 7.0, 0.0, 0.0, 7, 7, 0, 0, 7.0, 7.0, 0, 0, "no collectives"),
+        (1, None, None, "sgemm", "[[9, 9]]", 2, 8, 4.0, 0.0, 0.0, 4, 4, 0, 0, 4.0, 4.0, 0, 0, "no collectives"),
     ]  # fmt: skip
     assert ask(query) == right
     shuffled()

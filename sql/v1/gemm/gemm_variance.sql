@@ -71,6 +71,7 @@ SELECT
     s.product.batch::BIGINT AS batch, s.product.m::BIGINT AS m, s.product.n::BIGINT AS n, s.product.k::BIGINT AS k,
     calls,
     total_ns::BIGINT AS total_ns,
+    (total_ns - calls * min_ns)::BIGINT AS excess_ns,
     total_ns / calls AS mean_ns,
     v1._sample_stddev(calls, total_ns, squares) AS stddev_ns,
     100 * stddev_ns / nullif(mean_ns, 0) AS cv_percent,
@@ -116,6 +117,7 @@ COMMENT ON COLUMN v1.gemm_variance.n IS 'Columns of the result. [-]';
 COMMENT ON COLUMN v1.gemm_variance.k IS 'Length of the sums. [-]';
 COMMENT ON COLUMN v1.gemm_variance.calls IS 'Number of calls. [count]';
 COMMENT ON COLUMN v1.gemm_variance.total_ns IS 'Sum of durations. [ns]';
+COMMENT ON COLUMN v1.gemm_variance.excess_ns IS 'Sum of durations minus what it would be if every call took as little as the shortest: what the variation costs. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.mean_ns IS 'Mean duration. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.stddev_ns IS 'Sample standard deviation of durations, 0 for one call. [ns]';
 COMMENT ON COLUMN v1.gemm_variance.cv_percent IS 'Coefficient of variation: standard deviation over mean. [percent]';

@@ -149,6 +149,8 @@ def _list_unrecognised(found: Found) -> None:
 
 def _plan(found: Found, request: Request) -> Answer:
     from tracedb.output.answer import Column, from_rows
+    from tracedb.output.display_column import Show
+    from tracedb.output.shorten import paths_apart
     from tracedb.pipeline import labels
     from tracedb.storage.database_file import size_of
 
@@ -167,12 +169,19 @@ def _plan(found: Found, request: Request) -> Answer:
     rows += [(str(told), "tracedb database", None, request.labels, size_of(path)) for path, told in found.databases]
     answer = from_rows(columns, rows)
     answer.report, answer.database = "ingest plan", str(request.database)
+    answer.shows = [
+        Show(("path",), "path", "name", floor=30, words=paths_apart([str(row[0]) for row in rows])),
+        *(Show((name,), name, "raw") for name in ("source", "rank")),
+        _labels_shown([row[3] for row in rows]),
+        Show(("bytes",), "bytes", "count"),
+    ]
     return answer
 
 
 def _account(outcomes: list[Outcome], db: Path) -> Answer:
     from tracedb.output.answer import Column, from_rows
     from tracedb.output.display_column import Show
+    from tracedb.output.shorten import paths_apart
     from tracedb.pipeline import labels
 
     columns = [
@@ -201,7 +210,7 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
     answer.report, answer.database = "ingest", str(db)
     answer.shows = [
         Show(("capture_id",), "capture", "raw", drop=2 if chosen_lake() else 0),  # those of a lake have 19 digits
-        Show(("path",), "path", "name", floor=30),
+        Show(("path",), "path", "name", floor=30, words=paths_apart([str(row[1]) for row in rows])),
         Show(("rank",), "rank", "raw"),
         Show(("status",), "status"),
         Show(("kernels",), "kernels", "count"),

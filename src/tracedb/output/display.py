@@ -35,7 +35,9 @@ class Strip:
     natural: Callable[[], int] | None = None
     """Returns its width where there is room, if that is not the width of its texts; ``shorten`` makes them fit."""
     largest: float = 0
-    """The largest time, which determines the unit."""
+    """The value that determines the unit of times, see ``_scale``."""
+    stays_on_line: bool = False
+    """Whether the header is wrapped only where there is no room for it: the expression of a query."""
 
 
 def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[Strip] | None = None) -> list[Strip]:
@@ -52,14 +54,15 @@ def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[St
     shows = [show for show in shows if all(name in places for name in show.columns)]
     for show in shows if before is None else ():
         if show.scale:
-            largest = _largest(row[places[name]] for row in rows for name in show.columns)
+            largest = _scale([row[places[name]] for row in rows for name in show.columns])
             scales[show.scale] = max(scales.get(show.scale, 0), largest)
     for show in shows:
         parts = [[row[places[name]] for row in rows] for name in show.columns]
-        largest = before[len(made)].largest if before else _largest(value for values in parts for value in values)
+        largest = before[len(made)].largest if before else _scale([value for values in parts for value in values])
         largest = scales.get(show.scale, largest)
         made.append(_strip(show, answer.columns[places[show.columns[0]]], parts, largest))
         made[-1].largest = largest
+        made[-1].stays_on_line = answer.shows is None
         if show.short is not None:
             _with_short_forms(made[-1], show.short)
     return made
@@ -146,6 +149,19 @@ def _times(values: Values, largest: float) -> tuple[list[str], str]:
 
 def _largest(values: Iterable[object]) -> float:
     return max((abs(value) for value in values if isinstance(value, int | float)), default=0)
+
+
+def _scale(values: Values) -> float:
+    """Return the largest value, lowered until its unit shows the smallest one as more than zero.
+
+    It is not lowered so far that the largest one would have more than ten digits.
+    """
+    largest = _largest(values)
+    smallest = min((abs(value) for value in values if isinstance(value, int | float) and value), default=0.0)
+    for least, divisor, _ in _UNITS[:-1]:
+        if largest >= least and smallest < divisor / 2000 and largest < 1e10 * divisor / 1000:
+            largest = least * 0.999
+    return largest
 
 
 def time_unit(values: Values) -> tuple[float, str]:

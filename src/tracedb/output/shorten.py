@@ -145,6 +145,26 @@ def tell_apart(values: Sequence[str]) -> list[str]:
     return [value[start:] or value for value in values]
 
 
+def paths_apart(paths: Sequence[str]) -> dict[str, str]:
+    """Return for each path what tells it apart: without the folders and the ending that all of them have in common."""
+    parts = {path: path.split("/") for path in paths}
+    depth = min(map(len, parts.values()), default=0)
+    if len(parts) < 2:
+        return {path: path for path in parts}
+    shared = [len({names[at] for names in parts.values()}) == 1 for at in range(depth - 1)]
+    start = next((at for at, is_shared in enumerate(shared) if not is_shared), len(shared))
+    if len(set(map(len, parts.values()))) > 1:
+        shared = []  # folders of one depth mean the same only in trees of one shape
+    ending = _common([path[::-1] for path in parts])[::-1].rpartition("/")[2]
+    ending = ending[ending.find(".") :] if "." in ending else ""
+    told = {}
+    for path, names in parts.items():
+        kept = [ELLIPSIS if any(shared[at : at + 1]) else name for at, name in enumerate(names)][start:]
+        kept = [name for at, name in enumerate(kept) if name != ELLIPSIS or kept[at - 1] != ELLIPSIS]
+        told[path] = "/".join(kept).removesuffix(ending) or path
+    return told if len(set(told.values())) == len(parts) else {path: path for path in parts}
+
+
 def dims(text: str) -> str:
     """Return recorded input shapes as ``8192x4096 · 4096x1024``, with multiplication signs; other text unchanged."""
     try:

@@ -15,10 +15,12 @@ from rich.cells import cell_len
 
 from tracedb.output.answer import Answer
 from tracedb.output.display import Strip, strips
-from tracedb.output.shorten import visible
+from tracedb.output.shorten import shorten, visible
 
 DEFAULT_WIDTH = 100
 _HARD_FLOOR = 6
+LONGEST_NAME = 80
+"""Characters of a kernel's name in a table of every column."""
 PAGE = 1000
 """Rows formatted and written at once."""
 
@@ -35,13 +37,13 @@ def write_table(answer: Answer, target: TextIO) -> int:
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if is_terminal else _width_without_terminal()
     made = strips(answer, first)
     whole = {id(strip): strip.cells for strip in made}
-    kept, gap = (made, 2) if answer.is_wide else fit(made, width)
+    kept, gap = (_without_long_names(made), 2) if answer.is_wide else fit(made, width)
     given = [whole[id(strip)] for strip in kept]
-    layout = _layout(kept, gap)
+    layout = _layout(kept, gap, width)
     target.write(_head(layout, is_terminal and not os.environ.get("NO_COLOR")) + _body(kept, layout))
     if len(first) == PAGE:
         places = [at for at, strip in enumerate(made) if any(strip is other for other in kept)]
-        widths = [sys.maxsize] * len(kept) if answer.is_wide else layout.widths
+        widths = [_longest(strip) for strip in kept] if answer.is_wide else layout.widths
         short = [_Short(*each) for each in zip(kept, given, widths, strict=True)]
         while page := list(islice(rows, PAGE)):
             target.flush()
@@ -51,6 +53,18 @@ def write_table(answer: Answer, target: TextIO) -> int:
                 strip.cells = shortened.cells(strip)
             target.write(_body(following, layout))
     return len(made) - len(kept)
+
+
+def _longest(strip: Strip) -> int:
+    return LONGEST_NAME if strip.shorten is shorten else sys.maxsize
+
+
+def _without_long_names(made: list[Strip]) -> list[Strip]:
+    """Shorten names that would push all other columns of a table of every column out of sight."""
+    for strip in made:
+        if strip.shorten is not None and any(_width(cell) > _longest(strip) for cell in strip.cells):
+            strip.cells = strip.shorten(strip.cells, LONGEST_NAME)
+    return made
 
 
 class _Short:
@@ -146,13 +160,18 @@ class _Layout:
     gap: int
 
 
-def _layout(kept: Sequence[Strip], gap: int) -> _Layout:
+def _layout(kept: Sequence[Strip], gap: int, room: int) -> _Layout:
     widths, headers = [], []
     for strip in kept:
-        wide = max(
-            _longest_word(strip), max((_width(line) for cell in strip.cells for line in _lines(strip, cell)), default=0)
-        )
-        widths.append(wide)
+        texts = max((_width(line) for cell in strip.cells for line in _lines(strip, cell)), default=0)
+        widths.append(max(_longest_word(strip), texts))
+    room -= sum(widths) + gap * (len(kept) - 1)
+    for at, strip in enumerate(kept):
+        more = _width(strip.header) - widths[at]
+        if strip.stays_on_line and 0 < more <= room:
+            widths[at] += more
+            room -= more
+    for strip, wide in zip(kept, widths, strict=True):
         headers.append(_padded(textwrap.wrap(strip.header, wide, break_long_words=False) or [""], wide, strip.right))
     return _Layout(widths, headers, gap)
 
