@@ -113,6 +113,14 @@ def test_columns_have_types_and_formats_and_values_stay_whole(tmp_path: Path) ->
     assert any(row[1] == "rows" and row[3] == "2 (a sheet holds 1,048,575)" for row in notes)
 
 
+def test_headers_say_unit_and_meaning_to_the_pointer(tmp_path: Path) -> None:
+    columns = [Column("total_ns", "BIGINT", "ns", "Sum of \x1bdurations."), Column("name", "VARCHAR")]
+    page = sheet(from_rows(columns, [(1, "a")]), tmp_path / "a.xlsx")
+    assert page["A1"].value == "total_ns"
+    assert page["A1"].comment.text == "Unit: ns. Sum of \N{REPLACEMENT CHARACTER}durations."
+    assert page["B1"].comment is None
+
+
 def test_several_sheets_have_names_of_their_own(tmp_path: Path) -> None:
     names = ["a" * 40, "a" * 40, "Notes", "x/y:[z]?*", "'quoted'", "History", ""]
     sheets = [Sheet(name, from_rows([Column("n", "BIGINT")], [(1,)])) for name in names]

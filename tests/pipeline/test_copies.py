@@ -40,6 +40,8 @@ class TestCopies:
             )
             assert said in done.stderr.splitlines()
         assert "2 captures loaded, 2 known before, 0 failed" in done.stderr
+        aside = f"tracedb: left aside: 2 files whose capture was loaded from another file ({paths[0]}: {paths[1]}"
+        assert [line.startswith(aside) for line in done.stderr.splitlines()].count(True) == 1
 
     def test_of_an_earlier_call(self, tmp_path: Path) -> None:
         path = trace(tmp_path / "x.json")

@@ -240,6 +240,22 @@ def _tell_failures(outcomes: Sequence[Outcome]) -> None:
             fault(f"{outcome.path}: {outcome.error}", 1)
 
 
+def _tell_other_recordings(outcomes: Sequence[Outcome]) -> None:
+    """Say once how many files were left aside because another file of the same capture was loaded."""
+    told = [
+        (outcome.path, count, text)
+        for outcome in outcomes
+        for item in outcome.loaded
+        for code, _, count, text in item.issues
+        if code == "duplicate_recording"
+    ]
+    if told:
+        path, _, text = told[0]
+        more = "; -v names all" if len(told) > 1 and verbosity() <= 0 else ""
+        files = some(sum(count for _, count, _ in told), "file")
+        note(f"left aside: {files} whose capture was loaded from another file ({path}: {text}{more})")
+
+
 def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
     """Suggest how to use the numbers in file names as rank or label, if nothing else distinguishes the captures."""
     from tracedb.pipeline import labels
@@ -299,6 +315,7 @@ def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: 
         f"{some(loaded, 'capture')} loaded, {known_before} known before, {len(failed)} failed; "
         f"read {read / 1e6:,.1f} MB{_size(request)}"
     )
+    _tell_other_recordings(outcomes)
     _tell_without_rank(outcomes)
     if failed:
         others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""

@@ -18,6 +18,7 @@ from typing import Any
 from tracedb.errors import TracedbError
 from tracedb.output.answer import BATCH, Answer, Column, plain
 from tracedb.output.display import time_unit
+from tracedb.output.shorten import visible
 
 _EXACT = 10**15 - 1  # spreadsheets keep 15 digits
 MOST_ROWS = 1_048_575
@@ -131,6 +132,8 @@ class _Writer:
             raise TracedbError(f"a sheet holds {MOST_COLUMNS:,} columns and {name} has {len(cells):,}; choose less")
         for place, cell in enumerate(cells):
             page.write_string(0, place, _text(cell.header)[0], self._bold)
+            if said := _said(cell.column):
+                page.write_comment(0, place, said, {"x_scale": 2.4})
             form = self._format(cell.format)
             page.set_column(place, place, _width(cell, first), form)
         done = _Written(name, answer)
@@ -233,6 +236,12 @@ def _format_of(column: Column, values: Sequence[object]) -> str | None:
     if column.unit in _FORMATS:
         return _FORMATS[column.unit]
     return "#,##0.000" if column.type in ("DOUBLE", "FLOAT") else None
+
+
+def _said(column: Column) -> str:
+    """Return what is shown when the pointer is on a header: the unit of the values, and their meaning."""
+    unit = f"Unit: {column.unit}." if column.unit else ""
+    return " ".join(part for part in (unit, visible(column.description or "")) if part)
 
 
 def _width(cell: _Cell, first: Sequence[Sequence[object]]) -> float:

@@ -152,6 +152,11 @@ class TestRecognition:
         assert sorted(found.rows("capture", "path")) == [str(path), str(tmp_path / "report2.sqlite")]
         issue = found.one("ingest_issue WHERE code = 'duplicate_recording'", "count", "detail")
         assert issue == (2, "of the same capture, not read: report1_pqtdir, report1.nsys-rep")
+        said = run("ingest", tmp_path / "report1.nsys-rep", path, "--db", tmp_path / "b.duckdb").stderr
+        assert (
+            f"left aside: 1 file whose capture was loaded from another file ({path}: of the same capture, not read: "
+            "report1.nsys-rep)\n"
+        ) in said
 
     def test_a_parquet_folder_goes_before_a_report(self, tmp_path: Path) -> None:
         folder = many(1).parquet(tmp_path / "report1_pqtdir")
