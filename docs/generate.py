@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
 FROM_NSYS = HERE / "from-nsys-stats.md"
+OTHER_NAMES = HERE / "other-names.md"
 NSYS_TOPIC = "nsys_stats"
 LIST = re.compile(r"(<!-- reports: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
 """Markers around a generated list of reports in a hand-written page."""
@@ -85,6 +86,21 @@ def reports_of_nsys() -> Iterator[str]:
             yield f"| `{report.view}` | `tracedb report {report.view}` | {more} |"
 
 
+def other_names() -> Iterator[str]:
+    """Yield the table of names that other tools have for what a report answers."""
+    yield from ("| tool | name there | `tracedb report …` |", "|---|---|---|")
+    found: dict[tuple[str, str], list[str]] = {}
+    for report in registry.every():
+        for tool, names in report.peers.items():
+            for name in names if tool != "words" else ():
+                found.setdefault((tool, name), []).append(report.name)
+    same: dict[tuple[str, str], list[str]] = {}
+    for (tool, name), reports_of_it in sorted(found.items(), key=lambda item: (item[0][0].lower(), item[0][1])):
+        same.setdefault((tool, ", ".join(f"`{each}`" for each in reports_of_it)), []).append(f"`{name}`")
+    for (tool, reports_of_it), names in same.items():
+        yield f"| {tool} | {', '.join(names)} | {reports_of_it} |"
+
+
 def with_list(page: Path, lines: Iterator[str]) -> str:
     """Return the text of a page with a new list between its markers."""
     made = "\n".join(lines)
@@ -99,7 +115,8 @@ def pages() -> dict[Path, str]:
     with template_database.opened() as connection:
         made = {"tables.md": tables(connection), "views.md": views_page(connection)}
         whole = {HERE / name: "\n".join(lines) + "\n" for name, lines in made.items()}
-    return {**whole, README: with_list(README, reports()), FROM_NSYS: with_list(FROM_NSYS, reports_of_nsys())}
+    listed = {README: reports(), FROM_NSYS: reports_of_nsys(), OTHER_NAMES: other_names()}
+    return {**whole, **{page: with_list(page, lines) for page, lines in listed.items()}}
 
 
 def stale() -> list[Path]:

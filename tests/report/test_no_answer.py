@@ -8,6 +8,7 @@ import pytest
 
 from support.command import run
 from support.tiny import GEMM, Tiny
+from tracedb.errors import UsageError
 from tracedb.report import no_answer, registry
 from tracedb.report.needs import Needs
 
@@ -22,6 +23,30 @@ def test_a_sidecar_names_a_need_that_there_is() -> None:
 
 def test_every_need_is_used_by_a_report() -> None:
     assert {report.needs for report in registry.every()} == set(Needs)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("kernel_stats", "top-kernels"),
+        ("hip-stats", "cuda-api-sum"),
+        ("memory_copy_stats", "cuda-gpu-mem-time-sum"),
+        ("copies", "cuda-gpu-mem-time-sum"),
+        ("GEMM", "gemm-variance"),
+        ("gpukernsum", "top-kernels or cuda-gpu-kern-sum"),
+        ("latency", "launch-latency"),
+        ("gemm_varience", "gemm-variance"),
+    ],
+)
+def test_names_of_other_tools_and_parts_of_names_are_understood(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no report '{name}'; did you mean {meant}\\? "):
+        registry.find(name)
+
+
+def test_a_name_of_another_tool_is_not_that_of_a_report() -> None:
+    ours = {name for report in registry.every() for name in (report.view, *report.also)}
+    theirs = [name for report in registry.every() for names in report.peers.values() for name in names]
+    assert ours.isdisjoint(theirs) and all(name == name.lower().replace("-", "_") for name in theirs)
 
 
 @pytest.mark.parametrize("need", [need for need in Needs if need not in (Needs.GPU, Needs.KERNELS)])

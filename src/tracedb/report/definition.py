@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracedb.output import Show
@@ -61,6 +61,9 @@ class Report:
 
     also: tuple[str, ...] = ()
     """Further names of the report."""
+    peers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names under which users of another tool look for it, by tool; ``words`` are plain words. They are suggestions:
+    the other report may have other columns."""
     wide: Mapping[str, str] = field(default_factory=dict)
     """Maps of which ``--wide`` makes a column for each key, with what is appended to the key in its name."""
     jsonl: str | None = None

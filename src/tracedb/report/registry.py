@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from dataclasses import fields
 from functools import cache
@@ -32,9 +33,18 @@ def find(name: str) -> Report:
     for report in every():
         if name in report.also:
             return report
-    close = difflib.get_close_matches(wanted, names, 1)
-    meant = f"did you mean {close[0].replace('_', '-')}? " if close else ""
+    close = _meant(wanted.lower(), names)
+    meant = f"did you mean {' or '.join(each.replace('_', '-') for each in close)}? " if close else ""
     raise UsageError(f"there is no report {name!r}; {meant}`tracedb report --list` lists them")
+
+
+def _meant(wanted: str, names: list[str], most: int = 3) -> list[str]:
+    """Return the reports that someone means by a name: that of another tool's report, a part of a name, or a typo."""
+    named = [report.view for report in every() if any(wanted in peers for peers in report.peers.values())]
+    part = [
+        name for name in names if len(wanted) > 2 and re.search(rf"(^|_){re.escape(wanted.removesuffix('s'))}", name)
+    ]
+    return (named or part)[:most] or difflib.get_close_matches(wanted, names, 1)
 
 
 @cache
