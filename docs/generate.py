@@ -97,8 +97,8 @@ def other_names() -> Iterator[str]:
     same: dict[tuple[str, str], list[str]] = {}
     for (tool, name), reports_of_it in sorted(found.items(), key=lambda item: (item[0][0].lower(), item[0][1])):
         same.setdefault((tool, ", ".join(f"`{each}`" for each in reports_of_it)), []).append(f"`{name}`")
-    for (tool, reports_of_it), names in same.items():
-        yield f"| {tool} | {', '.join(names)} | {reports_of_it} |"
+    for (tool, listed), called in same.items():
+        yield f"| {tool} | {', '.join(called)} | {listed} |"
 
 
 def with_list(page: Path, lines: Iterator[str]) -> str:
