@@ -31,7 +31,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     for name in (*COPIED, *(f"tests/{name}" for name in OF_TESTS)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, folder / name)  # with the bytecode, which seven commands would compile
         else:
             shutil.copy(ROOT / name, folder / name)
     for name, text in FILES.items():

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.rows import insert
 from tracedb.derive import clipped_event
 from tracedb.storage import schema
@@ -59,7 +60,7 @@ def clipped(database: duckdb.DuckDBPyConnection) -> list[tuple[int, int]]:
     return database.execute("SELECT event_id, clipped_duration_ns FROM main.clipped_event ORDER BY ALL").fetchall()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50 * MORE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS | PLAIN, rows=st.sampled_from([1, 3, 1 << 20]))
 def test_any_events(
     database: duckdb.DuckDBPyConnection,
@@ -104,7 +105,7 @@ def clipping(events: list[Event], rows: int, held: int) -> clipped_event.Increme
 
 
 class TestIncrementalClipping:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100 * MORE, deadline=None)
     @given(
         events=PLAIN | EVENTS,
         rows=st.sampled_from([1, 3, 7, 100]),

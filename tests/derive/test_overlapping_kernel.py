@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.rows import insert
 from tracedb.derive import overlapping_kernel, time_faults
 from tracedb.storage import schema
@@ -54,7 +55,7 @@ def overlapping(database: duckdb.DuckDBPyConnection) -> list[int]:
 
 
 @given(KERNELS, st.sampled_from([2, 3, 7, 1 << 19]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 * MORE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_kernels(
     database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, kernels: list[Kernel], size: int
 ) -> None:

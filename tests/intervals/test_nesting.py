@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.loading import ask, ingest
 from support.rows import insert
 from support.traces import Event, annotation, call, kernel, launched, write
@@ -20,7 +21,7 @@ from tracedb.intervals import compiled_nesting, nesting
 from tracedb.storage import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=20 * MORE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Item(NamedTuple):

@@ -30,6 +30,12 @@ def lake(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported, tmp_path / "lake"))
 
 
+@pytest.fixture(scope="module")
+def right(exported: Path) -> dict[str, list[Any]]:
+    """What the sample lake answers."""
+    return answers(exported)
+
+
 def answers(lake: Path) -> dict[str, list[Any]]:
     with tracedb.connect(lake) as connection:
         return {name: rows(connection, name, {}) for name in COMPARED}
@@ -52,12 +58,12 @@ def states(lake: Path, *options: str) -> tuple[int, list[str]]:
 
 
 class TestCompact:
-    def test_it_changes_no_answer(self, lake: Path) -> None:
-        before, files = answers(lake), len(list(lake.rglob("*.parquet")))
+    def test_it_changes_no_answer(self, lake: Path, right: dict[str, list[Any]]) -> None:
+        files = len(list(lake.rglob("*.parquet")))
         done = run("lake", "compact", lake)
         assert done.exit_code == 0 and "8 manifest files replaced" in done.stderr
         after = answers(lake)
-        assert {name: differences(before[name], after[name]) for name in COMPARED} == {name: [] for name in COMPARED}
+        assert {name: differences(right[name], after[name]) for name in COMPARED} == {name: [] for name in COMPARED}
         assert len(entries(lake)) == 2 and len(list(lake.rglob("*.parquet"))) < files / 3
         assert states(lake) == (0, [])
         assert "0 manifest files" in run("lake", "compact", lake).stderr
@@ -68,28 +74,28 @@ class TestCompact:
         done = run("ingest", root, "--lake", lake)
         assert "0 captures loaded, 8 known before" in done.stderr
 
-    def test_a_killed_one_is_finished_by_the_next(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = answers(lake)
+    def test_a_killed_one_is_finished_by_the_next(
+        self, lake: Path, right: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(compact, "_remove", lambda *given: None)
             compact.compact(lake)
         code, found = states(lake)
         assert code == 0 and set(found) == {"superseded_entry", "unused_file"}
-        assert answers(lake) == before  # nothing is counted twice
+        assert answers(lake) == right  # nothing is counted twice
         assert run("lake", "compact", lake).exit_code == 0
-        assert states(lake) == (0, []) and answers(lake) == before
+        assert states(lake) == (0, []) and answers(lake) == right
 
-    def test_a_capture_in_two_compacted_entries_counts_once(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_capture_in_two_compacted_entries_counts_once(self, lake: Path, right: dict[str, list[Any]]) -> None:
         """Two processes compacted at once, between them a trace came."""
-        before = answers(lake)
         held = of_one_run(lake)
         compact._put_together(Store(lake), held[:3], "1GB")
         compact._put_together(Store(lake), held, "1GB")
-        assert answers(lake) == before
+        assert answers(lake) == right
 
-    def test_the_next_one_keeps_the_entry_that_holds_all(self, lake: Path) -> None:
+    def test_the_next_one_keeps_the_entry_that_holds_all(self, lake: Path, right: dict[str, list[Any]]) -> None:
         """Entries overlap, and put together they have the name of one of them."""
-        before, held = answers(lake), of_one_run(lake)
+        held = of_one_run(lake)
         compact._put_together(Store(lake), held, "1GB")
         (whole,) = entries(lake)
         for some in combinations(held, 2):
@@ -98,7 +104,7 @@ class TestCompact:
                 break
         assert entries(lake)[0] != whole
         assert run("lake", "compact", lake).exit_code == 0
-        assert answers(lake) == before and states(lake) == (0, [])
+        assert answers(lake) == right and states(lake) == (0, [])
 
 
 class TestVerify:
@@ -148,14 +154,16 @@ class TestVerify:
         assert states(lake, "--remove-unused")[0] == 0 and not left.parent.exists()
         assert states(lake) == (0, [])
 
-    def test_files_of_an_entry_that_cannot_be_read_are_not_removed(self, lake: Path) -> None:
+    def test_files_of_an_entry_that_cannot_be_read_are_not_removed(
+        self, lake: Path, right: dict[str, list[Any]]
+    ) -> None:
         entry = next(path for path in (lake / "manifest").iterdir() if not path.name.startswith("facts"))
-        content, before = entry.read_text(), answers(lake)
+        content = entry.read_text()
         entry.write_text(json.dumps({**json.loads(content), "format": lake_manifest.FORMAT + 1}))  # a newer tracedb's
         code, found = states(lake, "--remove-unused")
         assert code == 1 and set(found) == {"damaged_entry", "unclaimed_file", "unaligned_run"}
         entry.write_text(content)
-        assert states(lake) == (0, []) and answers(lake) == before
+        assert states(lake) == (0, []) and answers(lake) == right
 
     def test_a_run_that_grew(self, lake: Path, tmp_path: Path) -> None:
         trace(tmp_path / "rank7.json")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.command import report, run
-from support.tiny import GEMM, Tiny
+from support.tiny import GEMM, Tiny, two_ranks
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 HOSTILE = (
@@ -137,17 +137,17 @@ def _plain(text: str) -> str:
     return html.unescape(text)
 
 
-def test_comparison_has_the_rows_of_the_command(sample: Path, tmp_path: Path) -> None:
-    sides = ("channels=4", "channels=16")
+def test_comparison_has_the_rows_of_the_command(tmp_path: Path) -> None:
+    db, sides = two_ranks(tmp_path / "run.duckdb"), ("threads=256", "threads=1024")
     given = [word for side in sides for word in ("--compare", side)]
-    text = _plain(written(sample, tmp_path / "a.html", "top-kernels", *given))
-    done = run("compare", *sides, "--db", sample, "--kind", "class", "--format", "csv")
+    text = _plain(written(db, tmp_path / "a.html", "top-kernels", *given))
+    done = run("compare", *sides, "--db", db, "--kind", "class", "--format", "csv")
     assert done.exit_code == 0, done.stderr
     names = [line.split(",")[2] for line in done.stdout.splitlines()[1:]]
     table = text.partition("<caption>Classes of kernels</caption>")[2].partition("</table>")[0]
     assert names
     assert [name for name in names if f"<div>{name}</div>" not in table] == []
-    assert run("page", "--compare", sides[0], "--db", sample, "-o", tmp_path / "b.html").exit_code == 2
+    assert run("page", "--compare", sides[0], "--db", db, "-o", tmp_path / "b.html").exit_code == 2
 
 
 def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_a_workbook_without_the_extra_is_one_line_before_any_work(
 def test_page_never_replaces_what_it_reads(sample: Path, tmp_path: Path) -> None:
     copy = tmp_path / "run.html"
     shutil.copy(sample, copy)
-    done = run("page", "--db", copy, "-o", copy)
+    done = run("page", "top-kernels", "--db", copy, "-o", copy)
     assert done.exit_code == 1
     assert "is the database" in done.stderr
     assert run("page", "--db", sample).exit_code == 2

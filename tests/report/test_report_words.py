@@ -30,8 +30,12 @@ class TestNoAnswer:
 
     def test_no_captures(self, tmp_path: Path) -> None:
         db = Tiny(tmp_path / "a.duckdb").save()
-        for item in registry.every():
-            assert "holds no captures" in self.reason(db, item.name)
+        assert "holds no captures" in self.reason(db, "top-kernels")
+        names = [item.name for item in registry.every()]
+        done = run("report", *names, "--db", db)  # one opening of the database for all
+        assert (done.exit_code, done.stdout) == (3, "")
+        lines = [line.removeprefix("tracedb: ") for line in done.stderr.splitlines()]
+        assert [line.split(": ")[1] for line in lines if "holds no captures" in line and "no answer: " in line] == names
 
     def test_only_the_cpu(self, tmp_path: Path) -> None:
         tiny = Tiny(tmp_path / "a.duckdb")

@@ -83,6 +83,7 @@ POINTS = {
     "after the file appeared": Point("tracedb.storage.template_database:place", is_after=True),
     "file attached": Point("tracedb.storage.connection:_attach", is_after=True, most=2),
     "tables and views looked at": Point("tracedb.pipeline.batch_load:prepare", is_after=True),
+    "before views are created": Point("tracedb.storage.views:by_dependency"),
     "views being installed": Point("tracedb.storage.views:_alias", most=40),
     "views installed": Point("tracedb.storage.views:install", is_after=True),
     "rows being written": Point("tracedb.pipeline.writer:Writer._insert", is_after=True, most=20),

@@ -15,7 +15,7 @@ from tracedb.pipeline.run import ingest
 from tracedb_nsys import ingester, staging
 from tracedb_nsys.export import integer_limits
 
-SHARE = {"torch": 40, "samples": 5}
+SHARE = {"torch": 40, "nsys-sqlite": 6, "nsys-parquet": 6, "samples": 5}
 USUAL = Way("usual")
 
 

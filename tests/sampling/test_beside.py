@@ -17,60 +17,68 @@ from tracedb.sampling.sweep_status import Series
 from tracedb.storage.connection import open_read_only
 
 
-def test_two_ranks_sample_beside_an_all_reduce(tmp_path: Path) -> None:
-    """The shape ran out of memory earlier, so it is run again only if that is asked for."""
-    config = tmp_path / "res_add.yml"
+def configuration(folder: Path, name: str, columns: list[str], shape: list[int]) -> Path:
+    """Write the configuration of one shape of an operator."""
+    config = folder / f"{name}.yml"
     config.write_text(json.dumps({
-        "kernel_name": "res_add", "columns_name": ["b", "l", "dim"], "shapes": [1, 2, 8], "run": "get_one",
+        "kernel_name": name, "columns_name": columns, "shapes": shape, "run": "get_one",
         "wait": 0, "warmup": 0, "active": 1,
     }))  # fmt: skip
+    return config
+
+
+def test_two_ranks_sample_operators_of_all_kinds_beside_an_all_reduce(tmp_path: Path) -> None:
+    """Attention, a norm, an optimizer and a sum; a shape that an operator does not allow is told from those that ran.
+
+    The sum ran out of memory earlier, so it is run again only if that is asked for.
+    """
+    res_add = configuration(tmp_path, "res_add", ["b", "l", "dim"], [1, 2, 8])
+    configs = [
+        configuration(tmp_path, "flash_atten", ["b", "h", "l", "dim"], [1, 2, 8, 16]),
+        configuration(tmp_path, "layernorm", ["b", "l", "dim"], [1, 2, 8]),
+        configuration(tmp_path, "middleStage_optimizer", ["mp", "dim", "encoders"], [1, 8, 1]),
+        configuration(tmp_path, "linear1", ["mp", "b", "l", "dim"], [3, 1, 2, 8]),
+        res_add,
+    ]
     db = tmp_path / "s.duckdb"
     series = Series("res_add", "fp32", "cpu", "beside_allreduce")
     sweep_status.write(db, series, [Outcome({"b": 1, "l": 2, "dim": 8}, "out_of_memory")], None)
-    for options, counts in (((), (0, 0)), (("--retry-failed",), (1, 2)), (("--retry-failed",), (0, 0))):
-        done = run("-q", "sample", config, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside",
-                   "allreduce", "--format", "json", "--keep-traces", tmp_path / "kept", *options)  # fmt: skip
+
+    def sampled(*given: str | Path) -> list[tuple[str, int, int, int]]:
+        """Return operator, shapes that ran, shapes that are not allowed, and captures."""
+        done = run("-q", "sample", *given, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside",
+                   "allreduce", "--format", "json", "--keep-traces", tmp_path / "kept")  # fmt: skip
         assert done.exit_code == 0, done.output
-        (row,) = json.loads(done.stdout)["rows"]
-        assert (row["sampled"], row["captures"]) == counts
+        rows = json.loads(done.stdout)["rows"]
+        return [(row["operator"], row["sampled"], row["invalid"], row["captures"]) for row in rows]
+
+    assert sampled(res_add) == [("res_add", 0, 0, 0)]
+    assert sampled(*configs, "--retry-failed") == [
+        ("flash_atten", 1, 0, 2),
+        ("layernorm", 1, 0, 2),
+        ("middleStage_optimizer", 1, 0, 2),
+        ("linear1", 0, 1, 0),
+        ("res_add", 1, 0, 2),
+    ]
+    assert sampled(res_add, "--retry-failed") == [("res_add", 0, 0, 0)]
+    of_sum = "labels['sampled'] = 'res_add'"
     kept = sorted((tmp_path / "kept").glob("res_add_fp32_beside_allreduce_*/rank*.json.gz"))
-    assert ask(db, "SELECT path FROM capture ORDER BY rank") == [(str(path),) for path in kept] and len(kept) == 2
-    assert ask(db, "SELECT regime, status, device FROM sample_status ORDER BY sampled_at") == [
+    found = ask(db, f"SELECT path FROM capture WHERE {of_sum} ORDER BY rank")
+    assert found == [(str(path),) for path in kept] and len(kept) == 2
+    assert ask(
+        db, "SELECT regime, status, device FROM sample_status WHERE operator = 'res_add' ORDER BY sampled_at"
+    ) == [
         ("beside_allreduce", "out_of_memory", "cpu"),
         ("beside_allreduce", "sampled", "cpu"),
     ]
     assert ask(db, "SELECT DISTINCT rank, labels['beside'], labels['sampled'] FROM capture ORDER BY ALL") == [
-        (0, "allreduce", "res_add"),
-        (1, "allreduce", "res_add"),
+        (rank, "allreduce", operator)
+        for rank in (0, 1)
+        for operator in ("flash_atten", "layernorm", "middleStage_optimizer", "res_add")
     ]
-
-
-def test_operators_of_all_kinds_are_sampled_beside_it_in_one_go(tmp_path: Path) -> None:
-    """Attention, a norm and an optimizer; a shape that an operator does not allow is told from those that ran."""
-    configs = []
-    for name, columns, shape in (
-        ("flash_atten", ["b", "h", "l", "dim"], [1, 2, 8, 16]),
-        ("layernorm", ["b", "l", "dim"], [1, 2, 8]),
-        ("middleStage_optimizer", ["mp", "dim", "encoders"], [1, 8, 1]),
-        ("linear1", ["mp", "b", "l", "dim"], [3, 1, 2, 8]),
-    ):
-        config = tmp_path / f"{name}.yml"
-        config.write_text(json.dumps({
-            "kernel_name": name, "columns_name": columns, "shapes": shape, "run": "get_one",
-            "wait": 0, "warmup": 0, "active": 1,
-        }))  # fmt: skip
-        configs.append(config)
-    db = tmp_path / "s.duckdb"
-    done = run("-q", "sample", *configs, "--db", db, "--device", "cpu", "--precision", "fp32", "--beside", "allreduce",
-               "--format", "json")  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert [(row["operator"], row["sampled"], row["invalid"], row["captures"])
-            for row in json.loads(done.stdout)["rows"]] == [
-        ("flash_atten", 1, 0, 2), ("layernorm", 1, 0, 2), ("middleStage_optimizer", 1, 0, 2), ("linear1", 0, 1, 0),
-    ]  # fmt: skip
     assert ask(db, "SELECT DISTINCT operator, pass FROM operator_samples ORDER BY ALL") == [
         ("flash_atten", "bwd"), ("flash_atten", "fwd"), ("layernorm", "bwd"), ("layernorm", "fwd"),
-        ("middleStage_optimizer", "step"),
+        ("middleStage_optimizer", "step"), ("res_add", "bwd"), ("res_add", "fwd"),
     ]  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 Starting an engine and reading the catalog of a file takes a third of the time of a report on a few rows. Each command
 gets a connection of its own, with its own temporary tables and variables, to an engine with the settings that
-``open_read_only`` gives it. What opening does by itself is tested by processes and in ``tests/storage``, where none are
-held.
+``open_read_only`` gives it, and one thread: several cost more than they gain on a few rows. What opening does by itself
+is tested by processes and in ``tests/storage``, where none are held.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _cursor(path: Path, key: Key) -> Iterator[duckdb.DuckDBPyConnection]:
     if key not in _held:
         with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "spill_folder", lambda *_, **__: nullcontext(_spill()))  # nothing beside the file
-            connection = stack.enter_context(_open_read_only(path))
+            connection = stack.enter_context(_open_read_only(path, settings={"threads": 1}))
             _held[key] = stack.pop_all(), connection
         while len(_held) > MOST:
             _held.popitem(last=False)[1][0].close()

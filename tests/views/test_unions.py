@@ -9,6 +9,8 @@ import duckdb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
+
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
@@ -24,7 +26,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20 * MORE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
 def test_unions_are_those_of_sets(
     db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, events: list[tuple[str, int, int]]

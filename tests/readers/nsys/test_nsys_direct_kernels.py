@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.nsys_files import ERAS, PID, Nsys
 from support.nsys_loaded import Loaded
 from tracedb.ingester import Options
@@ -59,7 +60,7 @@ def by_sqlite(path: Path, rows: range) -> list[tuple[Any, ...]]:
 
 @needs_library
 class TestPages:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20 * MORE, deadline=None)
     @given(
         rows=st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=60),
         page_size=st.sampled_from([512, 4096, 65536]),
@@ -73,7 +74,7 @@ class TestPages:
         wanted = range(low, low + count)
         assert by_pages(path, wanted) == by_sqlite(path, wanted)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20 * MORE, deadline=None)
     @given(rows=st.lists(st.tuples(ANY, ANY, ANY), min_size=1, max_size=12))
     def test_anything_else_is_left_to_sqlite(self, rows: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
         path = made(tmp_path_factory.mktemp("pages") / "t.sqlite", rows)

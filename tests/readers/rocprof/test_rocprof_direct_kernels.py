@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.readings import as_dicts, instance
 from support.rocprof_files import ERAS, Set, Value, direct, kernel, kernel_trace, proper, small
 from support.rocprof_loaded import captures
@@ -49,7 +50,7 @@ def both(data: bytes, monkeypatch: pytest.MonkeyPatch, header: bytes = HEADER) -
 
 @needs_library
 class TestCompiled:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100 * MORE, deadline=None)
     @given(lines=LINES, end=st.sampled_from(["\n", "\r\n"]), is_open=st.booleans(), is_quoted=st.booleans())
     def test_finds_what_the_others_find(self, lines: list[list[str]], end: str, is_open: bool, is_quoted: bool) -> None:
         quote = '"{}"'.format if is_quoted else str

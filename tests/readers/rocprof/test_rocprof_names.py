@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from support.rocprof_files import AGENTS, ERAS, Value, direct, kernel, kernel_trace, proper
 from support.rocprof_loaded import names, read
 from tracedb.ingester.issues import Account
@@ -27,7 +28,7 @@ LIKE_RECORDS = st.sampled_from(
 NAMES = st.lists(ANY | TRICKY | LIKE_RECORDS, min_size=1, max_size=6)
 QUOTING = st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL])
 NAMED_ISSUES = {"quotes_doubled", "quotes_not_escaped", "line_unreadable"}
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=60 * MORE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def numbered(found: Sequence[str]) -> list[dict[str, Value]]:
@@ -60,7 +61,7 @@ def test_properly_written(era: str, found: list[str], quoting: int) -> None:
     assert issues <= {"quotes_doubled"}
 
 
-@settings(FEW, max_examples=200)
+@settings(FEW, max_examples=200 * MORE)
 @given(found=NAMES, era=st.sampled_from(list(ERAS)))
 def test_written_by_the_tool(found: list[str], era: str) -> None:
     """Of names with quotes or line ends, what is not unchanged has an issue that says so."""
@@ -72,7 +73,7 @@ def test_written_by_the_tool(found: list[str], era: str) -> None:
     assert {start: name for start, name in kept.items() if start in plain} == plain
 
 
-@settings(FEW, max_examples=10)
+@settings(FEW, max_examples=10 * MORE)
 @given(found=NAMES, quoting=QUOTING, era=st.sampled_from(list(ERAS)))
 def test_through_to_the_rows(found: list[str], quoting: int, era: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.examples import MORE
 from tracedb.intervals import compiled_nesting
 from tracedb_torch.link import enclosing
 
@@ -89,7 +90,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Range], list[Range]]:
     return draw(st.permutations(ops)), [calls[place // 2 * 2] for place in range(len(calls))]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 * MORE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases(), st.sampled_from((0, 2)))
 @example(([Range(1, 0, 10), Range(1, 0, 10), Range(1, 5, 5), Range(1, 10, 0)], [Range(1, 10, 1), Range(1, 5, 6)]), 2)
 @example(([], [Range(1, 0, 1)]), 0)

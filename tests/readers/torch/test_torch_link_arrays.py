@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.examples import MORE
 from support.readings import Reading, read
 from support.traces import Event, annotation, call, frame, kernel, launched, memcpy, op, write
 from tracedb_torch.link import rows_arrays
@@ -179,7 +180,7 @@ def test_memory_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.rows("memory_event", "address", "bytes") == [(140_000_000_000_000, -512), (None, -512)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16 * MORE))
 def test_anything(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ids stand twice and many starts are the same; in three of four the operators of a thread nest."""
     chance = random.Random(seed)

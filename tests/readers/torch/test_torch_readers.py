@@ -15,6 +15,7 @@ import build_native
 from support import recordings
 from support.both_readers import FILE, PIECES, WAYS, assert_same, outcome, python_reader
 from support.command import run
+from support.examples import MORE
 from support.traces import (
     Raw,
     annotation,
@@ -189,7 +190,7 @@ def contents(draw: st.DrawFn) -> bytes:
     return whole if draw(st.integers(0, 4)) else whole[: draw(st.integers(0, len(whole)))]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20 * MORE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents(), st.sampled_from((250, 1000, 1 << 20)))
 def test_spoilt_traces(content: bytes, block: int) -> None:
     assert_same(content, block)
