@@ -188,6 +188,14 @@ class TestBeforeLaunch:
         found = cases[self.BELOW_1_MS]
         assert (found.faults, found.codes) == ({None: 10}, {})
 
+    BELOW_1_MS_AND_DAYS = case("below_1_ms_and_days", [*EVENTS[BELOW_1_MS], kernel(BASE + 1_500, 3 * DAY, "odd")])
+
+    def test_a_clock_error_below_1_ms_is_none_where_another_time_is_false(self, cases: Cases) -> None:
+        """Nothing is judged in a capture whose times all look sound; here a duration does not."""
+        found = cases[self.BELOW_1_MS_AND_DAYS]
+        assert found.faults == {"too_long": 1, None: 10}
+        assert (found.codes, found.clocks) == ({"time_too_long": 1}, [])
+
     BY_5_MS = case("by_5_ms", [*pairs(2, late=-5_000), *pairs(8, at=BASE + 200, first=3)])
 
     def test_a_few_by_5_ms(self, cases: Cases) -> None:
