@@ -72,7 +72,7 @@ def without_whole_splits(together: Together) -> list[list[tuple[Any, ...]]]:
         for case, (name, splits) in enumerate(NO_WHOLE_SPLITS):
             first = 2 * case
             insert("capture", "capture_id rank", (first, 0), (first + 1, 1), source="torch", labels={"case": str(case)})
-            exchange(insert, (4_000, 1_500, splits), (1_000, 3_500, None), name=name, first=first)
+            exchange(insert, (4_000, 1_500, splits), (1_000, 3_500, "[500, 500]"), name=name, first=first)
 
     found = [
         together(write, query.replace("SELECT", "SELECT labels['case']::INTEGER,", 1)) for query in (BANDWIDTH, SUMMARY)

@@ -13,9 +13,9 @@ import pytest
 
 from support import rows
 from support.command import run
+from support.loading import empty_connection
 from support.tiny import Tiny
 from tracedb.errors import NotCaptured, UsageError
-from tracedb.storage import schema, views
 from tracedb.what_if import answer
 from tracedb.what_if import scenario as scenarios
 from tracedb.what_if.scenario import Scenario
@@ -33,9 +33,7 @@ def _in_us(value: object) -> object:
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(":memory:") as connection:
-        schema.apply(connection, "test")
-        views.install(connection)
+    with empty_connection() as connection:
         yield connection
 
 
