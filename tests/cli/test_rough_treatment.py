@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from support import tiny
+from support import few_views, tiny
 from support.command import run
 from support.loading import trace
 
@@ -86,7 +86,12 @@ def test_closed_stdout_is_one_line(db: Path) -> None:
     assert (code, said) == (1, ["tracedb: error: there is no standard output to write to; name a file with -o"])
 
 
-def test_known_files_bring_the_views_up_to_date(tmp_path: Path) -> None:
+def test_known_files_bring_the_views_up_to_date(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with few_views.shipped(tmp_path_factory.mktemp("cache")):
+        bring_views_up_to_date(tmp_path)
+
+
+def bring_views_up_to_date(tmp_path: Path) -> None:
     path, file = tmp_path / "old.duckdb", trace(tmp_path / "a.json")
     assert run("ingest", file, "--db", path).exit_code == 0
     with duckdb.connect(str(path)) as connection:

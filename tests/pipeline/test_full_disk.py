@@ -9,11 +9,13 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from support import few_views
 from support.command import run
 from support.loading import ask, ingest, trace
 from tracedb.storage.connection import STORAGE, quoted
@@ -113,6 +115,11 @@ class TestUnwritten:
 
 
 class TestUnfinished:
+    @pytest.fixture(autouse=True)
+    def few(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        with few_views.shipped(tmp_path_factory.mktemp("cache")):
+            yield
+
     def test_no_table_yet(self, tmp_path: Path) -> None:
         db = tmp_path / "db"
         with duckdb.connect() as connection:

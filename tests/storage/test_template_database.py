@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from support import few_views
 from support.loading import broken, ingest, own_cache, trace
 from tracedb import errors
 from tracedb.catalog import describe
@@ -16,10 +18,10 @@ from tracedb.storage import template_database
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder that is in use."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "tracedb"
+def cache(tmp_path: Path) -> Iterator[Path]:
+    """An empty cache folder that is in use, of a tracedb with few views."""
+    with few_views.shipped(tmp_path / "cache"):
+        yield tmp_path / "cache" / "tracedb"
 
 
 @pytest.fixture
@@ -42,10 +44,9 @@ def described(path: Path) -> list[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def long_way(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that an ingest made without a cache, in an otherwise empty folder."""
+    """A database with few views that an ingest made without a cache, in an otherwise empty folder."""
     db = tmp_path_factory.mktemp("long") / "run.duckdb"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    with few_views.shipped(Path("/dev/null/cache")):
         assert ingest(trace(tmp_path_factory.mktemp("traces") / "t.json"), db=db, new=True).exit_code == 0
     return db
 
@@ -74,16 +75,19 @@ def test_a_file_that_is_there_stays(cache: Path, tmp_path: Path) -> None:
         template_database.place(tmp_path / "no such folder" / "x.duckdb")
 
 
-def test_what_is_shipped_is_read_from_the_template_or_made_in_memory(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder, place in ((filled.parent, filled), (Path("/dev/null/cache"), None)):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-        with template_database.opened() as connection:
-            assert {row[2] for row in describe.verify(connection).rows} == {"ok"}
-            ((opened,),) = connection.execute("SELECT path FROM duckdb_databases() WHERE NOT internal "
-                                              "AND database_name = current_database()").fetchall()  # fmt: skip
-            assert (None if opened is None else Path(opened).parent) == place
+def read_from() -> Path | None:
+    """Return the folder of the file from which what is shipped is read; None for one in memory."""
+    with template_database.opened() as connection:
+        assert {row[2] for row in describe.verify(connection).rows} == {"ok"}
+        ((opened,),) = connection.execute("SELECT path FROM duckdb_databases() WHERE NOT internal "
+                                          "AND database_name = current_database()").fetchall()  # fmt: skip
+        return None if opened is None else Path(opened).parent
+
+
+def test_what_is_shipped_is_read_from_the_template_or_made_in_memory(filled: Path) -> None:
+    assert read_from() == filled
+    with few_views.shipped(Path("/dev/null/cache")):
+        assert read_from() is None
 
 
 def test_without_a_cache_nothing_is_left_beside_the_database(long_way: Path) -> None:
