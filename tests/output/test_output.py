@@ -279,6 +279,24 @@ class TestEyes:
             assert written.count("kernel_7") >= 400
         assert max(took.values()) < 10 * max(took[write_csv], 0.1)
 
+    def test_long_markdown_and_html_are_written_before_their_last_row_is_read(self) -> None:
+        for form in (write_markdown, write_html):
+            target = io.StringIO()
+            written: list[int] = []
+
+            def rows(target: io.StringIO = target, written: list[int] = written) -> Iterator[Sequence[object]]:
+                for at in range(3_000):
+                    written.append(target.tell())
+                    yield (f"{'x' * 80}{at}", at)
+
+            answer = from_rows([Column("name", "VARCHAR"), Column("n", "BIGINT")], [])
+            answer.rows = rows()
+            answer.shows = [Show(("name",), kind="name"), Show(("n",))]
+            form(answer, target)
+            assert written[999] < 2_000 < written[1_001] < written[2_001]
+            lines = [line for line in target.getvalue().splitlines() if "x" * 20 in line]
+            assert len(set(lines)) == 3_000
+
     def test_a_long_table_is_written_before_its_last_row_is_read(self) -> None:
         target = io.StringIO()
         written: list[int] = []

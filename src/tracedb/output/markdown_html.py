@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+import sys
+from collections.abc import Iterator
+from itertools import chain, islice
 from string import Template
 from typing import TextIO
 
 from tracedb.output.answer import Answer
 from tracedb.output.display import MISSING, Strip, strips
+from tracedb.output.terminal import PAGE, ShortTexts
 
 NAME_WIDTH = 60
 _SPECIAL = re.compile(r"[<>&*_\[\]`\\~#|]")
@@ -53,16 +57,40 @@ for (const head of document.querySelectorAll("th")) head.addEventListener("click
 
 def write_markdown(answer: Answer, target: TextIO) -> None:
     """Write a table in GitHub's Markdown; text with Markdown syntax is put into code spans."""
-    made = strips(answer, list(answer.rows))
-    for strip in made:
-        if strip.shorten and not strip.folds:
-            strip.cells = strip.shorten(strip.cells, NAME_WIDTH)
-    target.write("| " + " | ".join(markdown_text(strip.header) for strip in made) + " |\n")
-    target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")
-    for cells in zip(*(strip.cells for strip in made), strict=True):
-        target.write("| " + " | ".join(markdown_text(cell) for cell in cells) + " |\n")
+    short: list[ShortTexts] = []
+    for made in _pages(answer):
+        if not short:
+            target.write("| " + " | ".join(markdown_text(strip.header) for strip in made) + " |\n")
+            target.write("|" + "|".join("---:" if strip.right else "---" for strip in made) + "|\n")
+            short = [_shortened(strip) for strip in made]
+            columns = [strip.cells for strip in made]
+        else:
+            columns = [texts.cells(strip) for strip, texts in zip(made, short, strict=True)]
+        for cells in zip(*columns, strict=True):
+            target.write("| " + " | ".join(markdown_text(cell) for cell in cells) + " |\n")
     for kind, text in answer.remarks:
         target.write(f"\n> {kind.capitalize()}: {prose(text)}\n")
+
+
+def _pages(answer: Answer) -> Iterator[list[Strip]]:
+    """Yield the columns of a page of rows at a time; units are those of the first page, which comes even if empty."""
+    rows = iter(answer.rows)
+    first = made = strips(answer, list(islice(rows, PAGE)))
+    while True:
+        yield made
+        page_rows = list(islice(rows, PAGE))
+        if not page_rows:
+            return
+        made = strips(answer, page_rows, first)
+
+
+def _shortened(strip: Strip) -> ShortTexts:
+    """Shorten the names of the first page of a column."""
+    whole = strip.cells
+    if strip.shorten is None or strip.folds:
+        return ShortTexts(strip, whole, sys.maxsize)
+    strip.cells = strip.shorten(whole, NAME_WIDTH)
+    return ShortTexts(strip, whole, NAME_WIDTH)
 
 
 def prose(text: str) -> str:
@@ -82,7 +110,11 @@ def markdown_text(text: str) -> str:
 def write_html(answer: Answer, target: TextIO) -> None:
     """Write one self-contained page; names are complete, and a click on a header sorts."""
     title = answer.report or "answer"
-    target.write(page(title, f"<h1>{html.escape(title)}</h1>\n{section(answer)}"))
+    before, after = page(title, f"<h1>{html.escape(title)}</h1>\n\0").split("\0")
+    target.write(before)
+    for number, line in enumerate(_lines(answer)):
+        target.write(f"\n{line}" if number else line)
+    target.write(after)
 
 
 def page(title: str, body: str) -> str:
@@ -92,7 +124,12 @@ def page(title: str, body: str) -> str:
 
 def section(answer: Answer) -> str:
     """Return the HTML of an answer: where it comes from, warnings and notes, its table."""
-    made = strips(answer, list(answer.rows))
+    return "\n".join(_lines(answer))
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    pages = _pages(answer)
+    made = next(pages)
     said = [
         f"database {answer.database}" if answer.database else "",
         f"views {answer.version}" if answer.version else "",
@@ -100,13 +137,12 @@ def section(answer: Answer) -> str:
     said += [f"{key}: {value}" for key, value in (answer.filters or {}).items() if value not in (None, [], {})]
     remarks = [f'<p class="{kind}">{kind.capitalize()}: {html.escape(text)}</p>' for kind, text in answer.remarks]
     header = "".join(f"<th>{html.escape(strip.header)}</th>" for strip in made)
-    rows = [
-        "<tr>" + "".join(map(_cell, made, cells)) + "</tr>"
-        for cells in zip(*(strip.cells for strip in made), strict=True)
-    ]
     about = html.escape(" · ".join(part for part in said if part))
-    lines = [f"<p>{about}</p>", *remarks, "<table>", f"<thead><tr>{header}</tr></thead>", "<tbody>", *rows]
-    return "\n".join([*lines, "</tbody>", "</table>"])
+    yield from (f"<p>{about}</p>", *remarks, "<table>", f"<thead><tr>{header}</tr></thead>", "<tbody>")
+    for strips_of_page in chain([made], pages):
+        for cells in zip(*(strip.cells for strip in strips_of_page), strict=True):
+            yield "<tr>" + "".join(map(_cell, strips_of_page, cells)) + "</tr>"
+    yield from ("</tbody>", "</table>")
 
 
 def _cell(strip: Strip, cell: str) -> str:

@@ -44,7 +44,7 @@ def write_table(answer: Answer, target: TextIO) -> int:
     if len(first) == PAGE:
         places = [at for at, strip in enumerate(made) if any(strip is other for other in kept)]
         widths = [_longest(strip) for strip in kept] if answer.is_wide else layout.widths
-        short = [_Short(*each) for each in zip(kept, given, widths, strict=True)]
+        short = [ShortTexts(*each) for each in zip(kept, given, widths, strict=True)]
         while page := list(islice(rows, PAGE)):
             target.flush()
             following = strips(answer, page, made)
@@ -67,10 +67,11 @@ def _without_long_names(made: list[Strip]) -> list[Strip]:
     return made
 
 
-class _Short:
+class ShortTexts:
     """Shortens the texts of a column page by page; equal texts are always shortened alike."""
 
     def __init__(self, strip: Strip, whole: Sequence[str], width: int) -> None:
+        """``strip`` has the shortened texts of the first page, ``whole`` the texts they were made of."""
         self._width = width
         self._is_cut = list(whole) != strip.cells
         self._told = dict(zip(whole, strip.cells, strict=True))

@@ -252,12 +252,16 @@ def use(connection: duckdb.DuckDBPyConnection, path: Path, file: Path, alias: st
 
 
 def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[Path, int | None]]) -> None:
-    """Choose the optimizations for these files, each with its size in bytes if known: fewer if all are small."""
+    """Choose how to plan for these files, each with its size in bytes if known: with less effort if all are small.
+
+    Then one thread runs a query: a small table has few parts to share out, and each thread takes memory of its own.
+    """
     for file, size_bytes in files:
         if size_bytes is None and not file.is_file():  # said when it is attached
             return
         if (file.stat().st_size if size_bytes is None else size_bytes) >= SMALL:
             return
+    connection.execute("SET threads = 1")
     plan_quickly(connection)
 
 
