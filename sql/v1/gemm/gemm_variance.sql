@@ -2,8 +2,8 @@
 -- Grain: capture × device × kernel name × input shapes, class matmul. A call is overlapped if a collective on its
 -- device starts before it ends and ends after it starts. The explained share of the spread is the sum of squares
 -- between overlapped and other calls divided by the total sum of squares. Sums are integers, exact for every row order
--- (see top_kernels). Operators are joined only to GEMMs; one sorted pass (ASOF) finds the collective that reaches
--- furthest.
+-- (see top_kernels). One sorted pass (ASOF) finds the collective that reaches furthest; operators, which have long texts,
+-- are joined after it, and only those of GEMMs.
 CREATE VIEW v1.gemm_variance AS
 WITH gemms AS (
     SELECT
@@ -19,26 +19,45 @@ WITH gemms AS (
     WHERE e.kind = 'kernel' AND e.class = 'matmul' /* filter e */
 ),
 collective_captures AS (
-    SELECT DISTINCT s.capture_id
-    FROM v1._collective_span AS s
+    SELECT DISTINCT e.capture_id
+    FROM v1._gpu_event AS e
+    WHERE e.kind = 'kernel' AND e.class = 'collective'
 ),
-calls AS (
+beside AS (
     SELECT
         /* by */
         g.clock_id,
         g.gpu_id,
+        g.op_id,
         g.name,
-        o.input_dims,
-        o.name AS op_name,
         g.start_ns,
         g.duration_ns,
-        c.capture_id IS NOT NULL AS has_collectives,
         coalesce(s.reach_ns > g.start_ns, false) AS is_overlapped
     FROM gemms AS g
-    LEFT JOIN main.op AS o ON o.capture_id = g.clock_id AND o.op_id = g.op_id
-    LEFT JOIN collective_captures AS c ON c.capture_id = g.clock_id
     ASOF LEFT JOIN v1._collective_span AS s
         ON s.capture_id = g.clock_id AND v1._asof_key(s.device_id) = v1._asof_key(g.gpu_id) AND s.start_ns < g.end_ns
+),
+-- Only operators of GEMMs: their join then has no rows to spill whose texts are not needed.
+operators AS (
+    SELECT o.capture_id, o.op_id, o.name, o.input_dims
+    FROM main.op AS o
+    WHERE EXISTS (SELECT 1 FROM gemms AS g WHERE g.clock_id = o.capture_id AND g.op_id = o.op_id)
+),
+calls AS (
+    SELECT
+        /* by */
+        b.clock_id,
+        b.gpu_id,
+        b.name,
+        o.input_dims,
+        o.name AS op_name,
+        b.start_ns,
+        b.duration_ns,
+        c.capture_id IS NOT NULL AS has_collectives,
+        b.is_overlapped
+    FROM beside AS b
+    LEFT JOIN operators AS o ON o.capture_id = b.clock_id AND o.op_id = b.op_id
+    LEFT JOIN collective_captures AS c ON c.capture_id = b.clock_id
 ),
 sums AS (
     SELECT
