@@ -22,16 +22,28 @@ class Faulty:
     """Size and SHA-256 of each of its traces."""
 
 
+def has_its_size(lake: Store, file: LakeFile) -> bool:
+    """Whether a file is there with its size."""
+    try:
+        return lake.size(file.path) == file.bytes
+    except FileNotFoundError:
+        return False
+
+
 def is_as_written(lake: Store, file: LakeFile) -> bool:
     """Whether a file is there with its size and SHA-256."""
     try:
-        return lake.size(file.path) == file.bytes and lake.sha256(file.path) == file.sha256
+        return has_its_size(lake, file) and lake.sha256(file.path) == file.sha256
     except FileNotFoundError:
         return False
 
 
 def faulty_entries(lake: Store, sizes: Collection[int]) -> list[Faulty]:
-    """Return the faulty entries among those of traces of these sizes in bytes. Reads the files of these entries only.
+    """Return the faulty entries among those of traces of these sizes in bytes.
+
+    Reads the files of these entries only. Files of a compacted entry are read only if ``sizes`` has all its traces, as
+    only then can they be written again; else their sizes are compared, so that a job of an array, which brings one
+    trace, does not read those of all others.
 
     Raises ``TracedbError`` for an entry of a newer tracedb, or if it cannot be opened.
     """
@@ -49,7 +61,10 @@ def _faulty(lake: Store, name: str, sizes: Collection[int]) -> Faulty | None:
     except DamagedEntry:
         return None if single is None else Faulty(name, [], {single})
     sources = {(item.size_bytes or 0, item.sha256) for item in entry.captures}
-    if not any(size in sizes for size, _ in sources) or all(is_as_written(lake, file) for file in entry.files):
+    if not any(size in sizes for size, _ in sources):
+        return None
+    is_sound = is_as_written if all(size in sizes for size, _ in sources) else has_its_size
+    if all(is_sound(lake, file) for file in entry.files):
         return None
     return Faulty(name, entry.captures, sources)
 
