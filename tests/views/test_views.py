@@ -211,6 +211,14 @@ def test_an_empty_database_answers_every_view(shipped: duckdb.DuckDBPyConnection
             shipped.execute(f"SELECT count(*) FROM {view.version}.{view.name}").fetchall()
 
 
+def test_no_table_of_the_installation_is_left(shipped: duckdb.DuckDBPyConnection) -> None:
+    tables = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'v1'"
+    created = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'v1'"
+    assert shipped.execute(tables).fetchall() == []
+    wanted = {view.name for view in views.shipped("v1") if "CREATE VIEW" in view.text}
+    assert {name for (name,) in shipped.execute(created).fetchall()} == wanted
+
+
 def test_aliases_in_main_have_the_comments_of_their_views(shipped: duckdb.DuckDBPyConnection) -> None:
     """A name that a table has stays the table's."""
     tables = {name for (name,) in shipped.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
