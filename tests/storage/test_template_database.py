@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +13,7 @@ import duckdb
 import pytest
 
 from support import few_views
-from support.loading import broken, ingest, own_cache, trace
+from support.loading import broken, empty_database, ingest, own_cache, trace
 from tracedb import errors
 from tracedb.catalog import describe
 from tracedb.storage import connection as database
@@ -109,3 +112,54 @@ def test_a_failed_ingest_leaves_no_copy(filled: Path, tmp_path: Path) -> None:
     assert ingest(broken(tmp_path / "bad.json"), db=db, new=True).exit_code == 1
     assert not db.exists()
     assert sorted(path.name for path in tmp_path.iterdir() if path != filled.parent) == ["bad.json"]
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    """The content of a template, made before a test chooses a cache folder."""
+    return empty_database()
+
+
+class TestSeveralProcesses:
+    """Another process holds the lock of the cache folder, as one that makes the template does."""
+
+    @pytest.fixture
+    def other(self, cache: Path) -> Iterator[subprocess.Popen[str]]:
+        cache.mkdir(parents=True)
+        code = f"""
+import fcntl, os
+fcntl.flock(os.open({str(cache)!r}, os.O_RDONLY), fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
+        with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+            process.kill()
+
+    def test_what_the_other_made_is_taken(
+        self,
+        content: bytes,
+        other: subprocess.Popen[str],
+        cache: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def made_meanwhile(seconds: float) -> None:
+            (cache / f"empty-{template_database._key()}.duckdb").write_bytes(content)
+            other.communicate("\n")
+
+        monkeypatch.setattr(time, "sleep", made_meanwhile)
+        monkeypatch.setattr(template_database, "_make", None)
+        template_database.fill(tmp_path / "copy.duckdb")
+        assert (tmp_path / "copy.duckdb").read_bytes() == content
+
+    def test_one_that_does_not_end_is_waited_for_only_so_long(
+        self, other: subprocess.Popen[str], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(template_database, "PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr(template_database, "_make", lambda path, is_lake: path.write_bytes(b"made"))
+        template_database.fill(tmp_path / "copy.duckdb")
+        assert (tmp_path / "copy.duckdb").read_bytes() == b"made"
+        assert other.poll() is None

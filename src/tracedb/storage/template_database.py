@@ -1,4 +1,4 @@
-"""Create new databases as copies of an empty template: creating tables and views takes most of a second, a copy none.
+"""Create new databases as copies of an empty template: creating tables and views takes seconds, a copy none.
 
 The template is in the user's cache folder, under a name made of everything that determines its content. If there is no
 such folder, or it is not writable, the tables and views are created from their declarations.
@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -22,6 +25,13 @@ from tracedb.storage.database_file import check_writable, held, is_unwritten, lo
 from tracedb.storage.error_lines import engine_words
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
+
+if sys.platform != "win32":
+    import fcntl
+
+PATIENCE_SECONDS = 30.0
+"""Longest wait for another process that makes the template; making it takes some 2 s."""
+PAUSE_SECONDS = 0.05
 
 
 def place(database: Path) -> bool:
@@ -142,13 +152,40 @@ def _kept(folder: Path, is_lake: bool) -> Path:
     if kept.exists():
         return kept
     folder.mkdir(parents=True, exist_ok=True)
-    with spill_folder(kept) as made_in:
+    with _only_maker(folder), spill_folder(kept) as made_in:
+        if kept.exists():
+            return kept
         fresh = Path(made_in) / "empty.duckdb"
         _make(fresh, is_lake)
         for older in folder.glob(f"{kind}-*.duckdb"):
             older.unlink(missing_ok=True)
         fresh.replace(kept)
     return kept
+
+
+@contextmanager
+def _only_maker(folder: Path) -> Iterator[None]:
+    """Wait until no other process makes a template in this folder: processes started together would all make one.
+
+    A process that was stopped does not block others for longer than ``PATIENCE_SECONDS``.
+    """
+    if sys.platform == "win32":  # folders cannot be locked there
+        yield
+        return
+    number = os.open(folder, os.O_RDONLY)
+    ends = time.monotonic() + PATIENCE_SECONDS
+    try:
+        while time.monotonic() < ends:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(PAUSE_SECONDS)
+            except OSError:  # a file system without locks
+                break
+        yield
+    finally:
+        os.close(number)
 
 
 def _create(connection: duckdb.DuckDBPyConnection, is_lake: bool) -> None:
@@ -171,11 +208,16 @@ def _make(path: Path, is_lake: bool) -> None:
 
 
 def _key() -> str:
+    """Return a digest of everything that determines the template's content."""
+    return _digest(tuple(view for version in views.VERSIONS for view in views.shipped(version)))
+
+
+@cache  # hashing all views takes a thirtieth of a small ingest
+def _digest(shipped: tuple[views.View, ...]) -> str:
     from tracedb import __version__
 
     digest = hashlib.sha256(f"{__version__} {duckdb.__version__} {STORAGE_VERSION} ".encode())
     digest.update(schema.ddl().encode())
-    for version in views.VERSIONS:
-        for view in views.shipped(version):
-            digest.update(f"{version}.{view.name}:{view.text}".encode())
+    for view in shipped:
+        digest.update(f"{view.version}.{view.name}:{view.text}".encode())
     return digest.hexdigest()[:20]
