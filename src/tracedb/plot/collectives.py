@@ -69,7 +69,7 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
     if field == "latency_median_ns":
         layers.append(
             base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(
-                x=x, y=alt.Y("low", type="quantitative", **channel), y2="high", color=colour
+                x=x, y=alt.Y("low", type="quantitative", **channel), y2=alt.Y2("high"), color=colour
             )
         )
     layers.append(

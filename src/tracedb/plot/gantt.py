@@ -59,7 +59,7 @@ def bars(table: Table) -> Drawing:
     base = alt.Chart(_data(table, lanes, start, end))
     chart: Any = base.mark_rect(clip=True, strokeWidth=0.4, height=_LANE - 4).encode(
         x=alt.X("since_ns", type="quantitative", **time),
-        x2="until_ns",
+        x2=alt.X2("until_ns"),
         y=y,
         color=alt.Color("class", type="nominal", title=None, scale=scale, legend=legend),
         stroke=alt.Stroke("edge", type="nominal", scale=None),
@@ -72,7 +72,7 @@ def bars(table: Table) -> Drawing:
     )
     if ranges:
         names = base.mark_text(align="left", dx=3, fontSize=10.5, color=INK, clip=True).encode(
-            x=alt.X("text_ns", type="quantitative", **time), y=y, text="text:N"
+            x=alt.X("text_ns", type="quantitative", **time), y=y, text=alt.Text("text", type="nominal")
         )
         chart = alt.layer(chart, names.transform_filter("datum.text"))
     return Drawing(

@@ -106,16 +106,18 @@ def _box_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, is_a
     def y(field: str) -> Any:
         return alt.Y(field, type="quantitative", **shared)
 
-    whiskers = base.mark_rule(color=INK).encode(x=x, y=y("low_ns"), y2="high_ns")
+    whiskers = base.mark_rule(color=INK).encode(x=x, y=y("low_ns"), y2=alt.Y2("high_ns"))
     body = base.mark_bar(size=34, color=SKY, stroke=INK, strokeWidth=1).encode(
-        x=x, y=y("p25_ns"), y2="p75_ns", tooltip=tips
+        x=x, y=y("p25_ns"), y2=alt.Y2("p75_ns"), tooltip=tips
     )
     middle = base.mark_tick(size=34, thickness=2.5, color=INK).encode(x=x, y=y("median_ns"))
     mean = base.mark_point(shape="diamond", filled=True, size=60, color=ORANGE, stroke=INK, strokeWidth=0.7).encode(
         x=x, y=y("mean_ns")
     )
     beyond = alt.Chart(dots).mark_point(size=14, color=INK, opacity=0.5).encode(x=x, y=y("spread_ns"))
-    counts = base.mark_text(fontSize=11, color=FAINT).encode(x=x, y=alt.value(_ABOVE), text="count:N")
+    counts = base.mark_text(fontSize=11, color=FAINT).encode(
+        x=x, y=alt.YValue(_ABOVE), text=alt.Text("count", type="nominal")
+    )
     return alt.layer(whiskers, body, middle, beyond, mean, counts).properties(
         width=_width(len(names), is_alone), height=_HEIGHT
     )
@@ -176,7 +178,7 @@ def _violin_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, i
         .mark_area(orient="horizontal", color=SKY, stroke=BLUE, strokeWidth=1, opacity=0.9)
         .encode(
             x=alt.X("left", axis=None, **x),
-            x2="right",
+            x2=alt.X2("right"),
             y=alt.Y("spread_ns", type="quantitative", **shared),
             detail=alt.Detail("level", type="nominal"),
         )
@@ -185,18 +187,20 @@ def _violin_panel(rows: Sequence[dict[str, Any]], most: float, is_first: bool, i
     labels = (
         alt.Chart(words)
         .mark_text(fontSize=12, color=INK, angle=(360 + angle) % 360, align="right" if angle else "center", limit=160)
-        .encode(x=alt.X("place", axis=None, **x), y=alt.value(_HEIGHT + 14), text="level:N")
+        .encode(x=alt.X("place", axis=None, **x), y=alt.YValue(_HEIGHT + 14), text=alt.Text("level", type="nominal"))
     )
     above = (
         alt.Chart(words)
         .mark_text(fontSize=11, color=FAINT)
-        .encode(x=alt.X("place", axis=None, **x), y=alt.value(-8), text="count:N")
+        .encode(x=alt.X("place", axis=None, **x), y=alt.YValue(-8), text=alt.Text("count", type="nominal"))
     )
     title = (
         alt.Chart(datasets.data([{"factor": visible(rows[0]["factor"])}]))
         .mark_text(fontSize=12, color=INK)
         .encode(
-            x=alt.value(_width(len(names), is_alone) / 2), y=alt.value(_HEIGHT + (90 if angle else 36)), text="factor:N"
+            x=alt.XValue(_width(len(names), is_alone) / 2),
+            y=alt.YValue(_HEIGHT + (90 if angle else 36)),
+            text=alt.Text("factor", type="nominal"),
         )
     )
     return alt.layer(shape, labels, above, title).properties(width=_width(len(names), is_alone), height=_HEIGHT)
@@ -236,7 +240,7 @@ def interaction(table: Table) -> Drawing:
     y = alt.Y("mean_ns", type="quantitative", **channel)
     lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     bars = base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(
-        x=x, y=alt.Y("low_ns", type="quantitative", **channel), y2="high_ns", color=colour
+        x=x, y=alt.Y("low_ns", type="quantitative", **channel), y2=alt.Y2("high_ns"), color=colour
     )
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=x,
@@ -247,7 +251,9 @@ def interaction(table: Table) -> Drawing:
             for field in ("mean_ns", "median_ns", "gemms", "runs")
         ],
     )
-    counts = base.mark_text(dx=8, align="left", fontSize=11).encode(x=x, y=y, text="count:N", color=colour)
+    counts = base.mark_text(dx=8, align="left", fontSize=11).encode(
+        x=x, y=y, text=alt.Text("count", type="nominal"), color=colour
+    )
     return Drawing(
         alt.layer(lines, bars, points, counts).properties(width=max(120 * len(order), 300), height=_HEIGHT),
         f"Mean spread of GEMM times by {own} and {other}",

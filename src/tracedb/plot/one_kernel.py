@@ -38,9 +38,9 @@ def histogram(table: Table) -> Drawing:
         .mark_rect(color=BLUE, stroke="white", strokeWidth=0.6)
         .encode(
             x=alt.X("from_ns", type="quantitative", **channel),
-            x2="to_ns",
+            x2=alt.X2("to_ns"),
             y=alt.Y("calls", type="quantitative", title="calls", axis=alt.Axis(tickMinStep=1, format=",d")),
-            y2="zero",
+            y2=alt.Y2("zero"),
             tooltip=[
                 alt.Tooltip(name, type="quantitative", format=",.1~f")
                 for name in ("from_ns", "to_ns", "calls", "percent")

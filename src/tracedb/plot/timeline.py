@@ -29,7 +29,7 @@ def stacks(table: Table) -> Drawing:
     base = alt.Chart(_data(table, bars))
     blocks = base.mark_bar().encode(
         x=alt.X("from_ns", type="quantitative", **channel),
-        x2="to_ns",
+        x2=alt.X2("to_ns"),
         y=y,
         color=alt.Color(
             "part",
@@ -47,7 +47,7 @@ def stacks(table: Table) -> Drawing:
     shares = base.mark_text(fontSize=11).encode(
         x=alt.X("middle_ns", type="quantitative", **channel),
         y=y,
-        text="share:N",
+        text=alt.Text("share", type="nominal"),
         color=alt.Color("ink", type="nominal", scale=None),
     )
     header = f"Bars: {table.place_header}. " if table.place_header else ""

@@ -53,7 +53,7 @@ def bars(table: Table) -> Drawing:
     share = (
         alt.Chart(data)
         .mark_text(align="left", dx=5, fontSize=11, color=FAINT)
-        .encode(x=alt.X("total_ns", type="quantitative", **channel), y=y, text="share:N")
+        .encode(x=alt.X("total_ns", type="quantitative", **channel), y=y, text=alt.Text("share", type="nominal"))
     )
     chart: Any = alt.layer(bar, share, data=data).properties(width=620, height=alt.Step(22))
     panels = in_order(_panels(table))

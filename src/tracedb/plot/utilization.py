@@ -41,14 +41,14 @@ def areas(table: Table) -> Drawing:
         .mark_rect()
         .encode(
             x=_time(table),
-            x2="until_ns",
+            x2=alt.X2("until_ns"),
             y=alt.Y(
                 "low_percent",
                 type="quantitative",
                 scale=alt.Scale(domain=[0, 100]),
                 axis=alt.Axis(values=[0, 50, 100], title="%"),
             ),
-            y2="high_percent",
+            y2=alt.Y2("high_percent"),
             color=alt.Color(
                 "part",
                 type="nominal",
@@ -93,7 +93,7 @@ def cells(table: Table) -> Drawing:
         .mark_rect()
         .encode(
             x=_time(table),
-            x2="until_ns",
+            x2=alt.X2("until_ns"),
             y=alt.Y("gpu", type="nominal", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(
                 "busy_percent", type="quantitative", title="busy, %", scale=alt.Scale(scheme="viridis", domain=[0, 100])
