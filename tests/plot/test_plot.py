@@ -331,6 +331,17 @@ def test_top_kernels_are_bars_with_share_calls_and_class(db: Path, tmp_path: Pat
     assert [text for text in said if text.startswith("rank ")] == ["rank 0", "rank 1"]
 
 
+def test_an_svg_has_room_for_wider_fonts(tmp_path: Path) -> None:
+    """Browsers draw an SVG in a font of theirs; a PNG needs no more room than it was laid out with."""
+    made = Tiny(tmp_path / "t.duckdb")
+    made.capture(0)
+    made.kernel("k" * 40, 0, 1_000)
+    db = made.save()
+    width = struct.unpack(">I", drawn(tmp_path / "a.png", db, "top-kernels").read_bytes()[16:20])[0] / 2
+    svg = ET.parse(drawn(tmp_path / "a.svg", db, "top-kernels")).getroot()
+    assert float(svg.get("width", "0")) - width == pytest.approx(40 * 1.3 + 14, abs=1)
+
+
 def test_top_kernels_say_how_many_names_they_leave_out(tmp_path: Path) -> None:
     made = Tiny(tmp_path / "t.duckdb")
     for rank in (0, 1):

@@ -75,7 +75,9 @@ def _section(
     found = engine.run(connection, path, query, top)
     section = Section(report.name, report.title, sql=query.text(top) + ";", is_of_peer=bool(report.see))
     section.gist = [visible(text) for text in found.gist]
-    section.notes = [visible(text) for text in found.notes[len(found.gist) :]]
+    everything = f"tracedb report {report.name} --top 0 shows all"  # a page itself takes no --top 0
+    notes = [text.replace("--top 0 shows all", everything) for text in found.notes[len(found.gist) :]]
+    section.notes = [visible(text) for text in notes]
     section.warnings = [visible(text) for text in found.answer.warnings]
     section.tables = [table(found.answer, report.title)]
     return section, pictures.Ran(query, found.answer)

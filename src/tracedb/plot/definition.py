@@ -76,3 +76,5 @@ class Drawing:
     lines: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     """Sentences about what the picture does not show; printed in the picture and on stderr."""
+    labels: Sequence[str] = ()
+    """Texts left of the picture, which need more room in fonts wider than the one it is laid out with."""

@@ -80,6 +80,7 @@ def bars(table: Table) -> Drawing:
         _title(table),
         _lines(table, ranges),
         _missing(table, ranges),
+        in_order(lanes),
     )
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from math import ceil
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -24,6 +25,10 @@ _WIDE, _NARROW = 120, 70
 """Letters of a line below the title, at most and at least."""
 _LETTER = 6.4
 """Pixels of such a letter. Fonts of browsers are wider than the one a picture is laid out with, and would be cut."""
+_WIDER = 1.3
+"""Pixels by which a letter of a label may be wider there."""
+_ROOM = 14
+"""Pixels of room right of an SVG."""
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -54,7 +59,8 @@ def specification(drawing: Drawing, said: Sequence[str], datasets: Datasets) -> 
     sentences = [f"{text[:1].upper()}{text[1:]}." for text in drawing.left_out]
     lines = [line for text in (*said, *drawing.lines, *sentences) for line in _wrapped(visible(text), letters)]
     title = {"text": drawing.title, "subtitle": lines}
-    clean: dict[str, Any] = _clean({**made, "title": title, "datasets": datasets})
+    usermeta = {"label_letters": max(map(len, drawing.labels), default=0)}
+    clean: dict[str, Any] = _clean({**made, "title": title, "datasets": datasets, "usermeta": usermeta})
     return clean
 
 
@@ -92,8 +98,17 @@ def as_bytes(specification: dict[str, Any], form: str, title: str, sql: str) -> 
     if form == "png":
         return bytes(vl_convert.vegalite_to_png(specification, scale=SCALE, allowed_base_urls=[]))
     if form == "svg":
-        return str(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])).encode()
+        return str(vl_convert.vegalite_to_svg(_roomy(specification), allowed_base_urls=[])).encode()
     return _page(specification, title, sql).encode()
+
+
+def _roomy(specification: dict[str, Any]) -> dict[str, Any]:
+    """Return a specification with room beside its texts: another program draws an SVG, maybe in a wider font."""
+    config = specification["config"]
+    left = config["padding"] + ceil(specification["usermeta"]["label_letters"] * _WIDER)
+    sides = dict.fromkeys(("top", "bottom"), config["padding"])
+    padding = {"left": left, "right": config["padding"] + _ROOM, **sides}
+    return {**specification, "config": {**config, "padding": padding}}
 
 
 _PAGE = """<!doctype html>

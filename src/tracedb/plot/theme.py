@@ -69,6 +69,7 @@ CONFIG: dict[str, Any] = {
         "titleColor": INK,
         "labelLimit": 320,
         "symbolStrokeWidth": 2,
+        "columnPadding": 20,
     },
     "header": {"labelFontSize": 12, "titleFontSize": 12, "labelColor": INK, "labelLimit": 420},
     "title": {

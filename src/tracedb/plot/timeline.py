@@ -56,6 +56,7 @@ def stacks(table: Table) -> Drawing:
         "GPU time by configuration",
         [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; narrow parts are not labelled."],
         left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
+        in_order(bars),
     )
 
 

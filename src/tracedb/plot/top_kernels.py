@@ -20,7 +20,8 @@ _FEW = 0.05
 
 def bars(table: Table) -> Drawing:
     """Draw a bar for each kernel name, longest first; a panel for each --by group."""
-    data = datasets.data(_values(table))
+    values = _values(table)
+    data = datasets.data(values)
     y = alt.Y(
         "name",
         type="nominal",
@@ -62,7 +63,8 @@ def bars(table: Table) -> Drawing:
         chart = chart.facet(
             row=alt.Row("panel", type="nominal", sort=panels, title=None, header=header), spacing=12
         ).resolve_scale(y="independent")
-    return Drawing(chart, "Kernels with most time", _lines(table), _missing(table, len(panels)))
+    labels = [str(value["name"]) for value in values]
+    return Drawing(chart, "Kernels with most time", _lines(table), _missing(table, len(panels)), labels)
 
 
 def _values(table: Table) -> list[dict[str, Any]]:

@@ -81,6 +81,7 @@ def areas(table: Table) -> Drawing:
         left_out(
             table.first["left_out"], "GPU", "12 are drawn; --rank and --where choose, utilization-map has room for 64"
         ),
+        order,
     )
 
 
@@ -112,4 +113,5 @@ def cells(table: Table) -> Drawing:
         "How busy GPUs are over time",
         [f"{rows}{_WINDOW} n = {len(order)} {'GPU' if len(order) == 1 else 'GPUs'}."],
         left_out(table.first["left_out"], "GPU", "64 are drawn; --rank and --where choose"),
+        order,
     )
