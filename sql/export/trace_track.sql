@@ -67,6 +67,8 @@ facts AS (
         process_id, thread_id, device_id, context_id, stream_id, queue_id,
         count(DISTINCT context_id) OVER (PARTITION BY capture_id) > 1 AS has_contexts,
         count(DISTINCT process_id) OVER (PARTITION BY capture_id) > 1 AS has_processes,
+        count(DISTINCT coalesce(queue_id, -1)) OVER (PARTITION BY capture_id, kind, device_id, context_id, stream_id) > 1
+            AS has_queues,
         coalesce(bool_and(thread_id BETWEEN 1 AND 2147483647) OVER (PARTITION BY capture_id), false)
             AND count(DISTINCT process_id) OVER (PARTITION BY capture_id) <= 1 AS fits,
         -- Numbers above those of threads; viewers accept 32 bits.
@@ -93,6 +95,7 @@ SELECT
             coalesce('GPU ' || device_id, 'unknown GPU'),
             CASE WHEN has_contexts THEN 'context ' || context_id END,
             coalesce('stream ' || stream_id, 'queue ' || queue_id, 'unknown stream'),
+            CASE WHEN has_queues AND stream_id IS NOT NULL THEN coalesce('queue ' || queue_id, 'unknown queue') END,
             CASE kind WHEN 'projection' THEN 'ranges' END
         )
     END AS name

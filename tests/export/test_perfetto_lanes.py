@@ -76,6 +76,33 @@ def test_clocks_without_a_zero_are_one_clock_if_the_captures_overlap(
     }  # fmt: skip
 
 
+def test_queues_of_one_stream_are_tracks_of_their_own(tmp_path: Path) -> None:
+    """Each with its own name and merge key; the lanes of one track share both."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture(0)
+    for queue, start in ((1, 0), (2, 50), (1, 70), (1, 300)):
+        tiny.kernel(f"q{queue}", start, 100, queue_id=queue)
+    tiny.kernel("other", 0, 10, stream_id=8, queue_id=1)
+    db = tiny.save()
+    found = Proto(written(db, tmp_path / "t.pftrace"))
+    shown = sorted((item.track, item.lane, item.name) for item in found.slices)
+    assert shown == [
+        ("GPU 0 stream 7 queue 1", 0, "q1"),
+        ("GPU 0 stream 7 queue 1", 0, "q1"),
+        ("GPU 0 stream 7 queue 1", 1, "q1"),
+        ("GPU 0 stream 7 queue 2", 0, "q2"),
+        ("GPU 0 stream 8", 0, "other"),
+    ]
+    lanes = [track for track in found.tracks.values() if track.parent_uuid]
+    assert len({track.sibling_merge_key_int for track in lanes}) == len({track.name for track in lanes}) == 3
+    assert len({(track.sibling_merge_key_int, track.name) for track in lanes}) == 3
+    events = json_events(written(db, tmp_path / "t.json"))
+    names = [item["args"]["name"] for item in events if item["name"] == "thread_name"]
+    assert sorted(names) == [
+        "GPU 0 stream 7 queue 1", "GPU 0 stream 7 queue 1 (overlap 1)", "GPU 0 stream 7 queue 2", "GPU 0 stream 8",
+    ]  # fmt: skip
+
+
 def test_times_before_zero_are_not_wrapped(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "t.duckdb")
     tiny.capture(0)

@@ -72,13 +72,15 @@ class _Writer:
         self._write(packet)
 
     def lane(self, lane: Lane) -> None:
-        """Describe a lane. Lanes of one thread or stream share a name, so that the viewer draws them together."""
+        """Describe a lane. The viewer draws lanes of one thread or stream together, and no others of the same name."""
         packet = self._packet()
         track = packet.track_descriptor
         track.uuid = _of_lane(lane.number)
         track.parent_uuid = _of_process(lane.pid)
         track.name = lane.name
         track.sibling_order_rank = lane.place
+        track.sibling_merge_behavior = track.SIBLING_MERGE_BEHAVIOR_BY_SIBLING_MERGE_KEY
+        track.sibling_merge_key_int = lane.number - lane.lane  # the number of its first lane
         self._write(packet)
 
     def slice(self, item: Slice, arguments: dict[str, Any]) -> None:
