@@ -39,6 +39,8 @@ from tracedb.sampling import device as devices
 WARMUPS, TRACED = 3, 2
 WARM_SECONDS = 1.0
 """Steps before the timed ones: the clock settles meanwhile."""
+READ_SECONDS = 0.6
+"""Steps after the timed ones, in which clock and power are read: reading takes time of the host."""
 SPREADS = ("one", "dp", "ddp", "zero1", "fsdp", "ep", "mp", "pp", "mesh")
 DEFAULTS = {
     "kind": "gpt", "layers": 8, "dim": 2560, "heads": 20, "kv_heads": 0, "ffn": 0, "seq": 2048, "batch": 4,
@@ -148,16 +150,22 @@ def described(trainer: Trainer, name: str, dtype: str, times: list[list[float]])
         "step_us_median": round(statistics.median(steps), 1),
         "step_us_min": round(min(steps), 1),
         "step_us_max": round(max(steps), 1),
+        "steps_us": [round(step, 1) for step in steps],
         "step_us_by_rank": [round(statistics.median(rank), 1) for rank in times],
         "trace": f"config={name}/rank0.json.gz",
         "torch": torch.__version__,
     }
 
 
-def state_of(recent: Recent, times: list[float]) -> dict[str, object]:
-    """Return the clock and the power of every rank's GPU in the timed steps; None where they cannot be read."""
-    now = time.time_ns()
-    readings = recent.between(now - int(sum(times) * 1000), now)
+def state_of(run: Callable[[], None], device: torch.device, step_us: float) -> dict[str, object]:
+    """Return the clock and the power of every rank's GPU in further steps; None where they cannot be read."""
+    with Recent(devices.uuid(device)) as recent:
+        begin = time.time_ns()
+        for _ in range(max(math.ceil(READ_SECONDS * 1e6 / step_us), 2) if device.type == "cuda" else 1):
+            _meet(device)
+            run()
+            _wait(device)
+        readings = recent.between(begin, time.time_ns())
     mine = {}
     for key in ("sm_clock_mhz", "power_w", "temperature_c"):
         values = [value for reading in readings if (value := getattr(reading, key)) is not None]
@@ -167,21 +175,28 @@ def state_of(recent: Recent, times: list[float]) -> dict[str, object]:
     return {key: [one[key] for one in everyone] for key in mine}
 
 
-def run(plan: Plan, device: torch.device, said: argparse.Namespace, recent: Recent) -> dict[str, object]:
-    """Time and trace one configuration."""
+def prepared(plan: Plan, device: torch.device, said: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
+    """Return the model of a configuration, and its step."""
     trainer = Trainer(plan, device, devices.dtype(said.dtype))
     tokens, target = trainer.batch()
-    name = name_of(plan)
-    folder = said.out / f"config={name}"
-    folder.mkdir(parents=True, exist_ok=True)
+    return trainer, lambda: trainer.step(tokens, target)
 
-    def step() -> None:
-        trainer.step(tokens, target)
 
+def timed(plan: Plan, device: torch.device, said: argparse.Namespace) -> dict[str, object]:
+    """Time one configuration."""
+    trainer, step = prepared(plan, device, said)
     times = measured(step, device, said.steps)
-    state = state_of(recent, times[dist.get_rank()])
+    step_us = statistics.median(max(ranks) for ranks in zip(*times, strict=True))
+    return described(trainer, name_of(plan), said.dtype, times) | state_of(step, device, step_us)
+
+
+def trace(plan: Plan, device: torch.device, said: argparse.Namespace) -> None:
+    """Trace one configuration."""
+    folder = said.out / f"config={name_of(plan)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    _, step = prepared(plan, device, said)
+    measured(step, device, 1)  # the clock settles meanwhile
     traced(step, device, folder / f"rank{dist.get_rank()}.json.gz")
-    return described(trainer, name, said.dtype, times) | state
 
 
 def _arguments() -> argparse.Namespace:
@@ -201,8 +216,29 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--eps", type=float, default=1e-8, help="of AdamW; in fp16 1e-8 is 0 and weights become NaN")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
+    parser.add_argument("--times-only", action="store_true", help="write no traces")
     parser.add_argument("--until", type=float, help="leave out what would begin after this many seconds")
     return parser.parse_args()
+
+
+def _joined(found: dict[str, Any], known: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add the steps that an earlier run of the same configuration timed: the host's speed varies over minutes."""
+    before = next((one for one in known if one["config"] == found["config"]), None)
+    if before is None:
+        return found
+    steps = before["steps_us"] + found["steps_us"]
+    rounds = [*before.get("medians_us", [before["step_us_median"]]), found["step_us_median"]]
+    return found | {
+        "steps_us": steps, "medians_us": rounds, "step_us_median": round(statistics.median(steps), 1),
+        "step_us_min": min(steps), "step_us_max": max(steps),
+    }  # fmt: skip
+
+
+def _is_late(begun: float, until: float | None, device: torch.device) -> bool:
+    """Whether any rank's time is up."""
+    late = torch.tensor([float(until is not None and time.monotonic() - begun > until)], device=device)
+    dist.all_reduce(late, op=dist.ReduceOp.MAX)
+    return bool(late.item())
 
 
 def main() -> None:
@@ -220,21 +256,24 @@ def main() -> None:
     wanted = [single] if said.plan is None else json.loads(said.plan.read_text(encoding="utf-8"))
     found: list[dict[str, object]] = []
     said.out.mkdir(parents=True, exist_ok=True)
+    written = said.out / "steps.json"
+    known = json.loads(written.read_text(encoding="utf-8")) if written.exists() else []
+    plans = [plan_of(item, dist.get_world_size(), said.eps) for item in wanted]
     try:
-        with Recent(devices.uuid(device)) as recent:
-            for item in wanted:
-                late = torch.tensor(
-                    [float(said.until is not None and time.monotonic() - begun > said.until)], device=device
-                )
-                dist.all_reduce(late, op=dist.ReduceOp.MAX)
-                if late.item():
-                    break
-                found.append(run(plan_of(item, dist.get_world_size(), said.eps), device, said, recent))
-                gc.collect()
-                devices.release(device)
-                if dist.get_rank() == 0:
-                    print(json.dumps(found[-1]), flush=True)
-                    (said.out / "steps.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        for plan in plans:
+            if _is_late(begun, said.until, device):
+                break
+            found.append(_joined(timed(plan, device, said), known))
+            gc.collect()
+            devices.release(device)
+            if dist.get_rank() == 0:
+                print(json.dumps(found[-1]), flush=True)
+                written.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        # Traced only after all were timed: once the profiler has run, launches may stay slower.
+        for plan in plans[: 0 if said.times_only else len(found)]:
+            trace(plan, device, said)
+            gc.collect()
+            devices.release(device)
         dist.barrier()
     finally:
         dist.destroy_process_group()

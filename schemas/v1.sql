@@ -626,7 +626,7 @@ CREATE TABLE main.operator_burst (
 COMMENT ON TABLE main.operator_burst IS 'An operator that tracedb sample repeated alone and without the profiler: its power, or the time in which the host launches it.';
 COMMENT ON COLUMN main.operator_burst.capture_id IS 'Capture with the samples of this shape. [-]';
 COMMENT ON COLUMN main.operator_burst.operator IS 'Operator name, such as linear1.';
-COMMENT ON COLUMN main.operator_burst.pass IS 'fwd, bwd or step (optimizer).';
+COMMENT ON COLUMN main.operator_burst.pass IS 'fwd, bwd or step (optimizer); of a whole model zero_grad, forward, backward or optimizer.';
 COMMENT ON COLUMN main.operator_burst.dtype IS 'Element type: fp16, bf16 or fp32.';
 COMMENT ON COLUMN main.operator_burst.shape IS 'Map from shape parameter to value. [-]';
 COMMENT ON COLUMN main.operator_burst.calls IS 'Calls while power and clock were read; NULL if only the host was timed. [count]';
@@ -638,7 +638,7 @@ COMMENT ON COLUMN main.operator_burst.power_w IS 'Mean power of the device meanw
 COMMENT ON COLUMN main.operator_burst.spin_power_w IS 'Power of the device when it does nothing but spin on one multiprocessor; NULL if not read. [W]';
 COMMENT ON COLUMN main.operator_burst.power_limit_w IS 'Power limit enforced on the device; NULL if not read. [W]';
 COMMENT ON COLUMN main.operator_burst.sm_clock_limit_mhz IS 'Highest SM clock of the device; NULL if not read. [MHz]';
-COMMENT ON COLUMN main.operator_burst.host_ns IS 'Median time in which the host launches one of several calls in a row; NULL if only the power was read. [ns]';
+COMMENT ON COLUMN main.operator_burst.host_ns IS 'Median time in which the host launches one of several calls in a row; of a whole model its time in the pass, Python included, median of a round of steps; NULL if only the power was read. [ns]';
 COMMENT ON COLUMN main.operator_burst.is_synchronous IS 'Whether the host waits for the device within a call, so that host_ns includes that; NULL if the host was not timed.';
 
 CREATE TABLE main.measure (

@@ -13,9 +13,10 @@ from support.tiny import Tiny
 from tracedb.errors import TracedbError
 from tracedb.regress.dataset import tabulated
 from tracedb.regress.model import Target
+from tracedb.sampling.layer_kinds import LLAMA_LAYER, MOE_LAYER
 from tracedb.training_step import composition, configuration, prediction, trace_parts
 from tracedb.training_step.composition import Part
-from tracedb.training_step.configuration import LLAMA_LAYER, MOE_LAYER, Step
+from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Price
 from tracedb.training_step.prediction import Prediction
 
@@ -172,7 +173,7 @@ def test_tensor_data_and_pipeline_parallelism_together() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"layer": "mamba"}, "layer is 'mamba', expected gpt, llama, moe or a list of operators"),
+        ({"layer": "mamba"}, "layer is 'mamba', expected gpt, llama, moe, rope, parallel or a list of operators"),
         ({"kv_heads": 3}, "they do not divide 16 heads"),
         ({"kv_heads": 1, "mp": 2}, "mp 2 does not divide 1 kv_heads"),
         ({"ffn": 5631, "mp": 2}, "mp 2 does not divide ffn 5631"),

@@ -99,7 +99,7 @@ def sample(
 
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write
-    from tracedb.sampling import configuration
+    from tracedb.sampling import configuration, host
     from tracedb.sampling.beside import run as run_beside
     from tracedb.sampling.runner import RESTED, STEADY, Request, profile_one, run, run_once
     from tracedb.sampling.stopping import on_interrupt
@@ -120,7 +120,12 @@ def sample(
         read = [replace(item, run=mode) for item in read]
         for item in read:
             configuration.check_run(item)
-    accounts: list[Account] = []
+    models = [item for item in read if item.run in ("get_all", "get_one") and host.is_model(item)]
+    if models and beside is not None:
+        raise UsageError(f"--beside samples operators; {models[0].path} is of a whole model, whose host is timed alone")
+    # Before anything else: the host is timed in processes that share it with no other work.
+    accounts: list[Account] = host.run(models, request) if models else []
+    read = [item for item in read if item not in models]
     is_stopped = click.get_current_context().with_resource(on_interrupt(_say_stop)) if beside is None else bool
     for item in read:
         if item.run == "run_function":

@@ -17,7 +17,7 @@ SELECT
     median(b.host_ns / coalesce(b.shape['encoders'], 1)) AS host_ns,
     bool_or(b.is_synchronous) AS is_synchronous
 FROM v1._operator_burst AS b
-WHERE b.host_ns > 0 AND b.gpu IS NOT NULL
+WHERE b.host_ns > 0 AND b.gpu IS NOT NULL AND b.pass IN ('fwd', 'bwd', 'step')
 GROUP BY ALL
 ORDER BY ALL
 """

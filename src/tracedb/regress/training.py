@@ -11,7 +11,7 @@ from typing import Any
 
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer
-from tracedb.regress import beside, dataset, energy, fitting, launching, recorded_calls, store
+from tracedb.regress import beside, dataset, energy, fitting, host_steps, launching, recorded_calls, store
 from tracedb.regress.dataset import Table
 from tracedb.regress.model import Model
 from tracedb.regress.recorded_calls import Seen
@@ -71,6 +71,7 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
                 "beside": beside.measured(connections),
                 "energy": energy.measured(connections),
                 "launching": launching.measured(connections),
+                "host_steps": host_steps.measured(connections),
             }
     chosen = _chosen(tables, plan, warn)
     fitted = []

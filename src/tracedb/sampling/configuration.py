@@ -123,7 +123,7 @@ def _axes(path: Path, content: Mapping[str, object], columns: Sequence[str]) -> 
     for name, start, step, end, stepping in zip(columns, starts, steps, ends, steppings, strict=True):
         if stepping not in STEPPINGS:
             raise TracedbError(f"{path}: operators has {stepping!r} for {name}, expected add or mul")
-        if step < (1 if stepping == "add" else 2) or start < 1:
+        if step < (1 if stepping == "add" else 2) or start < (0 if stepping == "add" else 1):
             raise TracedbError(f"{path}: {name} starts at {start} and steps by {stepping} {step}, which never ends")
         axes.append(Axis(name, start, step, end, str(stepping)))
     return tuple(axes)

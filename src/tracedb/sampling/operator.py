@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ class Prepared:
     """Whether it is an optimizer's step, which has no backward pass."""
     recent: Sequence[torch.Tensor] | None = None
     """Inputs that the operator before it in a step has just written; None means the first of ``leaves``."""
+    passes: Mapping[str, Callable[[], Any]] | None = None
+    """Of a whole model: what a training step calls one after another, ``zero_grad``, ``forward``, ``backward`` and
+    ``optimizer``."""
 
     @property
     def just_written(self) -> Sequence[torch.Tensor]:
@@ -42,3 +45,5 @@ class Operator:
     """Says why a shape is invalid (heads that do not divide, …), or returns None."""
     needs: tuple[str, ...] = ()
     """Parameters that a shape must have."""
+    is_model: bool = False
+    """Whether it is a whole model, of which the host's time is sampled, without the profiler."""

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from tracedb.errors import TracedbError
-from tracedb.sampling import attention, matmul, mixture_of_experts, optimizers, pointwise
+from tracedb.sampling import attention, host_models, matmul, mixture_of_experts, optimizers, pointwise
 from tracedb.sampling.operator import Operator
 
 GROUP = "tracedb.operators"
@@ -49,6 +49,7 @@ def shipped() -> Mapping[str, Operator]:
         attention.OPERATORS,
         mixture_of_experts.OPERATORS,
         optimizers.OPERATORS,
+        host_models.OPERATORS,
     )
     return {operator.name: operator for part in parts for operator in part}
 

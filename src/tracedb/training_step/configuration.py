@@ -9,21 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracedb.errors import TracedbError
+from tracedb.sampling.layer_kinds import GPT_LAYER, LAYERS
 
 SCHEDULES = ("afab", "1f1b", "lockstep")
 OPERANDS = ("finite", "nan")
-GPT_LAYER = (
-    *("layernorm", "linear1", "flash_atten", "linear2", "res_add"),
-    *("layernorm", "linear3", "gelu", "linear4", "res_add"),
-)
-"""Operators of one layer of the GPT that ``steps.json`` describes."""
-LLAMA_LAYER = (
-    *("RMSlayernorm", "linear1", "RoPE", "RoPE", "flash_atten", "linear2", "res_add"),
-    *("RMSlayernorm", "linear3", "linear3", "swiglu", "linear4", "res_add"),
-)
-"""A LLaMA-like layer: linear3 is both the gate's product and the one beside it."""
-MOE_LAYER = ("layernorm", "linear1", "flash_atten", "linear2", "res_add", "layernorm", "moe", "res_add")
-LAYERS = {"gpt": GPT_LAYER, "llama": LLAMA_LAYER, "moe": MOE_LAYER}
 VOCABULARY = 50_304
 KEYS = (
     *("layers", "dim", "heads", "seq", "batch", "config", "gpu", "dtype", "vocab", "pp", "mp", "dp", "gpus_per_node"),

@@ -8,25 +8,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tracedb.regress import energy, launching
+from tracedb.regress import energy, host_steps, launching
 from tracedb.regress.energy import Card
-from tracedb.regress.launching import Launch
-from tracedb.training_step import composition, fully_sharded, host_path, recorded_effects, schedule, step_clock
+from tracedb.training_step import (
+    composition,
+    fully_sharded,
+    host_path,
+    host_wait,
+    recorded_effects,
+    schedule,
+    step_clock,
+)
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
 from tracedb.training_step.fully_sharded import NOTHING, Sharding
-from tracedb.training_step.host_path import HOST_WAIT, Task
+from tracedb.training_step.host_path import HOST_WAIT
+from tracedb.training_step.host_wait import ELEMENTS_A_LAUNCH, GAP_NS, OPTIMIZER_LAUNCHES, Wait
 from tracedb.training_step.recorded_effects import Beside
 from tracedb.training_step.schedule import Work
 
-GAP_NS = 1_400.0
-"""GPU idle time between two queued launches: median over the samples of an H100, whose quartiles are 1,100 and
-1,900 ns."""
-ELEMENTS_A_LAUNCH = 320 * 65_536
-"""Weights per launch of an optimizer over lists of tensors."""
-OPTIMIZER_LAUNCHES = 9
-"""Launches of AdamW for this many weights."""
+WAITS = 0.02
+"""Share of a step that the device waits for its host at least in a step that the host bounds."""
 ADDING, INTO_BUCKETS = 3, 2
 """Reads and writes per gradient element for accumulation, or for copying into a bucket."""
 
@@ -64,14 +67,22 @@ class Prediction:
     """SM clock that the step is predicted at; None if that of the samples is not known."""
     host_ns: float | None = None
     """Time in which the host launches the step, as sampled with the profiler; None if not known of every part."""
+    is_host_whole: bool = True
+    """Whether the host's time between operators is predicted, too, where waiting is."""
     beside: Beside = field(default_factory=Beside)
     """What computation and an all-reduce beside it do to each other."""
 
-    def wait(self, ns: float) -> None:
+    def wait(self, wait: Wait) -> None:
         """Add the time in which the device waits for its host."""
-        if ns > 0:
-            self.parts[HOST_WAIT] = ns
-            self.ns, self.low, self.high = self.ns + ns, self.low + ns, self.high + ns
+        if wait.ns > 0:
+            self.parts[HOST_WAIT] = wait.ns
+        self.is_host_whole = wait.is_whole
+        self.ns, self.low, self.high = self.ns + wait.ns, self.low + wait.low, self.high + wait.high
+
+    @property
+    def is_host_bound(self) -> bool:
+        """Whether the device waits for its host for a part of the step that matters."""
+        return self.parts.get(HOST_WAIT, 0.0) >= WAITS * self.ns
 
     @property
     def predicted_ns(self) -> float:
@@ -108,6 +119,14 @@ class Prediction:
                 f"the GPU may wait for the host, which takes up to {self.host_ns / 1e6:.1f} ms to launch the step (as "
                 f"sampled, with the profiler) against {self.ns / 1e6:.1f} ms of GPU time; such waiting is not predicted"
             )
+        if self.is_host_bound:
+            more = (
+                "" if self.is_host_whole else " or longer: Python between operators was not timed (host_*.yml does so)"
+            )
+            said.append(
+                f"step {self.step.name} is bound by its host: the GPU waits {self.parts[HOST_WAIT] / 1e6:.1f} of "
+                f"{self.ns / 1e6:.1f} ms for launches{more}"
+            )
         if "overlap_slowdown" in self.parts and self.beside.elsewhere:
             said.append(
                 f"overlap_slowdown is that of an {self.beside.elsewhere}; `tracedb sample --beside allreduce` measures "
@@ -129,14 +148,15 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     facts = getattr(models, "facts", {})
     found = _priced(step, prices, facts)
     known = launching.of(facts, gpu, step.dtype) if step.pp == 1 else {}
-    waiting = _waiting(step, found, prices, known)
-    clock = step.sm_clock_mhz or _clock(found, prices, energy.card(facts, gpu), waiting)
+    whole = host_path.whole_step(step, known, host_steps.of(facts, gpu, step.dtype)) if step.pp == 1 else None
+    waiting = host_wait.waited(step, found, prices, known, whole)
+    clock = step.sm_clock_mhz or _clock(found, prices, energy.card(facts, gpu), waiting.ns)
     if clock is not None and step.sm_clock_mhz is None:
         prices = Prices(models, replace(step, sm_clock_mhz=clock), link_gbps)
         found = _priced(step, prices, facts)
     found.sm_clock_mhz = clock
-    if known:
-        found.wait(_waiting(step, found, prices, known))
+    if known or whole:
+        found.wait(host_wait.waited(step, found, prices, known, whole))
     else:
         found.host_ns = _launching(step, found, prices)
     found.speedup = prices.speedup("linear1")
@@ -152,25 +172,6 @@ def _clock(found: Prediction, prices: Prices, card: Card | None, waiting: float)
     if card is None or step.pp * step.mp * step.dp > 1:
         return prices.step_clock(found.parts)
     return step_clock.solved(prices, card, found.parts, waiting)
-
-
-def _waiting(step: Step, found: Prediction, prices: Prices, known: Mapping[tuple[str, str], Launch]) -> float:
-    """Return how long the device of a step without a pipeline waits for its host, in ns; 0 if that is not known."""
-    if not known:
-        return 0.0
-    stage = found.stages[0].stage
-    parts = {*stage.forward, *stage.backward}
-    device = {part: prices.part(part).ns for part in parts}
-    counts = {part: round(prices.launches(part)) for part in parts}
-    gap = prices.gap_ns() or GAP_NS
-    tasks = host_path.tasks(step, stage, device, counts, known) * step.micro_batches
-    names = {part.name for part in parts}
-    others = sum(ns for name, ns in found.parts.items() if name not in names | {"optimizer", "launch_gaps"})
-    update = known.get((OPTIMIZER.operator, OPTIMIZER.pass_), Launch(0.0, False))
-    launched = OPTIMIZER_LAUNCHES * math.ceil(stage.weights / ELEMENTS_A_LAUNCH)
-    tasks.append(Task(0.0, others))
-    tasks.append(Task(update.host_ns * stage.layers, found.parts.get("optimizer", 0.0), launched))
-    return host_path.waiting(tasks, gap, step.ends_on_host)
 
 
 def _launching(step: Step, found: Prediction, prices: Prices) -> float | None:

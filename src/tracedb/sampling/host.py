@@ -1,0 +1,182 @@
+"""The host's time in whole training steps (``tracedb sample host_gpt.yml …``): the launcher.
+
+Bursts time the host in the launching of one operator. What Python does between operators (calls of modules, autograd's
+bookkeeping, the optimizer's loop over weights, checkpoints) is part of a step, too. So models that are small enough for
+the host to bound their steps are trained in processes of their own, in which no profiler has run: once it has, launches
+may stay slower. Several processes, one after another, tell how far the host's speed varies.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tracedb.errors import TracedbError
+from tracedb.pipeline import run as pipeline
+from tracedb.sampling import bursts_table, sweep_status
+from tracedb.sampling import device as devices
+from tracedb.sampling.burst import Burst
+from tracedb.sampling.configuration import Configuration
+from tracedb.sampling.operator import Operator
+from tracedb.sampling.operator_registry import find
+from tracedb.sampling.recording import Outcome, Recorder
+from tracedb.sampling.runner import Account, Request, chosen, is_settled
+from tracedb.sampling.sweep import Shape
+from tracedb.sampling.sweep_status import Series
+from tracedb.storage.spill_folder import temporary_folder
+
+WORKER = "tracedb.sampling.host_worker"
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """One operator's part of an order."""
+
+    configuration: str
+    operator: str
+    module: str | None
+    function: str | None
+    shapes: list[Shape]
+    warmups: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """The work of one process, sent as JSON. ``tasks`` as dictionaries."""
+
+    dtype: str
+    device: str
+    tasks: list[dict[str, Any]]
+    folder: str
+    is_traced: bool
+    """Whether the steps are also traced, after they were timed."""
+
+
+@dataclass
+class _Sweep:
+    """One model's sweep: what is known, what is left to do, and what was measured."""
+
+    configuration: Configuration
+    series: Series
+    account: Account
+    runnable: list[Shape]
+    bursts: list[list[Burst]] = field(default_factory=list)
+    """Of each shape."""
+    told: list[tuple[str, str | None]] = field(default_factory=list)
+    """Status and detail of each shape."""
+
+
+def is_model(configuration: Configuration) -> bool:
+    """Whether a configuration is of a whole model. Raises ``TracedbError`` if its operator does not exist."""
+    devices.require_torch()
+    return _operator(configuration).is_model
+
+
+def run(configurations: Sequence[Configuration], request: Request) -> list[Account]:
+    """Time the host in steps of models; shapes that are in the database already are skipped.
+
+    Raises ``TracedbError`` if the device does not exist, a process fails, or a trace could not be loaded.
+    """
+    device = devices.choose(request.device)
+    sweeps = [_sweep(configuration, request, device) for configuration in configurations]
+    todo = [sweep for sweep in sweeps if sweep.runnable]
+    if todo:
+        with temporary_folder() as folder:
+            for number in range(PROCESSES):
+                _start(todo, request, device, Path(folder) / str(number), is_traced=number == PROCESSES - 1)
+            for place, sweep in enumerate(todo):
+                _load(sweep, request, Path(folder) / str(PROCESSES - 1) / f"{place}.json.gz")
+    for sweep in sweeps:
+        if sweep.account.outcomes and not sweep.runnable:
+            sweep_status.write(request.database, sweep.series, sweep.account.outcomes, None)
+    return [sweep.account for sweep in sweeps]
+
+
+def _operator(configuration: Configuration) -> Operator:
+    return find(
+        configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
+    )
+
+
+def _sweep(configuration: Configuration, request: Request, device: Any) -> _Sweep:
+    """Return what is left of a sweep; shapes that the model does not allow are already among the outcomes."""
+    operator = _operator(configuration)
+    series = Series(operator.name, request.precision, devices.title(device), request.regime)
+    known = sweep_status.known(request.database, series)
+    wanted = chosen(configuration, request)
+    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
+    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
+    refused = [(shape, recorder.invalid(shape)) for shape in left]
+    outcomes = [Outcome(shape, "invalid", words) for shape, words in refused if words]
+    account = Account(series, outcomes, len(wanted) - len(left), [])
+    return _Sweep(configuration, series, account, [shape for shape, words in refused if words is None])
+
+
+def _start(sweeps: Sequence[_Sweep], request: Request, device: Any, folder: Path, *, is_traced: bool) -> None:
+    """Run one process to its end, and add what it measured to the sweeps."""
+    folder.mkdir()
+    tasks = [
+        Task(
+            str(sweep.configuration.path.absolute()),
+            sweep.configuration.operator,
+            sweep.configuration.module,
+            sweep.configuration.function,
+            sweep.runnable,
+            sweep.configuration.wait + sweep.configuration.warmup,
+            sweep.configuration.active,
+        )
+        for sweep in sweeps
+    ]
+    order = Order(request.precision, str(device), [asdict(task) for task in tasks], str(folder.absolute()), is_traced)
+    told = folder / "order.json"
+    told.write_text(json.dumps(asdict(order)), encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", WORKER, str(told)], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if ended.returncode != 0:
+        words = ended.stderr.decode(errors="replace").strip().splitlines() or ["nothing on stderr"]
+        raise TracedbError(f"a process that times the host failed (exit code {ended.returncode}): {words[-1][:300]}")
+    for place, sweep in enumerate(sweeps):
+        found = json.loads((folder / f"{place}.json").read_text(encoding="utf-8"))
+        sweep.bursts = sweep.bursts or [[] for _ in sweep.runnable]
+        for bursts, shape, item in zip(sweep.bursts, sweep.runnable, found, strict=True):
+            bursts += [
+                Burst(shape, name, host_ns=round(ns), is_synchronous=False)
+                for name, times in item["rounds"].items()
+                for ns in times
+            ]
+        sweep.told = [(item["status"], item["detail"]) for item in found]
+
+
+def _load(sweep: _Sweep, request: Request, trace: Path) -> None:
+    """Load the trace of a model, and store the host's times and the outcomes of the shapes."""
+    series, account = sweep.series, sweep.account
+    outcomes = [
+        Outcome(shape, status, detail) for shape, (status, detail) in zip(sweep.runnable, sweep.told, strict=True)
+    ]
+    capture_id = None
+    if any(outcome.status == "sampled" for outcome in outcomes):
+        if request.keep_traces is not None:
+            request.keep_traces.mkdir(parents=True, exist_ok=True)
+            kept = request.keep_traces / f"{series.operator}_{series.dtype}_{uuid4().hex[:12]}.json.gz"
+            trace = Path(shutil.move(trace, kept))
+        label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device, "host": "alone"}
+        (loaded,) = pipeline.ingest(trace, db=request.database, label=label)
+        if loaded.error is not None or not loaded.loaded:
+            raise TracedbError(f"{trace}: the profiler's trace was not loaded: {loaded.error or 'it is known already'}")
+        capture_id = loaded.loaded[0].capture_id
+        account.captures.append(capture_id)
+        for outcome, bursts in zip(outcomes, sweep.bursts, strict=True):
+            if outcome.status == "sampled":
+                bursts_table.write(request.database, capture_id, series, bursts)
+    account.outcomes += outcomes
+    sweep_status.write(request.database, series, account.outcomes, capture_id)
