@@ -48,7 +48,7 @@ def test_a_layer_is_the_difference_between_models_and_a_step_the_rest(tmp_path: 
     assert found.total("forward", 10) == 115_000.0
     # All rounds together: 30/35, 70/75, 80/75 and 40/35 of the mean of their model.
     low, high = (float(np.quantile([30 / 35, 70 / 75, 80 / 75, 40 / 35], end)) for end in (0.05, 0.95))
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert [found.low, found.high] == pytest.approx([low, high])
     assert found.lead == 0.25  # 100 of 400 ns before the first launch
     assert host_steps.of({"host_steps": rows}, "GPU X", "fp16") == {}
     assert host_steps.of({"host_steps": rows}, "GPU Y", "bf16") == {}
