@@ -1,4 +1,4 @@
-"""Ten one-line mutations of views and readers, and whether the tests named for each fail: ``python mutants.py``.
+"""One-line mutations of views and readers, and whether the tests named for each fail: ``python mutants.py``.
 
 Each is made in a temporary copy of the checkout; the checkout itself is never changed. Prints a table, and exits with 1
 if a mutant survives or the tests fail without one.
@@ -99,6 +99,20 @@ MUTANTS = (
         '*("local", "node", "group",',
         '*("node", "group",',
         "tests/faults/test_files_and_ranks.py",
+    ),
+    Mutant(
+        "an event that starts a little before its call has a clock error",
+        "sql/derive/time_faults.sql",
+        "delay_ns < -t.before_launch AS is_early",
+        "delay_ns < 0 AS is_early",
+        "tests/derive/test_impossible_times.py",
+    ),
+    Mutant(
+        "split sizes below zero are counted",
+        "sql/v1/collectives/_collective_event.sql",
+        " OR list_min(splits) < 0 THEN NULL",
+        " THEN NULL",
+        "tests/views/test_collective_splits.py",
     ),
 )
 

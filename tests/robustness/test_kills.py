@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.loading import empty_database
 
-AT = ("before clocks are aligned", "before views are created", "captures committed")
+AT = ("before clocks are aligned", "views being installed", "captures committed")
 
 
 def kills(*options: str) -> str:
