@@ -540,4 +540,4 @@ def test_show_sql_prints_what_a_picture_draws(db: Path) -> None:
     done = run("plot", "gantt", "--step", "1", "--rank", "0", "--db", db, "--show-sql")
     assert done.exit_code == 0, done.stderr
     with database.open_read_only(db) as connection:
-        assert len(connection.execute(done.stdout).fetchall()) == 36
+        assert len(connection.execute(done.stdout).fetchall()) == 36 + 12  # events, and ranges above them

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tracedb.output import units
 from tracedb.output.display_column import Show
+from tracedb.output.shorten import visible
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,9 +67,10 @@ class Answer:
 
     @property
     def remarks(self) -> list[tuple[str, str]]:
-        """The remarks about the rows, each with its kind: ``warning`` or ``note``."""
+        """The remarks about the rows, for people, each with its kind: ``warning`` or ``note``."""
         notes = [*self.notes, *([self.left_out] if self.left_out else [])]
-        return [("warning", text) for text in self.warnings] + [("note", text) for text in notes]
+        said = [("warning", text) for text in self.warnings] + [("note", text) for text in notes]
+        return [(kind, visible(" ".join(text.split()))) for kind, text in said]
 
 
 def about(name: str, type_name: str, comment: str | None = None) -> Column:

@@ -13,6 +13,7 @@ import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
+from tracedb.output.shorten import middle
 from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
 from tracedb.report.filters import Scope
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
 """Columns that name kernels; a report has at most one."""
+_LONGEST_WORD = 120
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
+"""A name that would make a conclusion unreadable."""
 _BY_TEXTS = {
     "capture": "Number of the capture (capture_id).",
     "rank": "Rank of the captures.",
@@ -155,7 +159,8 @@ def _run(
     gist: list[str] = []
     summary = report.summary if set(report.summary_needs) <= set(query.columns) else report.summary_by
     if summary:
-        gist = [str(line) for (line,) in connection.execute(_gist(connection, query, summary)).fetchall()]
+        said = connection.execute(_gist(connection, query, summary)).fetchall()
+        gist = [_LONG_WORD.sub(lambda found: middle(found[0], _LONGEST_WORD), str(line)) for (line,) in said]
         answer.notes += gist
     if scope.filters.rule and not scope.rule:
         answer.notes.append("--rule has no effect here: it goes with --range, --by range and reports over ranges")
