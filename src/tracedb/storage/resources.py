@@ -6,6 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 
+@cache  # a file of it is read two hundred times in each command
 def room(name: str) -> Traversable:
     """Return the folder ``name`` (``sql`` or ``schemas``) of this installation."""
     packaged = files("tracedb") / name

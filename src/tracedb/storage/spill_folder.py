@@ -65,7 +65,10 @@ def _clear(folder: Path) -> None:
     """Remove spill folders whose lock no process of this machine has held since boot."""
     if not BOOT.exists():
         return
-    for path in folder.glob(f"{_prefix()}*"):
+    found: list[Path] = []
+    with suppress(OSError), os.scandir(folder) as entries:  # a glob takes several times as long
+        found = [Path(entry.path) for entry in entries if entry.name.startswith(_prefix())]
+    for path in found:
         number = _locked(path, waits=False)
         if number is not None:
             shutil.rmtree(path, ignore_errors=True)
