@@ -149,7 +149,7 @@ def _left_out(report: Report, scope: Scope) -> list[str]:
         return []
     said = f"GPU work that {given} leave{'' if ' and ' in given else 's'} out is not idle time: "
     if report.view == "gpu_utilization":
-        return [f"{said}other_percent has it"]
+        return [f"{said}it is counted as other work"]
     shares = f"{said}shares are of the chosen work and the idle time that ends with it"
     if report.needs is Needs.STEPS:
         return [f"{shares}; step times are those of whole steps that have such work"]
