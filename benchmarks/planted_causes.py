@@ -1,7 +1,7 @@
 """Train a small GPT with one cause of slowness planted at a time, and without it.
 
-    torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT [--only NAME]... [--size SIZE]
-    NCCL_ALGO=allreduce:tree torchrun --standalone --nproc-per-node=2 benchmarks/planted_causes.py OUT --only tree
+    torchrun --standalone --nproc-per-node=4 benchmarks/planted_causes.py OUT [--only NAME]... [--size SIZE]
+    NCCL_ALGO=allreduce:tree torchrun --standalone --nproc-per-node=4 benchmarks/planted_causes.py OUT --only tree
     torchrun --standalone --nproc-per-node=1 benchmarks/planted_causes.py OUT --runs 2
 
 OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``config=NAME/run=K/rankN.json.gz`` with
@@ -12,8 +12,8 @@ OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``c
 | another process multiplies matrices on the GPU of rank 1 | shared_gpu | ddp |
 | rank 1 has fewer multiprocessors; needs MPS and ``--processors 50,25`` | gpu_slow | ddp |
 | the host of rank 1 sleeps before each step | host_sleeps | ddp |
-| the first pipeline stage has three times as many layers as the second | stages_unequal | stages_equal |
-| the expert of rank 1 gets 80 % of the tokens | experts_uneven | experts_even |
+| the first pipeline stage has half of the layers of the last, besides its own | stages_unequal | stages_equal |
+| the expert of rank 1 gets 1.6 times the mean of tokens | experts_uneven | experts_even |
 | each gradient is reduced on its own | buckets_small | buckets_default |
 | NCCL reduces along a tree; ``NCCL_ALGO`` has to be set for the process | tree | ring |
 | one process: another one works on its GPU in some steps | shared_steps | one |
@@ -58,11 +58,11 @@ PROFILED_WARMUPS = 6
 AT_TIMES = 6
 """Steps that are recorded if another process works in every other one."""
 REDUCED = Plan("reduce", batch=2)
-DDP = Plan("ddp", layers=(6, 6), dim=3072)
-PIPELINE = Plan("pipeline", layers=(4, 4), dim=3072, batch=4, micro_batches=4)
-EXPERTS = Plan("experts", layers=(4, 4), dim=2560)
-BUCKETS = Plan("ddp", layers=(12, 12), dim=1024, batch=2)
-ONE = Plan("one", layers=(4, 4), dim=2048)
+DDP = Plan("ddp", layers=6, dim=3072)
+PIPELINE = Plan("pipeline", layers=4, dim=3072, batch=4, micro_batches=4)
+EXPERTS = Plan("experts", layers=4, dim=2560)
+BUCKETS = Plan("ddp", layers=12, dim=1024, batch=2)
+ONE = Plan("one", layers=4, dim=2048)
 LOSS = replace(ONE, batch=4, micro_batches=4)
 PLANS = {
     "ddp": DDP,
@@ -70,9 +70,9 @@ PLANS = {
     "gpu_slow": DDP,
     "host_sleeps": replace(DDP, sleep_ms=20),
     "stages_equal": PIPELINE,
-    "stages_unequal": replace(PIPELINE, layers=(6, 2)),
+    "stages_unequal": replace(PIPELINE, moved=2),
     "experts_even": EXPERTS,
-    "experts_uneven": replace(EXPERTS, share=0.8),
+    "experts_uneven": replace(EXPERTS, load=1.6),
     "buckets_default": BUCKETS,
     "buckets_small": replace(BUCKETS, bucket_mb=0.001),
     "ring": REDUCED,
@@ -88,10 +88,10 @@ PLANS = {
 SMALL: dict[str, Any] = {"dim": 32, "batch": 2, "length": 16}
 """Sizes for a CPU."""
 SHARED: dict[str, dict[str, Any]] = {
-    "ddp": {"dim": 512, "layers": (6, 6), "batch": 16},
-    "reduce": {"dim": 512, "layers": (6, 6), "batch": 16},
+    "ddp": {"dim": 512, "layers": 6, "batch": 16},
+    "reduce": {"dim": 512, "layers": 6, "batch": 16},
     "pipeline": {"dim": 4096, "batch": 1},
-    "experts": {"dim": 2048, "batch": 2, "layers": (2, 2), "expert_width": 16},
+    "experts": {"dim": 2048, "batch": 2, "layers": 2, "expert_width": 16},
     "buckets": {"dim": 256},
 }
 """Sizes for two ranks on one GPU, whose network is slow: more work per byte sent. By ``Plan.spread``, or buckets."""
@@ -101,11 +101,12 @@ class Trainer:
     """Runs the steps of a plan on this rank."""
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
-        self.plan, self.device, self.rank = plan, device, dist.get_rank()
+        self.plan, self.device = plan, device
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         torch.manual_seed(0)
         with device:
-            self.module = Model(plan, self.rank).to(self.dtype)
+            self.module = Model(plan, self.rank, self.ranks).to(self.dtype)
         self.model: nn.Module = self.module
         if plan.spread == "ddp":
             self.model = nn.parallel.DistributedDataParallel(
@@ -152,37 +153,41 @@ class Trainer:
         torch._foreach_copy_(gradients, [p.view_as(g) for p, g in zip(pieces, gradients, strict=True)])
 
     def _pipeline(self) -> None:
-        """Run the micro-batches of two stages, alternating forward and backward (1F1B)."""
-        count = self.plan.micro_batches
-        kept: dict[int, tuple[Tensor, Tensor]] = {}
+        """Run the micro-batches of a stage, alternating forward and backward (1F1B)."""
+        count, last = self.plan.micro_batches, self.rank == self.ranks - 1
+        ahead = min(self.ranks - 1 - self.rank, count)
+        kept: list[tuple[Tensor, Tensor]] = []
 
-        def forward(number: int, received: Tensor | None) -> Tensor:
+        def forward(received: Tensor | None) -> Tensor:
             with record_function("forward"):
                 taken = self.tokens if received is None else received.requires_grad_()
-                kept[number] = taken, self.model(taken, self.target)
-            return kept[number][1].detach()
+                kept.append((taken, self.model(taken, self.target)))
+            return kept[-1][1].detach()
 
-        def backward(number: int, gradient: Tensor | None) -> Tensor | None:
+        def backward(gradient: Tensor | None) -> Tensor | None:
             with record_function("backward"):
-                taken, made = kept.pop(number)
+                taken, made = kept.pop(0)
                 made.backward(gradient)
             return taken.grad
 
-        if self.rank == 0:
-            self._pass_on(forward(0, None), receives=False)
-            for number in range(count):
-                ahead = forward(number + 1, None) if number + 1 < count else None
-                backward(number, self._pass_on(ahead, receives=True))
-            return
-        received = self._pass_on(None, receives=True)
-        for number in range(count):
-            forward(number, received)
-            received = self._pass_on(backward(number, None), receives=number + 1 < count)
+        x = self._exchange(None, -1, receives=True)
+        for number in range(ahead):
+            self._exchange(forward(x), 1, receives=False)
+            x = self._exchange(None, -1, receives=number + 1 < count)
+        for number in range(count - ahead):
+            y = forward(x)
+            gradient = backward(None if last else self._exchange(y, 1, receives=True))
+            x = self._exchange(gradient, -1, receives=number + 1 < count - ahead)
+        for _ in range(ahead):
+            self._exchange(backward(self._exchange(None, 1, receives=True)), -1, receives=False)
 
-    def _pass_on(self, sent: Tensor | None, *, receives: bool) -> Tensor | None:
+    def _exchange(self, sent: Tensor | None, step: int, *, receives: bool) -> Tensor | None:
+        """Send to a neighbouring stage and receive from it; does nothing at the ends of the pipeline."""
+        other = self.rank + step
+        if not 0 <= other < self.ranks or (sent is None and not receives):
+            return None
         shape = (self.plan.batch, self.plan.length, self.plan.dim)
         got = torch.empty(shape, dtype=self.dtype, device=self.device) if receives else None
-        other = 1 - self.rank
         calls = [dist.P2POp(dist.isend, sent, other)] if sent is not None else []
         calls += [dist.P2POp(dist.irecv, got, other)] if got is not None else []
         for call in dist.batch_isend_irecv(calls):
@@ -348,8 +353,8 @@ def sized(name: str, size: str) -> Plan:
         plan = replace(plan, spread="ddp")
     if size == "shared":
         plan = replace(plan, **SHARED.get("buckets" if name.startswith("buckets") else plan.spread, {}))
-        half = (plan.layers[0] // 2, plan.layers[1] // 2)
-        return replace(plan, layers=half) if plan.spread == "pipeline" else plan
+        half = replace(plan, layers=plan.layers // 2, moved=plan.moved // 2)
+        return half if plan.spread == "pipeline" else plan
     return replace(plan, **SMALL) if size == "small" else plan
 
 

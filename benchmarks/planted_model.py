@@ -20,8 +20,10 @@ class Plan:
 
     spread: str
     """one, ddp, reduce (all gradients in one all-reduce after the backward), pipeline or experts."""
-    layers: tuple[int, int] = (8, 8)
+    layers: int = 8
     """Of each rank."""
+    moved: int = 0
+    """Layers that the first pipeline stage has taken over from the last."""
     dim: int = 1536
     batch: int = 8
     """Sequences of a micro-batch."""
@@ -29,8 +31,8 @@ class Plan:
     micro_batches: int = 1
     expert_width: int = 4
     """Hidden width of an expert over the width of the model."""
-    share: float = 0.5
-    """Part of the tokens that goes to the expert of rank 1."""
+    load: float = 1
+    """Tokens that go to the expert of rank 1, over the mean of all ranks."""
     bucket_mb: float = 25
     sleep_ms: float = 0
     """Sleep of rank 1 before each step."""
@@ -87,12 +89,25 @@ def _exchanged(rows: Tensor, send: list[int], receive: list[int]) -> Tensor:
     return found
 
 
+def sent_to(rows: int, ranks: int, load: float) -> list[int]:
+    """Return how many of a rank's rows go to each rank: to rank 1 ``load`` times the mean, to the others equally many."""
+    second = round(rows * load / ranks)
+    share, more = divmod(rows - second, ranks - 1)
+    others = [share + (place < more) for place in range(ranks - 1)]
+    return [others[0], second, *others[1:]]
+
+
+def layers_of(plan: Plan, rank: int, ranks: int) -> int:
+    """Return the number of layers of a rank."""
+    return plan.layers + plan.moved * ((rank == 0) - (rank == ranks - 1))
+
+
 class ExpertLayer(nn.Module):  # type: ignore[misc]
     """A layer of every rank, then one expert per rank, to which a fixed share of the tokens goes."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        self.share = plan.share
+        self.load = plan.load
         self.dense = Layer(plan)
         self.norm = nn.LayerNorm(plan.dim)
         inner = plan.expert_width * plan.dim
@@ -103,9 +118,8 @@ class ExpertLayer(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor) -> Tensor:
         x = self.dense(x)
         rows = self.norm(x).flatten(0, 1)
-        second = round(len(rows) * self.share)
-        send = [len(rows) - second, second]
-        receive = [send[dist.get_rank()]] * 2
+        send = sent_to(len(rows), dist.get_world_size(), self.load)
+        receive = [send[dist.get_rank()]] * len(send)
         order = torch.randperm(len(rows), device=x.device)
         sent = Exchange.apply(rows[order], send, receive)
         back = Exchange.apply(self.expert(sent), receive, send)
@@ -137,12 +151,12 @@ def _layer(plan: Plan) -> nn.Module:
 class Model(nn.Module):  # type: ignore[misc]
     """Layers of one rank, the first stage with the embedding, the last with the head and the loss."""
 
-    def __init__(self, plan: Plan, rank: int) -> None:
+    def __init__(self, plan: Plan, rank: int, ranks: int) -> None:
         super().__init__()
         self.strided = plan.strided
-        first, last = (rank == 0, rank == 1) if plan.spread == "pipeline" else (True, True)
+        first, last = (rank == 0, rank == ranks - 1) if plan.spread == "pipeline" else (True, True)
         self.embedding = nn.Embedding(VOCABULARY, plan.dim) if first else None
-        self.layers = nn.ModuleList(_layer(plan) for _ in range(plan.layers[rank]))
+        self.layers = nn.ModuleList(_layer(plan) for _ in range(layers_of(plan, rank, ranks)))
         self.norm = nn.LayerNorm(plan.dim) if last else None
         self.head = nn.Linear(plan.dim, VOCABULARY, bias=False) if last else None
 

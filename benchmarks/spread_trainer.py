@@ -31,6 +31,10 @@ class Plan:
     mp: int
     bucket_mb: int
     eps: float
+    overlap: bool = False
+    """Whether gradients are reduced beside the backward pass, by DistributedDataParallel."""
+    zero1: bool = False
+    """Whether replicas share out the optimizer's work, and gather the weights."""
 
 
 @cache
@@ -55,7 +59,7 @@ class Trainer:
                 plan.sizes, share, self._layers(), first=self.stage == 0, last=self.stage == plan.pp - 1
             ).to(dtype)
         self.model: nn.Module = self.module
-        if plan.spread == "ddp":
+        if plan.overlap:
             self.model = nn.parallel.DistributedDataParallel(
                 self.module, device_ids=[device] if device.type == "cuda" else None, process_group=self._group("dp"),
                 bucket_cap_mb=plan.bucket_mb, gradient_as_bucket_view=True, broadcast_buffers=False,
@@ -64,7 +68,7 @@ class Trainer:
             for layer in self.module.layers:
                 fully_shard(layer, mesh=self.mesh["dp"])
             fully_shard(self.module, mesh=self.mesh["dp"])
-        self.shards = self._sharded() if plan.spread == "zero1" else []
+        self.shards = self._sharded() if plan.zero1 else []
         weights = [shard for _, shard in self.shards] + [p for p in self.module.parameters() if not self._is_split(p)]
         self.optimizer = torch.optim.AdamW(weights, lr=1e-4, eps=plan.eps)
         self.buckets: list[int] = []
@@ -83,7 +87,7 @@ class Trainer:
 
     def _is_split(self, parameter: Tensor) -> bool:
         """Whether replicas share out the optimizer's work on a weight (ZeRO-1): not that on the few of the norms."""
-        return self.plan.spread == "zero1" and parameter.dim() > 1
+        return self.plan.zero1 and parameter.dim() > 1
 
     def _sharded(self) -> list[tuple[Tensor, nn.Parameter]]:
         """Return each weight with this replica's part of it, which shares its memory."""
@@ -109,7 +113,7 @@ class Trainer:
         else:
             for number in range(self.plan.micro_batches):
                 self._backward(number, tokens, target)
-        if self.plan.dp > 1 and self.plan.spread not in ("ddp", "fsdp"):
+        if self.plan.dp > 1 and not self.plan.overlap and self.plan.spread != "fsdp":
             self._reduce()
         for weight, shard in self.shards:
             assert weight.grad is not None
@@ -122,7 +126,7 @@ class Trainer:
 
     def _backward(self, number: int, tokens: Tensor, target: Tensor) -> None:
         """Run one micro-batch without a pipeline; replicas that overlap sum up only the last one's gradients."""
-        if self.plan.spread == "ddp" and number + 1 < self.plan.micro_batches:
+        if self.plan.overlap and number + 1 < self.plan.micro_batches:
             with self.model.no_sync():
                 self.model(tokens, target).backward()
             return
@@ -193,12 +197,14 @@ class Trainer:
         found: dict[str, object] = {key: value for key in ("pp", "mp", "dp") if (value := getattr(plan, key)) > 1}
         if plan.pp > 1 or plan.micro_batches > 1:
             found |= {"micro_batches": plan.micro_batches, "schedule": "1f1b"}
-        if plan.spread == "ddp":
+        if plan.overlap:
             found |= {"overlap": True, "bucket": plan.bucket_mb * 2**20 // self.dtype.itemsize}
         if self.buckets:
             found["bucket"] = round(statistics.mean(self.buckets))
-        if plan.spread in ("zero1", "fsdp"):
-            found[plan.spread] = True
+        if plan.zero1:
+            found["zero1"] = True
+        if plan.spread == "fsdp":
+            found["fsdp"] = True
         if plan.spread == "ep":
             found["ep"] = plan.dp
         return found

@@ -1,6 +1,6 @@
 """Time and trace training steps on several GPUs, to compare with ``tracedb predict --step``.
 
-``torchrun --standalone --nproc-per-node=2 benchmarks/training_step.py OUT --spread dp``; OUT gets ``steps.json`` with
+``torchrun --standalone --nproc-per-node=4 benchmarks/training_step.py OUT --spread dp``; OUT gets ``steps.json`` with
 the configurations and the times of whole steps, as ``predict --step`` reads it, and ``config=NAME/rankN.json.gz``, a
 trace of two steps per rank. ``--plan FILE`` runs several configurations one after another: a JSON list of objects with
 the options as keys (``kv_heads``, ``micro_batches`` …).
@@ -9,7 +9,8 @@ the options as keys (``kv_heads``, ``micro_batches`` …).
 at a time; ``ddp`` the same overlapping the backward, by DistributedDataParallel; ``zero1`` as dp, but each replica
 updates its part of the weights and gathers the others'; ``fsdp`` weights sharded by layer (``fully_shard``); ``ep`` as
 dp, but the experts are shared out; ``mp`` every product split over the ranks; ``pp`` one pipeline stage per rank, 1F1B;
-``mesh`` any of these together (``--pp``, ``--dp``, ``--mp``). With ``mp`` each rank computes the loss over its own
+``mesh`` any of these together (``--pp``, ``--dp``, ``--mp``; ``--overlap`` or ``--zero1`` for its replicas), in as many
+copies as there are ranks for. With ``mp`` each rank computes the loss over its own
 share of the vocabulary: the same work as in training, but not a training objective. ``--kind`` is described in
 ``spread_model.py``.
 """
@@ -45,6 +46,7 @@ SPREADS = ("one", "dp", "ddp", "zero1", "fsdp", "ep", "mp", "pp", "mesh")
 DEFAULTS = {
     "kind": "gpt", "layers": 8, "dim": 2560, "heads": 20, "kv_heads": 0, "ffn": 0, "seq": 2048, "batch": 4,
     "micro_batches": 0, "experts": 8, "top_k": 2, "pp": 1, "dp": 1, "mp": 1, "recompute": False, "bucket_mb": 100,
+    "overlap": False, "zero1": False,
 }  # fmt: skip
 
 
@@ -55,15 +57,20 @@ def plan_of(said: dict[str, Any], ranks: int, eps: float) -> Plan:
     degrees = {name: said[name] if spread == "mesh" else 1 for name in ("pp", "dp", "mp")}
     if spread in ("mp", "pp", *REPLICATED):
         degrees["dp" if spread in REPLICATED else spread] = ranks
-    if spread != "one" and math.prod(degrees.values()) != ranks:
-        raise SystemExit(f"{degrees} do not make {ranks} ranks")
+    if ranks % math.prod(degrees.values()):
+        raise SystemExit(f"{ranks} ranks are no multiple of {degrees}")
+    if said["overlap"] and degrees["pp"] > 1:
+        raise SystemExit("--overlap goes with --dp and --mp, not with --pp")
     ffn = said["ffn"] or (4 * dim if said["kind"] != "llama" else 8 * dim // 3)
     sizes = Sizes(
         said["kind"], said["layers"], dim, said["heads"], said["kv_heads"] or said["heads"], ffn, said["seq"],
         said["experts"], said["top_k"], said["recompute"],
     )  # fmt: skip
     micro_batches = said["micro_batches"] or (4 if degrees["pp"] > 1 else 1)
-    return Plan(spread, sizes, said["batch"], micro_batches, **degrees, bucket_mb=said["bucket_mb"], eps=eps)
+    return Plan(
+        spread, sizes, said["batch"], micro_batches, **degrees, bucket_mb=said["bucket_mb"], eps=eps,
+        overlap=said["overlap"] or spread == "ddp", zero1=said["zero1"] or spread == "zero1",
+    )  # fmt: skip
 
 
 def measured(run: Callable[[], None], device: torch.device, steps: int) -> list[list[float]]:
@@ -119,7 +126,11 @@ def traced(run: Callable[[], None], device: torch.device, trace: Path) -> None:
 def name_of(plan: Plan) -> str:
     """Return the configuration's name."""
     sizes = plan.sizes
-    spread = plan.spread if plan.spread != "mesh" else f"pp{plan.pp}dp{plan.dp}mp{plan.mp}"
+    spread = plan.spread
+    if spread == "mesh":
+        degrees = {"pp": plan.pp, "dp": plan.dp, "mp": plan.mp}
+        spread = "".join(f"{name}{degree}" for name, degree in degrees.items() if degree > 1)
+        spread += "_ddp" * plan.overlap + "_zero1" * plan.zero1
     again = ("_recompute" if sizes.recompute else "") + (f"_m{plan.micro_batches}" if plan.micro_batches > 1 else "")
     return f"{spread}_{sizes.kind}_{sizes.layers}x{sizes.dim}_{plan.batch}x{sizes.seq}{again}"
 
@@ -142,8 +153,9 @@ def described(trainer: Trainer, name: str, dtype: str, times: list[list[float]])
         found |= {"experts": sizes.experts, "top_k": sizes.top_k}
     if trainer.device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name()
-    # Ranks that work together end a step together; one that works alone has a time of its own.
-    steps = times[0] if plan.spread == "one" else [max(ranks) for ranks in zip(*times, strict=True)]
+    # Ranks that work together end a step together; further copies of the model have times of their own.
+    together = times[: plan.pp * plan.dp * plan.mp]
+    steps = [max(ranks) for ranks in zip(*together, strict=True)]
     return found | {
         "gpus_per_node": len(times),
         "operands": "finite" if trainer.is_finite() else "nan",
