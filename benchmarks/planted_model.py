@@ -90,7 +90,7 @@ def _exchanged(rows: Tensor, send: list[int], receive: list[int]) -> Tensor:
 
 
 def sent_to(rows: int, ranks: int, load: float) -> list[int]:
-    """Return how many of a rank's rows go to each rank: to rank 1 ``load`` times the mean, to the others equally many."""
+    """Return how many of its rows a rank sends to each: to rank 1 ``load`` times the mean, to the others the rest."""
     second = round(rows * load / ranks)
     share, more = divmod(rows - second, ranks - 1)
     others = [share + (place < more) for place in range(ranks - 1)]

@@ -31,6 +31,13 @@ def of_two_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def of_four_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("four_gpus") / "t.duckdb"
+    ingest(DATA / "four_gpus", db=made)
+    return made
+
+
 def asked(db: Path, *words: str) -> list[dict[str, Any]]:
     done = run(*words, "--db", db, "--format", "json")
     assert done.exit_code == 0, done.stderr
@@ -137,18 +144,6 @@ class TestTwoGpus:
         assert {row["straggler_rank"] for row in rows} == {1}
         assert all(row["times_last"] == row["calls"] for row in rows if row["rank"] == 1)
 
-    def test_tensor_and_data_parallelism(self, of_two_gpus: Path) -> None:
-        """Four ranks in two groups of either kind: nothing is unmatched, nobody is late, and the path changes ranks."""
-        where = ("--where", "config=tensor_and_data", "--top", "0")
-        rows = asked(of_two_gpus, "report", "collectives", *where)
-        groups = Counter((row["group_name"], row["ranks"]) for row in rows if row["collective"] == "allreduce")
-        assert len(groups) == 4 and {ranks for _, ranks in groups} == {2}
-        rows = asked(of_two_gpus, "report", "collective-summary", *where)
-        assert sum(row["unmatched_calls"] for row in rows) == 0
-        assert {row["is_straggler"] for row in asked(of_two_gpus, "report", "stragglers", *where)} == {False}
-        path = asked(of_two_gpus, "report", "critical-path", "--across-ranks", *where)
-        assert {row["rank"] for row in path} == {0, 1, 2, 3}
-
     @pytest.mark.parametrize(
         ("cause", "step", "without_ms"),
         [
@@ -174,6 +169,45 @@ class TestTwoGpus:
             found = [without_capture(row) for row in json.loads(done.stdout)["rows"]]
             known = asked(of_two_gpus, *words, "--where", "config=experts_uneven")
             assert found == [without_capture(row) for row in known]
+
+
+class TestFourGpus:
+    def test_groups_of_tensor_and_data_parallelism(self, of_four_gpus: Path) -> None:
+        """Each layer has two all-reduces in each pass, the embedding and the head one; 10 gradients in each replica."""
+        rows = asked(of_four_gpus, "report", "collectives", "--where", "config=tensor_and_data", "--top", "0")
+        reduces = [row for row in rows if row["collective"] == "allreduce"]
+        assert Counter(row["group_ranks"] for row in reduces) == {
+            "[0, 1]": 2 * 10, "[2, 3]": 2 * 10, "[0, 2]": 2 * 11, "[1, 3]": 2 * 11,
+        }  # fmt: skip
+        assert {row["ranks"] for row in reduces} == {2}
+
+    def test_nothing_is_unmatched_and_nobody_late(self, of_four_gpus: Path) -> None:
+        where = ("--where", "config=tensor_and_data", "--top", "0")
+        rows = asked(of_four_gpus, "report", "collective-summary", *where)
+        assert {row["unmatched_calls"] for row in rows} == {0}
+        assert {row["is_straggler"] for row in asked(of_four_gpus, "report", "stragglers", *where)} == {False}
+        path = asked(of_four_gpus, "report", "critical-path", "--across-ranks", *where)
+        assert len({row["rank"] for row in path}) > 1
+
+    def test_unequal_stages(self, of_four_gpus: Path) -> None:
+        rows = asked(of_four_gpus, "report", "pipeline-bubble", "--where", "config=stages_unequal")
+        assert {(row["rank"], row["stage"], row["is_bottleneck"]) for row in rows} == {
+            (0, 0, True), (1, 1, False), (2, 2, False), (3, 3, False),
+        }  # fmt: skip
+        assert {(row["micro_batches"], round(row["ideal_percent"])) for row in rows} == {(4, 43)}
+
+    def test_uneven_experts(self, of_four_gpus: Path) -> None:
+        """Four layers with a dispatch and a return each, forward and backward."""
+        rows = asked(of_four_gpus, "report", "expert-load", "--where", "config=experts_uneven", "--top", "0")
+        assert len(rows) == 4 * 4 * 2 * 2
+        assert {row["hot_rank"] for row in rows} == {1}
+        assert max(row["imbalance"] for row in rows) == pytest.approx(1.6, abs=0.001)
+        rows = asked(of_four_gpus, "report", "stragglers", "--where", "config=experts_uneven")
+        assert [row["times_last"] for row in rows] == [0, 16, 0, 0]
+
+    def test_promise(self, of_four_gpus: Path) -> None:
+        (row,) = asked(of_four_gpus, "whatif", "--where", "config=experts_uneven", "--ranks-equal")
+        assert row["predicted_ns"] == pytest.approx(59.1e6, abs=0.1 * row["measured_ns"])
 
 
 def without_capture(row: dict[str, Any]) -> dict[str, Any]:
