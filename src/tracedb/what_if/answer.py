@@ -295,8 +295,14 @@ def _latest(group: _Group, ranks: list[Timed]) -> tuple[int, int]:
     """Return the longest time of the chosen captures, and which of them takes it.
 
     If no rank is to be waited for, that of the median rank, to which the slower ones are then equal; if the work is
-    shared out unevenly, the mean of all ranks.
+    shared out unevenly, the mean of all ranks. Stages begin and end their steps one after another, further apart the
+    longer the others take, so that of a pipeline only its end is compared: that of the last stage to end.
     """
+    if group.shares is Shares.STAGES:
+        end, place = max((one.finish(), place) for place, one in enumerate(ranks))
+        spans = [model.span for model in group.models]
+        longest = max(spans[place].end - spans[place].begin for place in group.chosen)
+        return longest + end - max(span.end for span in spans), place
     equal = bool(group.meetings.all) and ranks[0].are_equal
     places = range(len(ranks)) if equal else group.chosen
     lengths = sorted((ranks[place].finish() - group.models[place].span.begin, place) for place in places)
