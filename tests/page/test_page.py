@@ -162,6 +162,7 @@ def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path)
     statements = {block.partition('"')[0]: _statements(block) for block in blocks}
     assert len(statements["comparison"]) == 1
     assert len(statements["gpu-activity"]) == 2  # of its picture, and of its table
+    assert "rows; tracedb report gpu-activity --top 0 shows all" in text  # a page takes no --top 0
     for name, found in statements.items():
         for sql in found:
             answers = _answers(shell, tmp_path, sql, *(() if name == "comparison" else ("-readonly", db.name)))
