@@ -1,4 +1,4 @@
-"""Measure each size threshold at which ingest switches code paths: the same input on both paths.
+"""Measure each size threshold at which an ingest or a report switches code paths: the same input on both paths.
 
     python benchmarks/thresholds.py [--runs N] [--only WORD]
 
@@ -33,7 +33,7 @@ for name, value in {values}:
     module, _, constant = name.partition(":")
     setattr(importlib.import_module(module), constant, value)
 from tracedb.cli.main import main
-sys.argv = ["tracedb", "ingest", {source!r}, "--db", {database!r}, "--jobs", "1", "-q"]
+sys.argv = ["tracedb", *{arguments!r}, "-q"]
 main()
 """
 
@@ -47,6 +47,8 @@ class Threshold(NamedTuple):
     large: int
     besides: tuple[tuple[str, int], ...] = ()
     """Other constants to set on both sides."""
+    report: str = ""
+    """The report that is measured over a database; without it, an ingest is."""
 
 
 THRESHOLDS = (
@@ -61,6 +63,11 @@ THRESHOLDS = (
     Threshold("tracedb_torch.link.enclosing:MOST", "trace", NEVER, 0, (("tracedb_torch.staging:HELD_BYTES", 0),)),
     Threshold("tracedb_nsys.direct_kernels:SMALLEST_ROWS", "export", NEVER, 0),
     Threshold("tracedb_rocprof.direct_kernels:SMALLEST_BYTES", "dispatches", NEVER, 0),
+    *(
+        Threshold("tracedb.storage.connection:SMALL", source, NEVER, 0, report=report)
+        for source in ("small database", "large database")
+        for report in ("why", "critical-path", "top-kernels", "queue-depth")
+    ),
 )
 
 
@@ -78,11 +85,25 @@ def _trace(size_bytes: int) -> Callable[[Path], None]:
     return partial(large_trace.make, ingest.SAMPLE, size_bytes=size_bytes)
 
 
+def _database(size_bytes: int) -> Callable[[Path], None]:
+    """Return the function that loads a trace of this size."""
+
+    def load(target: Path) -> None:
+        trace = target.with_suffix(".json")
+        _trace(size_bytes)(trace)
+        _checked(["ingest", str(trace), "--db", str(target), "--jobs", "1"], ())
+        trace.unlink()
+
+    return load
+
+
 SOURCES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "small traces": ("in", _small_traces),
     "trace": ("trace.json", _trace(60_000_000)),
     "large trace": ("large.json", _trace(300_000_000)),
     "export": ("export.sqlite", partial(large_export.make, rows=900_000)),
+    "small database": ("small.duckdb", _database(60_000_000)),
+    "large database": ("large.duckdb", _database(300_000_000)),
     "dispatches": ("1_kernel_trace.csv", partial(rocprof.make, rows=400_000, is_quoted=True)),
 }
 """Name → name of the file or folder, and the function that creates it."""
@@ -98,7 +119,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="tracedb-bench-") as name:
         for threshold in THRESHOLDS:
-            if chosen.only in f"{threshold.constant} {threshold.source}":
+            if chosen.only in f"{threshold.constant} {threshold.source} {threshold.report}":
                 print(_line(threshold, Path(name), chosen.runs), flush=True)
 
 
@@ -110,7 +131,11 @@ def _line(threshold: Threshold, folder: Path, runs: int) -> str:
     found: dict[int, list[measure.Measured]] = {threshold.small: [], threshold.large: []}
     for _ in range(runs):
         for value, measured in found.items():
-            measured.append(_run(source, folder / "x.duckdb", (*threshold.besides, (threshold.constant, value))))
+            values = (*threshold.besides, (threshold.constant, value))
+            if threshold.report:
+                measured.append(_report(threshold.report, source, values))
+            else:
+                measured.append(_ingest(source, folder / "x.duckdb", values))
     small, large = found.values()
     sides = [
         f"{median(m.cpu_seconds for m in measured):.2f}, {median(m.wall_seconds for m in measured):.2f}, "
@@ -122,13 +147,22 @@ def _line(threshold: Threshold, folder: Path, runs: int) -> str:
         f"{median(b.cpu_seconds / a.cpu_seconds for a, b in pairs):.2f}, "
         f"{median(b.wall_seconds / a.wall_seconds for a, b in pairs):.2f}"
     )
-    return f"| `{threshold.constant}` | {threshold.source} | {' | '.join(sides)} | {ratios} |"
+    measured_on = f"{threshold.report} of {threshold.source}" if threshold.report else threshold.source
+    return f"| `{threshold.constant}` | {measured_on} | {' | '.join(sides)} | {ratios} |"
 
 
-def _run(source: Path, database: Path, values: tuple[tuple[str, int], ...]) -> measure.Measured:
+def _ingest(source: Path, database: Path, values: tuple[tuple[str, int], ...]) -> measure.Measured:
     database.unlink(missing_ok=True)
-    code = COMMAND.format(values=values, source=str(source), database=str(database))
-    measured = measure.run([sys.executable, "-c", code])
+    return _checked(["ingest", str(source), "--db", str(database), "--jobs", "1"], values)
+
+
+def _report(name: str, database: Path, values: tuple[tuple[str, int], ...]) -> measure.Measured:
+    of = ["why"] if name == "why" else ["report", name]
+    return _checked([*of, "--db", str(database), "--format", "csv"], values)
+
+
+def _checked(arguments: list[str], values: tuple[tuple[str, int], ...]) -> measure.Measured:
+    measured = measure.run([sys.executable, "-c", COMMAND.format(values=values, arguments=arguments)])
     if measured.exit_code:
         raise SystemExit(measured.stderr)
     return measured
