@@ -202,4 +202,24 @@ def test_kernels_of_several_streams_hide_a_moment_of_a_collective_once(tmp_path:
         tiny.kernel(ADD, start, duration, stream_id=start)
     with duckdb.connect(str(tiny.save())) as opened:
         found = opened.execute(trace_parts.EXPOSED, {"capture": 1}).fetchall()
-    assert found == [("allreduce", 64, 250, 250)]
+    assert found == [("allreduce", 64, True, 250, 250)]
+
+
+def test_a_gradient_as_large_as_an_activation(tmp_path: Path) -> None:
+    """Replicas reduce gradients of several sizes, tensor-parallel ranks activations only."""
+    tokens = STEP.batch * STEP.length * STEP.dim
+    tiny = Tiny(tmp_path / "t.duckdb")
+    capture = tiny.capture(0, path="t.json")
+    tiny.add("annotation", capture_id=capture, annotation_id=1, name="ProfilerStep#1", style="user", start_ns=0,
+             duration_ns=1000, thread_id=1, process_id=1)  # fmt: skip
+    tiny.add("op", capture_id=capture, op_id=1, name="aten::gelu", start_ns=0, duration_ns=1, input_dims="[]")
+    tiny.add("kernel_event", capture_id=capture, event_id=9, kind="kernel", device_id=0, start_ns=900, duration_ns=5,
+             op_id=1, name="gelu")  # fmt: skip
+    calls = [("split", tokens, 10), ("split", tokens, 20), ("replicas", tokens, 40), ("replicas", 64, 80)]
+    for event, (group, elements, duration) in enumerate(calls):
+        tiny.add("kernel_event", capture_id=capture, event_id=event, kind="kernel", device_id=0, start_ns=100 * event,
+                 duration_ns=duration, collective="allreduce", message_in_elements=elements, group_name=group,
+                 name=NCCL)  # fmt: skip
+    with duckdb.connect(str(tiny.save())) as opened:
+        found = trace_parts.parts(opened, replace(STEP, mp=2, dp=2, trace="t.json"))
+    assert found == {"gelu_fwd": 5, "mp_allreduce": 30, "dp_allreduce": 120, "collective_wait": 0}

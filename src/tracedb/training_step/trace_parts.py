@@ -33,6 +33,8 @@ WITH members AS (
     SELECT
         m.event_id, m.collective, m.message_elements, e.start_ns, e.start_ns + m.duration_ns AS end_ns,
         CASE WHEN m.ranks > 1 THEN m.latency_ns END AS latency_ns,
+        e.group_name IS NULL
+            OR count(DISTINCT m.message_elements) OVER (PARTITION BY e.group_name) = 1 AS is_of_one_size,
         max(e.start_ns + m.duration_ns) OVER (
             ORDER BY e.start_ns, e.event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reach_ns
@@ -43,7 +45,7 @@ WITH members AS (
 -- Collectives of several streams run beside each other: a moment counts for the one that began first.
 calls AS (
     SELECT
-        m.event_id, m.collective, m.message_elements, m.latency_ns,
+        m.event_id, m.collective, m.message_elements, m.latency_ns, m.is_of_one_size,
         greatest(m.start_ns, coalesce(m.reach_ns, m.start_ns)) AS start_ns,
         greatest(m.end_ns - greatest(m.start_ns, coalesce(m.reach_ns, m.start_ns)), 0) AS duration_ns
     FROM members AS m
@@ -74,13 +76,13 @@ hidden AS (
 ),
 exposed AS (
     SELECT
-        c.collective, c.message_elements, c.latency_ns,
+        c.collective, c.message_elements, c.latency_ns, c.is_of_one_size,
         greatest(c.duration_ns - coalesce(h.hidden_ns, 0), 0) AS exposed_ns
     FROM calls AS c
     LEFT JOIN hidden AS h ON h.event_id = c.event_id
 )
 SELECT
-    x.collective, x.message_elements,
+    x.collective, x.message_elements, x.is_of_one_size,
     sum(least(x.exposed_ns, coalesce(x.latency_ns, x.exposed_ns)))::BIGINT,
     sum(x.exposed_ns)::BIGINT
 FROM exposed AS x
@@ -137,8 +139,10 @@ def parts(connection: duckdb.DuckDBPyConnection, step: Step) -> dict[str, float]
     found: defaultdict[str, float] = defaultdict(float)
     for item in trace_operators.operators(connection, row[0], collectives=False):
         found[_part(step, item)] += item.total_ns / steps[0]
-    for collective, elements, transfer, exposed in connection.execute(EXPOSED, {"capture": row[0]}).fetchall():
-        name = _collective(step, collective, elements)
+    for collective, elements, is_of_one_size, transfer, exposed in connection.execute(
+        EXPOSED, {"capture": row[0]}
+    ).fetchall():
+        name = _collective(step, collective, elements if is_of_one_size else None)
         if name == PIPELINE:
             found[name] += exposed / steps[0]
         else:
@@ -148,7 +152,11 @@ def parts(connection: duckdb.DuckDBPyConnection, step: Step) -> dict[str, float]
 
 
 def _collective(step: Step, collective: str, elements: int | None) -> str:
-    """Return the part that a collective belongs to: activations over split products, gradients over replicas."""
+    """Return the part that a collective belongs to: activations over split products, gradients over replicas.
+
+    A gradient may have as many elements as an activation, but those of one group have several sizes; ``elements`` is
+    None for a group of several.
+    """
     if collective == "allreduce":
         activations = elements == step.batch * step.length * step.dim
         return "mp_allreduce" if step.mp > 1 and (activations or step.dp == 1) else "dp_allreduce"
