@@ -80,5 +80,7 @@ def test_the_command_stores_every_round_with_a_trace(tmp_path: Path, monkeypatch
         db, "SELECT shape['layers'], pass, count(*) FROM operator_burst WHERE host_ns > 0 GROUP BY ALL ORDER BY ALL"
     ) == [(layers, name, 2) for layers in (1, 2) for name in sorted(PASSES)]
     assert ask(db, "SELECT labels['host'], labels['sampled'] FROM capture") == [("alone", "host_gpt")]
+    refused = run("sample", config, "--db", db, "--device", "cpu", "--run", "run_function")
+    assert refused.exit_code == 2, refused.output
     refused = run("sample", config, "--db", db, "--device", "cpu", "--beside", "allreduce")
     assert refused.exit_code == 2 and "whole model" in refused.output

@@ -120,7 +120,9 @@ def sample(
         read = [replace(item, run=mode) for item in read]
         for item in read:
             configuration.check_run(item)
-    models = [item for item in read if item.run in ("get_all", "get_one") and host.is_model(item)]
+    models = [item for item in read if host.is_model(item)]
+    if other := [item for item in models if item.run not in ("get_all", "get_one")]:
+        raise UsageError(f"{other[0].path} is of a whole model, which has no run {other[0].run}; use get_all")
     if models and beside is not None:
         raise UsageError(f"--beside samples operators; {models[0].path} is of a whole model, whose host is timed alone")
     # Before anything else: the host is timed in processes that share it with no other work.
