@@ -69,6 +69,7 @@ def test_the_command_stores_every_round_with_a_trace(tmp_path: Path, monkeypatch
     config.write_text(json.dumps({
         "kernel_name": "host_gpt", "columns_name": columns, "starts": [1, *TINY.values()], "steps": [1] * 6,
         "ends": [2, *TINY.values()], "operators": ["add"] * 6, "wait": 0, "warmup": 0, "active": 2,
+        "shapes": [1, *TINY.values()],
     }))  # fmt: skip
     db = tmp_path / "s.duckdb"
     for sampled in (2, 0):
