@@ -18,9 +18,14 @@ KEYS = (
     *("layers", "dim", "heads", "seq", "batch", "config", "gpu", "dtype", "vocab", "pp", "mp", "dp", "gpus_per_node"),
     *("micro_batches", "schedule", "layer", "norm", "kv_heads", "ffn", "experts", "top_k", "ep", "recompute", "zero1"),
     *("fsdp", "overlap", "bucket", "operands", "sm_clock_mhz", "memory_clock_mhz", "ends_on_host", "step_us_median"),
-    *("trace", "step_us_min", "step_us_p90", "params"),
+    "trace",
 )
-"""Keys of a step; the last three only describe how it was measured."""
+"""Keys of a step."""
+MEASUREMENT_KEYS = (
+    *("step_us_min", "step_us_max", "step_us_p90", "step_us_by_rank", "steps_us", "medians_us", "params", "torch"),
+    *("measured_sm_clock_mhz", "measured_power_w", "measured_temperature_c"),
+)
+"""Keys that describe how a step was measured (``benchmarks/training_step.py`` writes them); predictions use none."""
 OTHER_NAMES = {
     **{"hidden": "dim", "hidden_size": "dim", "num_layers": "layers", "num_heads": "heads", "seq_len": "seq"},
     **{"length": "seq", "batch_size": "batch", "micro_batch_size": "batch", "vocab_size": "vocab"},
@@ -236,7 +241,7 @@ def unknown(item: Mapping[str, object]) -> list[str]:
     """Return each key that no step has, with the key that may be meant."""
     found = []
     for key in map(str, item):
-        if key not in KEYS:
+        if key not in (*KEYS, *MEASUREMENT_KEYS):
             close = OTHER_NAMES.get(key) or next(iter(difflib.get_close_matches(key, KEYS, 1)), None)
             found.append(f"key {key!r}" + (f" (did you mean {close!r}?)" if close else ""))
     return found
