@@ -80,7 +80,9 @@ class TestConfiguration:
 
     def test_unknown_keys_are_said(self, tmp_path: Path) -> None:
         path = tmp_path / "steps.json"
-        path.write_text(json.dumps([{**SMALL, "config": 7, "head": 16, "gpus": 3, "params": 1, "steps_us": [1.5]}, SMALL]))
+        path.write_text(
+            json.dumps([{**SMALL, "config": 7, "head": 16, "gpus": 3, "params": 1, "steps_us": [1.5]}, SMALL])
+        )
         first, second = configuration.read(path)
         assert first.remarks[0] == "step 7: key 'head' (did you mean 'heads'?) is not used"
         assert first.remarks[1].startswith("step 7: key 'gpus'") and len(first.remarks) == 2
