@@ -9,7 +9,7 @@ OUT gets ``config=NAME/rankN.json.gz``, a trace of a few steps of each rank (``c
 
 | cause | with it | without |
 |---|---|---|
-| another process multiplies matrices on the GPU of rank 1 | shared_gpu | ddp |
+| another process multiplies matrices on the GPU of the last rank | shared_gpu | ddp |
 | rank 1 has fewer multiprocessors; needs MPS and ``--processors 50,25`` | gpu_slow | ddp |
 | the host of rank 1 sleeps before each step | host_sleeps | ddp |
 | the first pipeline stage has half of the layers of the last, besides its own | stages_unequal | stages_equal |

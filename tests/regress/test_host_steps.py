@@ -16,7 +16,7 @@ from tracedb.storage.connection import open_read_only
 def _sampled(
     path: Path, rounds: dict[int, list[int]], recompute: int = 0, names: tuple[str, ...] = host_steps.PASSES
 ) -> Path:
-    """A model that was timed at these numbers of layers, with a trace of one optimizer step; ``rounds`` in us."""
+    """A model that was timed at these numbers of layers, with a trace of a warm-up and a step; ``rounds`` in us."""
     tiny = Tiny(path)
     tiny.capture(labels={"sampled": "host_gpt"})
     tiny.connection.execute("UPDATE main.device SET name = 'GPU X'")
@@ -27,11 +27,13 @@ def _sampled(
                     "operator_burst", capture_id=1, operator="host_gpt", dtype="bf16", host_ns=time * 1000,
                     shape={"layers": layers, "b": 1, "recompute": recompute}, is_synchronous=False, **{"pass": name},
                 )  # fmt: skip
+    tiny.range(1, "host|host_gpt|layers=2", 700, 1500)
     for number, (name, start) in enumerate(
-        (("Optimizer.zero_grad#AdamW.zero_grad", 0), ("Optimizer.step#AdamW.step", 1000))
-    ):
-        tiny.range(number + 1, name, start, start + 400)
-    for number, start in enumerate((900, 1100, 1300)):
+        (("Optimizer.step#AdamW.step", 200), ("Optimizer.zero_grad#AdamW.zero_grad", 700),
+         ("Optimizer.step#AdamW.step", 1000))
+    ):  # fmt: skip
+        tiny.range(number + 2, name, start, start + (400 if number == 2 else 100))
+    for number, start in enumerate((210, 950, 1100, 1300)):
         tiny.add("launch", capture_id=1, launch_id=number, name="cudaLaunchKernel", process_id=1, thread_id=1,
                  start_ns=start, duration_ns=5)  # fmt: skip
         tiny.kernel("k", start + 10, 20, launch_id=number)
@@ -49,7 +51,7 @@ def test_a_layer_is_the_difference_between_models_and_a_step_the_rest(tmp_path: 
     # All rounds together: 30/35, 70/75, 80/75 and 40/35 of the mean of their model.
     low, high = (float(np.quantile([30 / 35, 70 / 75, 80 / 75, 40 / 35], end)) for end in (0.05, 0.95))
     assert [found.low, found.high] == pytest.approx([low, high])
-    assert found.lead == 0.25  # 100 of 400 ns before the first launch
+    assert found.lead == 0.25  # 100 of 400 ns before the first launch; in the warm-up 10 of 100
     assert host_steps.of({"host_steps": rows}, "GPU X", "fp16") == {}
     assert host_steps.of({"host_steps": rows}, "GPU Y", "bf16") == {}
 
@@ -72,6 +74,14 @@ def test_one_number_of_layers_or_a_missing_pass_tells_nothing(tmp_path: Path) ->
     ):
         with open_read_only(_sampled(tmp_path / f"{number}.duckdb", rounds, names=names)) as connection:
             assert host_steps.measured([connection]) == []
+
+
+def test_one_outlier_does_not_move_the_interval_past_the_prediction(tmp_path: Path) -> None:
+    rounds = {2: [10] * 39 + [400], 6: [20] * 39 + [800]}
+    with open_read_only(_sampled(tmp_path / "s.duckdb", rounds)) as connection:
+        (row,) = host_steps.measured([connection])
+    # All rounds but the outlier take about half of the mean.
+    assert row["low"] == pytest.approx(10 / 19.75) and row["high"] == 1.0
 
 
 def test_a_host_never_takes_less_than_nothing(tmp_path: Path) -> None:

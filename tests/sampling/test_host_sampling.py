@@ -11,10 +11,11 @@ import torch
 
 from support.command import run
 from support.loading import ask
-from tracedb.sampling import host, host_worker
+from tracedb.sampling import configuration, host, host_worker
 from tracedb.sampling.host import Order, Task
 from tracedb.sampling.layer_kinds import LAYERS
 from tracedb.sampling.operator_registry import find
+from tracedb.sampling.runner import Request
 
 PASSES = ["zero_grad", "forward", "backward", "optimizer"]
 TINY = {"vocabulary": 32, "b": 1, "l": 8, "dim": 16, "h": 2}
@@ -36,10 +37,30 @@ def test_a_model_of_each_kind_trains(kind: str, recompute: int) -> None:
 
 def test_models_that_differ_in_layers_take_turns() -> None:
     shapes = [{"layers": layers, "recompute": again} for layers in (2, 6) for again in (0, 1)]
-    assert host_worker._groups(shapes) == [
+    assert host.groups(shapes) == [
         [{"layers": 2, "recompute": 0}, {"layers": 6, "recompute": 0}],
         [{"layers": 2, "recompute": 1}, {"layers": 6, "recompute": 1}],
     ]
+
+
+def test_parts_and_random_choices_keep_models_that_differ_in_layers_together(tmp_path: Path) -> None:
+    config = configuration.read(Path(__file__).parents[2] / "examples" / "layers" / "host_gpt.yml")
+    parts = [
+        host._wanted(config, Request(tmp_path / "s.duckdb", "bf16", parts=3, part=part, random=1)) for part in (1, 2, 3)
+    ]
+    assert [[(shape["layers"], shape["recompute"]) for shape in shapes] for shapes in parts] == [
+        [(2, 0), (8, 0)], [(2, 1), (8, 1)], [],
+    ]  # fmt: skip
+
+
+def test_documented_commands_beside_a_collective_name_operators_alone() -> None:
+    root = Path(__file__).parents[2]
+    lines = (root / "docs" / "steps.md").read_text(encoding="utf-8").splitlines()
+    patterns = [line.split()[2] for line in lines if line.startswith("tracedb sample ") and "--beside" in line]
+    assert patterns
+    for pattern in patterns:
+        names = {path.name for path in (root / "examples" / "layers").glob(pattern)}
+        assert "linear1.yml" in names and not any(name.startswith("host_") for name in names)
 
 
 def test_a_shape_that_cannot_be_built_is_an_error_of_its_group_alone(tmp_path: Path) -> None:

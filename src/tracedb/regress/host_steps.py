@@ -36,7 +36,10 @@ steps AS (
         m.gpu, m.operator, m.dtype,
         (min(l.start_ns) - r.start_ns) / (r.end_ns - r.start_ns) AS lead
     FROM models AS m
-    INNER JOIN v1._optimizer_range AS r ON r.capture_id = m.capture_id
+    INNER JOIN main.annotation AS a ON a.capture_id = m.capture_id AND starts_with(a.name, 'host|')
+    -- The warm-ups before it make the optimizer's state.
+    INNER JOIN v1._optimizer_range AS r
+        ON r.capture_id = m.capture_id AND r.start_ns BETWEEN a.start_ns AND a.start_ns + a.duration_ns
     INNER JOIN main.launch AS l
         ON l.capture_id = r.capture_id AND l.start_ns BETWEEN r.start_ns AND r.end_ns
         AND l.thread_id IS NOT DISTINCT FROM r.thread_id
@@ -91,7 +94,7 @@ def measured(connections: Sequence[duckdb.DuckDBPyConnection]) -> list[dict[str,
                 "gpu": gpu, "operator": operator, "dtype": dtype, "is_recomputed": is_recomputed,
                 "per_step_ns": {name: line[0] for name, line in lines.items()},
                 "per_layer_ns": {name: line[1] for name, line in lines.items()},
-                "low": low, "high": high, "lead": leads.get((gpu, operator, dtype)) or 0.0,
+                "low": min(low, 1.0), "high": max(high, 1.0), "lead": leads.get((gpu, operator, dtype)) or 0.0,
                 "rounds": min(len(by[numbers[-1], name]) for name in PASSES),
             }
         )  # fmt: skip

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,7 +28,7 @@ from tracedb.sampling.operator import Operator
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
 from tracedb.sampling.runner import Account, Request, chosen, is_settled
-from tracedb.sampling.sweep import Shape
+from tracedb.sampling.sweep import Shape, share, text
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
@@ -101,6 +101,25 @@ def run(configurations: Sequence[Configuration], request: Request) -> list[Accou
     return [sweep.account for sweep in sweeps]
 
 
+def groups(shapes: Sequence[Shape]) -> list[list[Shape]]:
+    """Return the shapes that differ only in their number of layers, together."""
+    found: dict[str, list[Shape]] = {}
+    for shape in shapes:
+        rest = {name: value for name, value in shape.items() if name != "layers"}
+        found.setdefault(text("", rest), []).append(shape)
+    return list(found.values())
+
+
+def _wanted(configuration: Configuration, request: Request) -> list[Shape]:
+    """Return the shapes of this part of the sweep.
+
+    Those that differ only in their number of layers stay in one part, and ``--random`` leaves none of them out: the
+    difference between them is the time of a layer.
+    """
+    everything = groups(chosen(configuration, replace(request, parts=1, part=1, random=None)))
+    return [shape for group in share(everything, request.parts, request.part) for shape in group]
+
+
 def _operator(configuration: Configuration) -> Operator:
     return find(
         configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
@@ -112,7 +131,7 @@ def _sweep(configuration: Configuration, request: Request, device: Any) -> _Swee
     operator = _operator(configuration)
     series = Series(operator.name, request.precision, devices.title(device), request.regime)
     known = sweep_status.known(request.database, series)
-    wanted = chosen(configuration, request)
+    wanted = _wanted(configuration, request)
     left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
     refused = [(shape, recorder.invalid(shape)) for shape in left]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracedb.sampling import device as devices
-from tracedb.sampling.host import Order, Task
+from tracedb.sampling.host import Order, Task, groups
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import FAULTS, fault_of
 from tracedb.sampling.sweep import Shape, text
@@ -30,7 +30,7 @@ def work(order: Order) -> None:
     tasks = [Task(**said) for said in order.tasks]
     for place, task in enumerate(tasks):
         found: dict[str, dict[str, Any]] = {}
-        for group in _groups(task.shapes):
+        for group in groups(task.shapes):
             found |= {
                 text("", shape): one for shape, one in zip(group, _timed(task, group, order, device), strict=True)
             }
@@ -42,15 +42,6 @@ def work(order: Order) -> None:
         shapes = [shape for shape, item in zip(task.shapes, told, strict=True) if item["status"] == "sampled"]
         if shapes:
             _trace(task, shapes, order, device, folder / f"{place}.json.gz")
-
-
-def _groups(shapes: Sequence[Shape]) -> list[list[Shape]]:
-    """Return the shapes that differ only in their number of layers, together."""
-    found: dict[str, list[Shape]] = {}
-    for shape in shapes:
-        rest = {name: value for name, value in shape.items() if name != "layers"}
-        found.setdefault(text("", rest), []).append(shape)
-    return list(found.values())
 
 
 def _built(task: Task, shape: Shape, order: Order, device: torch.device) -> Mapping[str, Callable[[], Any]]:
@@ -113,7 +104,7 @@ def step(passes: Mapping[str, Callable[[], Any]], device: torch.device) -> dict[
 
 
 def _trace(task: Task, shapes: list[Shape], order: Order, device: torch.device, trace: Path) -> None:
-    """Write the trace of one step of each shape."""
+    """Write a trace of the warm-ups and of one step of each shape, which a range encloses."""
     from torch.profiler import ProfilerActivity, profile, record_function
 
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import TypeVar
 
 from tracedb.sampling.configuration import Axis
 
 Shape = dict[str, int]
+T = TypeVar("T")
 
 
 def values(axis: Axis) -> list[int]:
@@ -30,7 +32,7 @@ def shapes(axes: Sequence[Axis]) -> Iterator[Shape]:
         yield dict(zip(names, combination, strict=True))
 
 
-def share(everything: Sequence[Shape], parts: int, part: int) -> list[Shape]:
+def share(everything: Sequence[T], parts: int, part: int) -> list[T]:
     """Return every ``parts``-th shape, beginning with the ``part``-th (from 1): round robin in sweep order.
 
     Part 1 has the 1st, (parts+1)-th … shape. In estimate-train-time part 1 has the multiples of ``parts``, part 2 the
