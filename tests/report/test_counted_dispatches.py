@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from support.command import calls, run
 from support.loading import ingest
 from support.rocprof_files import Set, kernel
+from support.tiny import ADD, GEMM, Tiny
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "rocprof"
 
@@ -72,6 +74,24 @@ def test_nothing_but_counters(only: Path) -> None:
     assert calls(only, "--counted") == {"k": 1}
     done = run("-q", "report", "counter-summary", "--db", only)
     assert done.exit_code == 0 and "SQ_WAVES=8.0" in done.stdout
+
+
+def test_a_class_of_them(tmp_path: Path) -> None:
+    """Classes are looked for among counted dispatches too, and left-out work is not idle time: 50 ns are, of 350."""
+    tiny = Tiny(tmp_path / "run.duckdb")
+    tiny.capture(0)
+    for name, start, duration in ((GEMM, 0, 100), (ADD, 100, 300), (GEMM, 450, 100)):
+        event = tiny.kernel(name, start, duration, is_counted=True)
+        tiny.add("counter", capture_id=1, event_id=event, name="SQ_WAVES", value=8.0)
+    db = tiny.save()
+    flags = ("--class", "matmul", "--db", db, "--format", "json")
+    (times,) = json.loads(run("-q", "report", "gpu-timeline", "--counted", *flags).stdout)["rows"]
+    assert (times["busy_ns"], times["idle_ns"], times["total_ns"]) == (200, 50, 250)
+    windows = json.loads(run("-q", "report", "gpu-utilization", "--counted", "--top", "0", *flags).stdout)["rows"]
+    assert [sum(row[part] for row in windows) for part in ("busy_ns", "other_ns", "idle_ns")] == [200, 300, 50]
+    assert len(json.loads(run("-q", "report", "kernel-counters", *flags).stdout)["rows"]) == 2
+    done = run("report", "top-kernels", *flags)
+    assert done.exit_code == 3 and "nothing but dispatches measured while" in done.stderr
 
 
 def test_no_counters(sample: Path) -> None:

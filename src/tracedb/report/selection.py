@@ -202,7 +202,7 @@ def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, vers
         return
     there = _texts(
         connection,
-        f"""SELECT DISTINCT e.class FROM {version}._gpu_event AS e SEMI JOIN temp.selected_capture AS s
+        f"""SELECT DISTINCT e.class FROM {version}._timed_event AS e SEMI JOIN temp.selected_capture AS s
            ON s.capture_id = e.capture_id ORDER BY e.class""",
     )
     for name in filters.classes:

@@ -134,7 +134,7 @@ def resolve(text: str, edits: Edits) -> str:
 
 def _of_part(text: str, edits: Edits) -> str:
     """Choose between the alternatives of the hook ``part``."""
-    if edits.part is None or edits.is_counted or not _PART.search(text):
+    if edits.part is None or not _PART.search(text):
         return _PART.sub(r"\1", text)
     text = _PART.sub(r"\2", text)
     return _EVENTS.sub(lambda match: f"({edits.part}) {match[1]}", text)
