@@ -109,6 +109,10 @@ def test_a_list_of_operators_without_samples_lies_between_the_sampled_kinds() ->
     assert host_path.whole_step(
         replace(of, recompute=True), known, {**sampled, ("host_gpt", True): _whole(lead=0.5)}
     ) == (_whole(lead=0.5))
+    # Another kind's recomputation tells what a checkpoint takes: 20 ns for its 13 operators with the split, not 11.
+    other = {**sampled, ("host_rope", True): _whole(layer=20.0)}
+    found = host_path.whole_step(replace(of, recompute=True), known, other)
+    assert found is not None and found.per_layer["backward"] == pytest.approx(20 * 11 / 13)
     # 15 operators with the split, where a layer of the GPT has 11 and one of the other kind 13, at 1 ns each.
     longer = host_path.whole_step(replace(of, layer=(*ROPE_LAYER, "gelu", "gelu")), known, sampled)
     assert longer is not None and longer.per_layer["forward"] == pytest.approx((10 / 11 + 10 / 13) / 2 * 15)

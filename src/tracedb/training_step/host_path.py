@@ -122,12 +122,18 @@ def whole_step(step: Step, known: Known, sampled: Mapping[tuple[str, bool], Host
     """Return the host's times of a step of this kind of layer; None if no model was sampled.
 
     Without samples of this list of operators: by its operators alone, times the median over the sampled kinds of what a
-    layer takes more than its operators alone. Without samples of its recomputation: with another forward pass.
+    layer takes more than its operators alone. Without samples of its recomputation: by those of other kinds, since a
+    checkpoint takes time of its own; without any, with another forward pass.
     """
-    kinds = {kind: sampled[HOST + kind, False] for kind in LAYERS if (HOST + kind, False) in sampled}
+    kinds, recomputed = (
+        {kind: sampled[HOST + kind, again] for kind in LAYERS if (HOST + kind, again) in sampled}
+        for again in (False, True)
+    )
     same = next((kind for kind in LAYERS if LAYERS[kind] == step.layer), None)
     if same and (found := sampled.get((HOST + same, step.recompute))):
         return found
+    if step.recompute and recomputed:
+        return _between(step, known, recomputed)
     if not kinds:
         return None
     found = kinds[same] if same in kinds else _between(step, known, kinds)
