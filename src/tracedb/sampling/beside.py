@@ -19,9 +19,8 @@ from tracedb.pipeline import run as pipeline
 from tracedb.sampling import collectives, sweep_status
 from tracedb.sampling import device as devices
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
-from tracedb.sampling.runner import Account, Request, chosen, is_settled
+from tracedb.sampling.runner import Account, Request, chosen, operator_of, remaining
 from tracedb.sampling.sweep import Shape
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
@@ -88,19 +87,10 @@ def run(configurations: Sequence[Configuration], request: Request, kind: str) ->
 def _sweep(configuration: Configuration, request: Request, kind: str, title: str, backend: str) -> _Sweep:
     """Return what is left of an operator's sweep; shapes that it does not allow are already among the outcomes."""
     series = Series(configuration.operator, request.precision, title, f"beside_{kind}")
-    known = sweep_status.known(request.database, series)
-    wanted = chosen(configuration, request)
-    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
-    operator = find(
-        configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
-    )
     device = devices.choose("cpu" if backend == "gloo" else None)
-    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
-    refused = [(shape, recorder.invalid(shape)) for shape in left]
-    account = Account(
-        series, [Outcome(shape, "invalid", words) for shape, words in refused if words], len(wanted) - len(left), []
-    )
-    return _Sweep(configuration, series, account, [shape for shape, words in refused if words is None])
+    recorder = Recorder(operator_of(configuration), configuration, devices.dtype(request.precision), device)
+    account, runnable = remaining(series, chosen(configuration, request), recorder, request)
+    return _Sweep(configuration, series, account, runnable)
 
 
 def _record(sweeps: Sequence[_Sweep], request: Request, where: collectives.Ring, kind: str) -> None:

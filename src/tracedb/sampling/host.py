@@ -24,10 +24,8 @@ from tracedb.sampling import bursts_table, sweep_status
 from tracedb.sampling import device as devices
 from tracedb.sampling.burst import Burst
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.operator import Operator
-from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import Outcome, Recorder
-from tracedb.sampling.runner import Account, Request, chosen, is_settled
+from tracedb.sampling.runner import Account, Request, chosen, operator_of, remaining
 from tracedb.sampling.sweep import Shape, share, text
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
@@ -77,8 +75,7 @@ class _Sweep:
 
 def is_model(configuration: Configuration) -> bool:
     """Whether a configuration is of a whole model. Raises ``TracedbError`` if its operator does not exist."""
-    devices.require_torch()
-    return _operator(configuration).is_model
+    return operator_of(configuration).is_model
 
 
 def run(configurations: Sequence[Configuration], request: Request) -> list[Account]:
@@ -120,24 +117,13 @@ def _wanted(configuration: Configuration, request: Request) -> list[Shape]:
     return [shape for group in share(everything, request.parts, request.part) for shape in group]
 
 
-def _operator(configuration: Configuration) -> Operator:
-    return find(
-        configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
-    )
-
-
 def _sweep(configuration: Configuration, request: Request, device: Any) -> _Sweep:
     """Return what is left of a sweep; shapes that the model does not allow are already among the outcomes."""
-    operator = _operator(configuration)
+    operator = operator_of(configuration)
     series = Series(operator.name, request.precision, devices.title(device), request.regime)
-    known = sweep_status.known(request.database, series)
-    wanted = _wanted(configuration, request)
-    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
     recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
-    refused = [(shape, recorder.invalid(shape)) for shape in left]
-    outcomes = [Outcome(shape, "invalid", words) for shape, words in refused if words]
-    account = Account(series, outcomes, len(wanted) - len(left), [])
-    return _Sweep(configuration, series, account, [shape for shape, words in refused if words is None])
+    account, runnable = remaining(series, _wanted(configuration, request), recorder, request)
+    return _Sweep(configuration, series, account, runnable)
 
 
 def _start(sweeps: Sequence[_Sweep], request: Request, device: Any, folder: Path, *, is_traced: bool) -> None:

@@ -118,13 +118,12 @@ def run(
     is running is finished and what was sampled is loaded; the other shapes have no outcome.
     Raises ``TracedbError`` if the operator or the device does not exist, or if a trace could not be loaded.
     """
-    operator = _operator(configuration)
+    operator = operator_of(configuration)
     device = devices.choose(request.device)
     series = Series(operator.name, request.precision, devices.title(device), request.regime)
     recorder = _recorder(operator, configuration, request, device)
     wanted = chosen(configuration, request)
-    known = sweep_status.known(request.database, series)
-    left = [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)), request.retry_failed)]
+    left = _unsettled(series, wanted, request)
     account = Account(series, [], len(wanted) - len(left), [])
     begun = time.monotonic()
     uuid = devices.uuid(device)
@@ -202,7 +201,7 @@ def run_once(configuration: Configuration, request: Request) -> Outcome:
 
 
 def _single(configuration: Configuration, request: Request) -> tuple[Recorder, Series]:
-    operator = _operator(configuration)
+    operator = operator_of(configuration)
     device = devices.choose(request.device)
     recorder = _recorder(operator, configuration, request, device)
     assert configuration.shape is not None
@@ -223,16 +222,33 @@ def _load_of(dtype: torch.dtype, device: torch.device) -> SteadyLoad:
     return SteadyLoad(dtype, device)
 
 
-def _operator(configuration: Configuration) -> Operator:
+def operator_of(configuration: Configuration) -> Operator:
+    """Return the operator of a sweep. Raises ``TracedbError`` if it does not exist, or without PyTorch."""
     devices.require_torch()
     return find(
         configuration.operator, configuration.module, configuration.function, configuration.path.absolute().parent
     )
 
 
-def is_settled(status: str | None, retry_failed: bool) -> bool:
-    """Whether a shape of this status (None: not in the database) is not to be run again."""
-    return status is not None and (status in ("sampled", "invalid") or not retry_failed)
+def remaining(
+    series: Series, wanted: Sequence[Shape], recorder: Recorder, request: Request
+) -> tuple[Account, list[Shape]]:
+    """Return the account of a sweep and the shapes to run; those that the operator refuses are outcomes of it."""
+    left = _unsettled(series, wanted, request)
+    refused = [(shape, recorder.invalid(shape)) for shape in left]
+    outcomes = [Outcome(shape, "invalid", words) for shape, words in refused if words]
+    account = Account(series, outcomes, len(wanted) - len(left), [])
+    return account, [shape for shape, words in refused if words is None]
+
+
+def _unsettled(series: Series, wanted: Sequence[Shape], request: Request) -> list[Shape]:
+    """Return the shapes that are not in the database, and with ``retry_failed`` those that failed."""
+    known = sweep_status.known(request.database, series)
+
+    def is_settled(status: str | None) -> bool:
+        return status is not None and (status in ("sampled", "invalid") or not request.retry_failed)
+
+    return [shape for shape in wanted if not is_settled(known.get(sweep_status.key(shape)))]
 
 
 def _batches(left: Sequence[Shape], recorder: Recorder, configuration: Configuration) -> Iterator[list[Outcome]]:
