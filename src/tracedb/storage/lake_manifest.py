@@ -211,8 +211,9 @@ def create(path: Path) -> Store:
     """
     lake = store(path)
     try:
-        if not is_remote(path) and not is_lake(path):
-            if path.exists() and (not path.is_dir() or any(not item.name.startswith(".") for item in path.iterdir())):
+        if not is_remote(path):
+            # The content first: a lake that another process makes meanwhile has its mark before anything else.
+            if _holds_anything(path) and not is_lake(path):
                 raise TracedbError(f"{path}: is neither a lake nor an empty folder; name another folder with --lake")
             path.mkdir(parents=True, exist_ok=True)
         if MARK not in lake.names(""):
@@ -221,6 +222,16 @@ def create(path: Path) -> Store:
         raise TracedbError(f"{lake}: cannot be written ({error.strerror or error})") from error
     check(lake)
     return lake
+
+
+def _holds_anything(path: Path) -> bool:
+    """Whether there is a file, or a folder with visible content."""
+    try:
+        return any(not item.name.startswith(".") for item in path.iterdir())
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:
+        return True
 
 
 def opened(path: Path) -> Store:

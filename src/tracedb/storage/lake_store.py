@@ -26,6 +26,8 @@ MARK = "lake.json"
 """The file that makes a folder a lake."""
 PROTOCOLS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)}):/+(.+)", re.DOTALL)
+ATTEMPTS = 20
+"""To make a file in a folder that other processes remove when it is empty."""
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -91,7 +93,7 @@ class Store:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, replacing one of that name."""
-        target = self._target(name)
+        target = self.root / name
         with _beside(target) as made:
             with made.open("wb") as file:
                 file.write(content)
@@ -101,7 +103,7 @@ class Store:
 
     def put(self, name: str, source: Path) -> None:
         """Move a local file into the store, unless it is there already; ``source`` may be gone afterwards."""
-        target = self._target(name)
+        target = self.root / name
         if target.is_file() and filecmp.cmp(target, source, shallow=False):  # of that name, it could be damaged
             return
         with _beside(target) as made:
@@ -133,11 +135,6 @@ class Store:
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the store readable for a DuckDB connection."""
-
-    def _target(self, name: str) -> Path:
-        target = self.root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return target
 
 
 class RemoteStore(Store):
@@ -219,7 +216,14 @@ def _filesystem(protocol: str, address: str) -> Any:
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
     """Yield a hidden file in the same folder, which other engines ignore; it is removed if it is still there."""
-    number, name = tempfile.mkstemp(prefix=".tracedb-", dir=target.parent)
+    for attempt in range(ATTEMPTS):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            number, name = tempfile.mkstemp(prefix=".tracedb-", dir=target.parent)
+            break
+        except FileNotFoundError:  # another process has just removed the folder, which was empty
+            if attempt == ATTEMPTS - 1:
+                raise
     os.close(number)
     made = Path(name)
     try:
