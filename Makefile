@@ -1,6 +1,6 @@
 # `make demo` shows the main job on the sample run; `make test` installs what the tests need and runs them.
 # Everything is installed into .venv. PYTHON names another interpreter (3.11 or newer); PYTEST_ARGS goes to pytest,
-# which uses every core (PYTEST_ARGS=-n0: one process, as a debugger wants it).
+# which starts one worker more than cores (PYTEST_ARGS=-n0: one process, as a debugger wants it).
 
 VENV ?= .venv
 BIN := $(VENV)/bin

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support import machine
 from tracedb.pipeline import run as pipeline
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -30,11 +31,19 @@ for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 # Programs that come with the tests' packages, as the DuckDB shell, lie beside their Python.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share that of the process that started them
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share those of the process that started them
+    if "TMPDIR" not in os.environ and (in_memory := machine.folder_in_memory()):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(in_memory)
     CACHE = tempfile.TemporaryDirectory(prefix="tracedb-tests-")  # the user's own is left alone
     os.environ["XDG_CACHE_HOME"] = CACHE.name
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # hundreds of child processes would compile every module again
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(CACHE.name, "bytecode"))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return the number of workers of ``-n auto``; None leaves it to the plugin, as where the environment names it."""
+    is_ours = config.option.numprocesses == "auto" and "PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ
+    return machine.workers(len(os.sched_getaffinity(0))) if is_ours and hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_finish() -> None:
