@@ -12,6 +12,8 @@ GB = 1_000_000_000
 WORKER = GB
 """Bytes of memory that the process of a worker takes near the end of the suite, rounded up."""
 
+GROUP = "/sys/fs/cgroup"
+"""Where a container finds its limits."""
 FILES = 4 * GB
 """Bytes that must be free for temporary files to be kept in memory. Those of a whole run stay below half of it."""
 
@@ -32,18 +34,21 @@ def folder_in_memory(shared: Path = Path("/dev/shm")) -> Path | None:
 def workers(cores: int) -> int:
     """Return how many processes should run tests: one more than cores, since tests wait for processes and files.
 
-    Fewer where memory does not suffice; no more than cores where the system does not tell.
+    Fewer where memory does not suffice, but two if there are two cores; no more than cores where the system does not
+    tell.
     """
     available = memory_available()
-    return max(1, min(cores + 1, (available - FILES // 2) // WORKER)) if available else cores
+    return max(min(cores, 2), min(cores + 1, (available - FILES // 2) // WORKER)) if available else cores
 
 
 def memory_available() -> int:
     """Return the bytes of memory that this process and others of its container may still use; 0 if unknown."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _text("/proc/meminfo"), re.MULTILINE)
     available = int(found[1]) * 1024 if found else 0
-    limit, used = _text("/sys/fs/cgroup/memory.max").strip(), _text("/sys/fs/cgroup/memory.current").strip()
-    return min(available, int(limit) - int(used)) if limit.isdecimal() and used.isdecimal() else available
+    limit, used = _text(f"{GROUP}/memory.max").strip(), _text(f"{GROUP}/memory.current").strip()
+    # Cached files count as used, until something else needs their memory.
+    cached = sum(int(size) for size in re.findall(r"^(?:in)?active_file (\d+)", _text(f"{GROUP}/memory.stat"), re.M))
+    return min(available, int(limit) - int(used) + cached) if limit.isdecimal() and used.isdecimal() else available
 
 
 def _text(path: str) -> str:
