@@ -33,7 +33,7 @@ HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
 
 def tables(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield the lines of the page about tables."""
-    yield from ("# Tables", "", MADE.format("schemas/v1.sql"), "")
+    yield from ("# Tables", "", MADE.format("schemas/v1"), "")
     yield "The recorded facts (schema `main`, version 1). `tracedb schema TABLE` prints the same descriptions."
     yield "What a source does not record is NULL, never 0."
     for name, comment in schema.tables(connection):

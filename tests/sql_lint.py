@@ -86,9 +86,12 @@ def faults(root: Path = SQL) -> list[str]:
     """Return every fault of every file, each with its place."""
     tables: set[str] = set()
     found: list[str] = []
-    for path in sorted((root.parent / "schemas").glob("*.sql")):
+    schemas = root.parent / "schemas"
+    for path in sorted(schemas.glob("v*/*.sql")):
         tables |= _tables(path)
-        found += [f"schemas/{path.name}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))]
+        found += [
+            f"schemas/{path.relative_to(schemas)}: {text}" for text in unit_faults(path.read_text(encoding="utf-8"))
+        ]
     rooms = ("compare", "derive", "export", "page", "plot")
     for path in sorted(path for room in rooms for path in (root / room).glob("*.sql")):
         found += [f"{path.parent.name}/{path.name}: {text}" for text in _text_faults(_plain(path))]

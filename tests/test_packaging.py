@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE_PACKAGES = [path for path in sys.path if Path(path).name == "site-packages"]
 ROOMS = re.compile(
     r"tracedb/sql/(README\.md|RELEASED|ENGINES\.toml|(derive|compare|distribute|export|nsys|page|plot|predict|replay)/\w+\.sql|v\d+/\w+/\w+\.(sql|toml))"
-    r"|tracedb/schemas/(README\.md|RELEASED|v\d+(_to_v\d+)?\.sql)"
+    r"|tracedb/schemas/(README\.md|RELEASED|v\d+/\w+\.sql|v\d+_to_v\d+\.sql)"
 )
 MODULES = re.compile(
     rf"({'|'.join(PACKAGES)})/([a-z_0-9]+/)*([a-z_0-9]+\.py|py\.typed)"
@@ -188,7 +188,7 @@ def test_the_sdist_holds_what_is_needed_to_test_it(built: Path) -> None:
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt"):
         assert name in names
     for name in (
-        "schemas/v1.sql",
+        "schemas/v1/captures.sql",
         "sql/v1/kernels/kernels.sql",
         "tests/test_packaging.py",
         "examples/shell.sql",

@@ -10,10 +10,9 @@ import duckdb
 import pytest
 
 from support import rows
-from support.recordings import ROOT
 from tracedb.replay.energy import _energy
 from tracedb.replay.measured_times import MeasuredPass, read
-from tracedb.storage import views
+from tracedb.storage import schema, views
 
 Insert = Callable[..., None]
 
@@ -21,7 +20,7 @@ Insert = Callable[..., None]
 @pytest.fixture(scope="module")
 def installed() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as connection:
-        connection.execute((ROOT / "schemas" / "v1.sql").read_text(encoding="utf-8"))
+        connection.execute(schema.ddl())
         connection.execute("CREATE SCHEMA v1")
         views.create(connection)
         for name in ("_replay_latest", "replay", "replay_passes"):

@@ -77,8 +77,7 @@ COMMENT ON COLUMN v1.good.name IS 'Name.';
 def test_the_lint_finds(tmp_path: Path, old: str, new: str, fault: str) -> None:
     folder = tmp_path / "sql" / "v1" / "kernels"
     folder.mkdir(parents=True)
-    (tmp_path / "schemas").mkdir()
-    shutil.copy(ROOT / "schemas" / "v1.sql", tmp_path / "schemas")
+    shutil.copytree(ROOT / "schemas" / "v1", tmp_path / "schemas" / "v1")
     (folder / "good.sql").write_text(GOOD)
     assert sql_lint.faults(tmp_path / "sql") == []
     assert old in GOOD

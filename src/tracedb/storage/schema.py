@@ -1,4 +1,4 @@
-"""The schema declared in ``schemas/vN.sql``: create it, get its Arrow form and its documentation."""
+"""The schema declared in ``schemas/vN/``: create it, get its Arrow form and its documentation."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ class Column(NamedTuple):
     description: str
 
 
+@cache  # used for every file that is loaded
 def ddl() -> str:
-    """Return the DDL of the current schema version."""
-    return resources.text("schemas", f"v{SCHEMA_VERSION}.sql")
+    """Return the DDL of the current schema version: its files, in the order of their names."""
+    version = f"v{SCHEMA_VERSION}"
+    names = sorted(entry.name for entry in resources.room("schemas").joinpath(version).iterdir())
+    return "\n".join(resources.text("schemas", version, name) for name in names)
 
 
 def lake_ddl() -> str:
