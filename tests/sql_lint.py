@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def view_files(root: Path = SQL) -> list[ViewFile]:
     return [ViewFile(path) for path in sorted(root.glob("v*/*/*.sql"))]
 
 
+@cache
 def parsed(text: str) -> list[Any]:
     """Return the statements of a file. Raises sqlglot's ``ParseError`` or ``TokenError``."""
     return [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from support import held_comparisons
 from support.command import run
 from support.tiny import ADD, GEMM, NCCL, Tiny
+
+
+@pytest.fixture(autouse=True, scope="module")
+def once() -> Iterator[None]:
+    """Tests that compare the same databases share the comparison; one that writes a database gives it a new path."""
+    with held_comparisons.kept():
+        yield
 
 
 def rows(*arguments: str | Path) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from support import declarations
 from support.rows import insert
 from tracedb.catalog import describe
 from tracedb.storage import template_database, views
+from tracedb.storage.connection import plan_quickly
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEW_FILES = sql_lint.view_files()
@@ -123,8 +124,9 @@ def test_views_are_created_after_those_that_they_read() -> None:
         files = [view for view in VIEW_FILES if view.version == version]
         assert sorted(order) == sorted(view.name for view in files)
         for view in files:
-            assert sql_lint.needs(view) <= set(order[: order.index(view.name)])
-            assert views.View(version, view.name).needs == sql_lint.needs(view)
+            needs = sql_lint.needs(view)
+            assert needs <= set(order[: order.index(view.name)])
+            assert views.View(version, view.name).needs == needs
 
 
 def test_every_version_is_shipped_and_nothing_else() -> None:
@@ -141,6 +143,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBP
     path = tmp_path_factory.mktemp("shipped") / "new.duckdb"
     assert template_database.place(path)
     with duckdb.connect(str(path)) as connection:
+        plan_quickly(connection)
+        connection.execute("SET threads = 1")
         yield connection
 
 
@@ -203,11 +207,16 @@ def test_numbers_have_the_types_that_readers_expect(shipped: duckdb.DuckDBPyConn
     assert not faults, "\n".join(faults)
 
 
+def outermost() -> list[sql_lint.ViewFile]:
+    """Return the views that no other view reads: binding them binds every view, and takes a fraction of the time."""
+    read = {(view.version, name) for view in VIEW_FILES for name in views.View(view.version, view.name).needs}
+    return [view for view in VIEW_FILES if not view.is_macro and (view.version, view.name) not in read]
+
+
 def test_an_empty_database_answers_every_view(shipped: duckdb.DuckDBPyConnection) -> None:
     """No rows, never an error."""
-    for view in VIEW_FILES:
-        if not view.is_macro:
-            shipped.execute(f"SELECT count(*) FROM {view.version}.{view.name}").fetchall()
+    for view in outermost():
+        shipped.execute(f"SELECT count(*) FROM {view.version}.{view.name}").fetchall()
 
 
 def test_no_table_of_the_installation_is_left(shipped: duckdb.DuckDBPyConnection) -> None:
@@ -242,10 +251,8 @@ def test_views_answer_under_another_name(tmp_path: Path) -> None:
     with duckdb.connect(":memory:") as connection:
         connection.execute("CREATE TABLE kernel_event (nothing INTEGER)")
         connection.execute(f"ATTACH '{path}' AS other (READ_ONLY)")
-        for view in VIEW_FILES:
-            if view.is_macro:
-                continue
-            connection.execute(f"SELECT count(*) FROM other.{view.version}.{view.name}").fetchall()
+        for view in outermost():  # names are looked up when a view is bound; planning and asking it would add nothing
+            connection.sql(f"FROM other.{view.version}.{view.name}")
         found = connection.execute("SELECT name, class, total_ns FROM other.v1.top_kernels").fetchall()
         assert found == [("sgemm", "matmul", 7)]
         assert connection.execute("SELECT calls FROM other.top_kernels").fetchall() == [(1,)]
