@@ -7,12 +7,20 @@
 -- transfer_ns is the shorter of the two kernels, since each kernel starts when its own rank is ready and ends when the
 -- data has moved.
 CREATE VIEW v1._message_pair AS
-WITH ranks AS (
-    SELECT s.set_id, s.rank
+WITH recorded AS (
+    SELECT c.*
+    FROM v1._message_call AS c
+),
+sets AS (
+    SELECT s.*
     FROM v1._capture_set AS s
+),
+ranks AS (
+    SELECT s.set_id, s.rank
+    FROM sets AS s
     WHERE s.rank IS NOT NULL
     GROUP BY s.set_id, s.rank
-    HAVING count(*) FILTER (s.capture_id IN (SELECT c.capture_id FROM v1._message_call AS c)) = 1
+    HAVING count(*) FILTER (s.capture_id IN (SELECT c.capture_id FROM recorded AS c)) = 1
 ),
 calls AS (
     SELECT
@@ -25,8 +33,8 @@ calls AS (
         k.clock,
         v1._common_time(c.start_ns, k.clock, k.zero_ns, k.offset_ns, k.at_ns, k.stretch) AS start_ns,
         a.residual_median_ns
-    FROM v1._message_call AS c
-    INNER JOIN v1._capture_set AS s ON s.capture_id = c.capture_id
+    FROM recorded AS c
+    INNER JOIN sets AS s ON s.capture_id = c.capture_id
     INNER JOIN ranks AS r ON r.set_id = s.set_id AND r.rank = s.rank
     INNER JOIN v1._common_clock AS k ON k.capture_id = c.capture_id
     LEFT JOIN v1._step_kernel AS t ON t.capture_id = c.capture_id AND t.event_id = c.event_id

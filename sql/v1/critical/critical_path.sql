@@ -12,17 +12,23 @@ WITH members AS (
         arg_max(p.rank, p.start_ns) OVER (PARTITION BY p.collective_id) AS last_rank
     FROM v1._collective_instance AS p
 ),
+messages AS (
+    SELECT
+        p.source_rank, p.send_capture_id, p.send_event_id, p.send_wait_ns,
+        p.destination_rank, p.recv_capture_id, p.recv_event_id, p.recv_wait_ns
+    FROM v1.point_to_point AS p
+),
 delays AS (
     SELECT m.capture_id, m.event_id, m.wait_ns, m.last_rank
     FROM members AS m
     UNION ALL
     SELECT p.send_capture_id AS capture_id, p.send_event_id AS event_id, p.send_wait_ns AS wait_ns,
         p.destination_rank AS last_rank
-    FROM v1.point_to_point AS p
+    FROM messages AS p
     UNION ALL
     SELECT p.recv_capture_id AS capture_id, p.recv_event_id AS event_id, p.recv_wait_ns AS wait_ns,
         p.source_rank AS last_rank
-    FROM v1.point_to_point AS p
+    FROM messages AS p
 ),
 longest AS (
     SELECT d.capture_id, d.event_id, max(d.wait_ns) AS wait_ns, arg_max(d.last_rank, (d.wait_ns, -d.last_rank)) AS last_rank

@@ -20,12 +20,16 @@ spreads AS (
     GROUP BY g.clock_id, g.gpu_id, g.name, o.input_dims
     HAVING count(*) > 1
 ),
+sets AS (
+    SELECT s.capture_id, s.set_id, s.labels
+    FROM v1._capture_set AS s
+),
 settings AS (
     SELECT s.capture_id, s.set_id, unnest(map_entries(s.labels)) AS setting
-    FROM v1._capture_set AS s
+    FROM sets AS s
     UNION ALL
     SELECT s.capture_id, s.set_id, {'key': 'rank', 'value': c.rank::VARCHAR} AS setting
-    FROM v1._capture_set AS s
+    FROM sets AS s
     INNER JOIN main.capture AS c ON c.capture_id = s.capture_id
     WHERE c.rank IS NOT NULL
 ),

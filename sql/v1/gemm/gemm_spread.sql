@@ -8,7 +8,11 @@
 -- and there is no p-value if a level has fewer than 3. The tail of the chi-squared distribution is the closed form for
 -- integer degrees of freedom.
 CREATE VIEW v1.gemm_spread AS
-WITH boxes AS (
+WITH measured AS (
+    SELECT g.*
+    FROM v1._gemm_spread AS g /* inline */
+),
+boxes AS (
     SELECT
         g.factor,
         g.level,
@@ -19,7 +23,7 @@ WITH boxes AS (
         max(g.spread_ns) AS max_ns,
         sum(g.spread_ns) / count(*) AS mean_ns,
         quantile_cont(g.spread_ns, [0.25, 0.5, 0.75]) AS quartiles
-    FROM v1._gemm_spread AS g /* inline */
+    FROM measured AS g
     GROUP BY g.factor, g.level, g.level_place
 ),
 whiskers AS (
@@ -29,19 +33,19 @@ whiskers AS (
         min(g.spread_ns) FILTER (g.spread_ns >= b.quartiles[1] - 1.5 * (b.quartiles[3] - b.quartiles[1])) AS low_ns,
         max(g.spread_ns) FILTER (g.spread_ns <= b.quartiles[3] + 1.5 * (b.quartiles[3] - b.quartiles[1])) AS high_ns
     FROM boxes AS b
-    INNER JOIN v1._gemm_spread AS g /* inline */ ON g.factor = b.factor AND g.level = b.level
+    INNER JOIN measured AS g ON g.factor = b.factor AND g.level = b.level
     GROUP BY b.factor, b.level
 ),
 outside AS (
     SELECT w.factor, w.level, list(g.spread_ns ORDER BY g.spread_ns) AS outliers
     FROM whiskers AS w
-    INNER JOIN v1._gemm_spread AS g /* inline */ ON g.factor = w.factor AND g.level = w.level
+    INNER JOIN measured AS g ON g.factor = w.factor AND g.level = w.level
     WHERE g.spread_ns < w.low_ns OR g.spread_ns > w.high_ns
     GROUP BY w.factor, w.level
 ),
 trials AS (
     SELECT g.factor, g.level, g.set_id, median(g.spread_ns) AS trial_ns
-    FROM v1._gemm_spread AS g /* inline */
+    FROM measured AS g
     GROUP BY g.factor, g.level, g.set_id
 ),
 ranked AS (

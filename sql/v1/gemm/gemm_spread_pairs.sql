@@ -1,6 +1,10 @@
 -- Does the effect of one setting on the spread of GEMM times depend on another setting?
 -- Grain: factor × level × other factor × its level, for each pair of factors in both orders (see v1.gemm_spread).
 CREATE VIEW v1.gemm_spread_pairs AS
+WITH measured AS (
+    SELECT g.*
+    FROM v1._gemm_spread AS g /* inline */
+)
 SELECT
     a.factor,
     a.level,
@@ -13,8 +17,8 @@ SELECT
     sum(a.spread_ns) / count(*) AS mean_ns,
     median(a.spread_ns) AS median_ns,
     stddev_samp(a.spread_ns ORDER BY a.spread_ns) / sqrt(count(*)) AS error_mean_ns
-FROM v1._gemm_spread AS a /* inline */
-INNER JOIN v1._gemm_spread AS b /* inline */
+FROM measured AS a
+INNER JOIN measured AS b
     ON b.clock_id = a.clock_id AND b.gpu_id IS NOT DISTINCT FROM a.gpu_id AND b.name = a.name
     AND b.input_dims IS NOT DISTINCT FROM a.input_dims AND b.factor <> a.factor
 GROUP BY a.factor, a.level, a.level_place, b.factor, b.level, b.level_place;

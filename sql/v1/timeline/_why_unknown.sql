@@ -17,9 +17,13 @@ WITH facts AS (
     FROM main.capture AS c
     WHERE c.status IS DISTINCT FROM 'no_gpu_activity'
 ),
+sets AS (
+    SELECT s.capture_id, s.set_id, s.rank
+    FROM v1._capture_set AS s
+),
 recorded AS (
     SELECT s.set_id, count(DISTINCT s.rank) AS ranks
-    FROM v1._capture_set AS s
+    FROM sets AS s
     GROUP BY s.set_id
 ),
 said AS (
@@ -47,7 +51,7 @@ said AS (
         ]) AS said,
         unnest(range(8)) AS place
     FROM facts AS f
-    LEFT JOIN v1._capture_set AS s ON s.capture_id = f.capture_id
+    LEFT JOIN sets AS s ON s.capture_id = f.capture_id
     LEFT JOIN recorded AS r ON r.set_id = s.set_id
 )
 SELECT u.capture_id, u.place, u.said
