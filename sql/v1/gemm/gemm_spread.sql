@@ -9,7 +9,7 @@
 -- integer degrees of freedom.
 CREATE VIEW v1.gemm_spread AS
 WITH measured AS (
-    SELECT g.*
+    SELECT g.factor, g.level, g.level_place, g.set_id, g.spread_ns
     FROM v1._gemm_spread AS g /* inline */
 ),
 boxes AS (

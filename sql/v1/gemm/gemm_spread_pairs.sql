@@ -2,7 +2,8 @@
 -- Grain: factor × level × other factor × its level, for each pair of factors in both orders (see v1.gemm_spread).
 CREATE VIEW v1.gemm_spread_pairs AS
 WITH measured AS (
-    SELECT g.*
+    SELECT
+        g.clock_id, g.gpu_id, g.name, g.input_dims, g.factor, g.level, g.level_place, g.set_id, g.spread_ns
     FROM v1._gemm_spread AS g /* inline */
 )
 SELECT
