@@ -61,7 +61,7 @@ def compact(folder: Path | None, memory_limit: str) -> None:
 @lake.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
 @click.option("--quick", is_flag=True, help="Compare sizes only, without reading the files.")
-@click.option("--remove-unused", is_flag=True, help="Remove files that nothing needs; nothing may be loaded meanwhile.")
+@click.option("--remove-unused", is_flag=True, help="Remove files that nothing needs.")
 @lake_option
 @patience_options
 @output_options

@@ -16,7 +16,9 @@ from tracedb.errors import TracedbError
 from tracedb.lake.write import LakeWriter
 from tracedb.storage import lake_catalog, lake_manifest
 from tracedb.storage.connection import ALIAS, STORAGE, in_memory, quoted, transaction
-from tracedb.storage.lake_store import Store
+from tracedb.storage.error_lines import engine_words
+from tracedb.storage.lake_manifest import Manifest, is_current
+from tracedb.storage.lake_store import ATTEMPTS, Store
 from tracedb.storage.spill_folder import temporary_folder
 
 MEMORY_LIMIT = "2GB"
@@ -35,24 +37,39 @@ def align(
     lake is damaged.
     """
     lake = lake_manifest.opened(root)
-    manifest = lake_manifest.read(lake)
-    done = []
-    for run, captures in manifest.runs().items():
-        facts = manifest.facts.get(run)
-        if (only is not None and run not in only) or (
-            not again and facts is not None and lake_manifest.is_current(facts, captures)
-        ):
-            continue
-        tell(run)
-        try:
-            align_run(lake, run, [item.capture_id for item in captures], memory_limit)
-        except duckdb.OutOfMemoryException as error:
+    done: dict[str, None] = {}
+    for attempt in range(ATTEMPTS):
+        manifest = lake_manifest.read(lake)
+        wanted = {
+            run: [item.capture_id for item in captures]
+            for run, captures in manifest.runs().items()
+            if (only is None or run in only)
+            and ((again and not attempt) or run not in manifest.facts or not is_current(manifest.facts[run], captures))
+        }
+        if not wanted:
+            return list(done)
+        for run, captures in wanted.items():
+            tell(run)
+            _align_as_read(lake, manifest, run, captures, memory_limit)
+            done[run] = None
+        # Meanwhile captures may have been added, or another process has written facts that it began to derive earlier.
+    raise TracedbError(f"{lake}: other processes keep adding captures; align it when they are done")
+
+
+def _align_as_read(lake: Store, manifest: Manifest, run: str, captures: Collection[int], memory_limit: str) -> None:
+    """Derive the facts of a run, unless another process replaces its files, so that it has to be done again."""
+    try:
+        align_run(lake, run, captures, memory_limit)
+    except duckdb.OutOfMemoryException as error:
+        raise TracedbError(
+            f"{lake}: run {run}: matching its collectives takes more than {memory_limit}; raise it with --memory-limit"
+        ) from error
+    except duckdb.IOException as error:
+        if manifest.named() <= lake_manifest.read(lake).named():
             raise TracedbError(
-                f"{lake}: run {run}: matching its collectives takes more than {memory_limit}; "
-                "raise it with --memory-limit"
+                f"{lake}: run {run}: cannot be read: {engine_words(error)}; `tracedb lake verify {lake}` lists what is "
+                "missing or damaged"
             ) from error
-        done.append(run)
-    return done
 
 
 def align_run(lake: Store, run: str, captures: Collection[int], memory_limit: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tracedb.errors import TracedbError
 from tracedb.storage import lake_manifest
-from tracedb.storage.lake_manifest import FOLDER, DamagedEntry, HeldCapture, LakeFile
+from tracedb.storage.lake_manifest import COMPACTED, FOLDER, DamagedEntry, HeldCapture, LakeFile
 from tracedb.storage.lake_store import Store
 
 
@@ -20,20 +20,14 @@ class Faulty:
     """Its captures; none if it cannot be read."""
     sources: set[tuple[int, str]]
     """Size and SHA-256 of each of its traces."""
-
-
-def has_its_size(lake: Store, file: LakeFile) -> bool:
-    """Whether a file is there with its size."""
-    try:
-        return lake.size(file.path) == file.bytes
-    except FileNotFoundError:
-        return False
+    paths: frozenset[str] = frozenset()
+    """Its files."""
 
 
 def is_as_written(lake: Store, file: LakeFile) -> bool:
     """Whether a file is there with its size and SHA-256."""
     try:
-        return has_its_size(lake, file) and lake.sha256(file.path) == file.sha256
+        return lake_manifest.has_its_size(lake, file) and lake.sha256(file.path) == file.sha256
     except FileNotFoundError:
         return False
 
@@ -52,7 +46,7 @@ def faulty_entries(lake: Store, sizes: Collection[int]) -> list[Faulty]:
 
 def _faulty(lake: Store, name: str, sizes: Collection[int]) -> Faulty | None:
     single = lake_manifest.source_of(name)
-    if not (name.startswith("compact-") if single is None else single[0] in sizes):
+    if not (name.startswith(COMPACTED) if single is None else single[0] in sizes):
         return None
     try:
         entry = lake_manifest.read_entry(lake, name)
@@ -63,10 +57,10 @@ def _faulty(lake: Store, name: str, sizes: Collection[int]) -> Faulty | None:
     sources = {(item.size_bytes or 0, item.sha256) for item in entry.captures}
     if not any(size in sizes for size, _ in sources):
         return None
-    is_sound = is_as_written if all(size in sizes for size, _ in sources) else has_its_size
-    if all(is_sound(lake, file) for file in entry.files):
+    is_sound = is_as_written if all(size in sizes for size, _ in sources) else lake_manifest.has_its_size
+    if all(is_sound(lake, file) for file in entry.files) or name not in lake.names(FOLDER):  # it has been compacted
         return None
-    return Faulty(name, entry.captures, sources)
+    return Faulty(name, entry.captures, sources, frozenset(file.path for file in entry.files))
 
 
 def forget(known: dict[int, set[str]], faulty: Collection[Faulty]) -> None:
@@ -86,14 +80,10 @@ def remove_replaced(lake: Store, faulty: Collection[Faulty]) -> None:
         return
     lacking = {item.name: [held for held in item.captures if _name(held) not in there] for item in replaced}
     gone = [item for item in replaced if not lacking[item.name]]
-    paths = {path for item in gone for path in _paths(lake, item.name)}
     for item in gone:
         lake.remove(f"{FOLDER}/{item.name}")
     if gone:
-        manifest = lake_manifest.read(lake)
-        kept = {file.path for held in (*manifest.entries(), *manifest.superseded) for file in held.entry.files}
-        for path in sorted(paths - kept):
-            lake.remove(path)
+        lake_manifest.remove_unnamed(lake, {path for item in gone for path in item.paths})
     for name, captures in lacking.items():
         if captures:
             raise TracedbError(
@@ -104,7 +94,3 @@ def remove_replaced(lake: Store, faulty: Collection[Faulty]) -> None:
 
 def _name(held: HeldCapture) -> str:
     return lake_manifest.source_name(held.sha256, held.size_bytes or 0)
-
-
-def _paths(lake: Store, name: str) -> Iterator[str]:
-    return (file.path for file in lake_manifest.read_entry(lake, name).files)

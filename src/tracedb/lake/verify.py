@@ -9,8 +9,8 @@ from pathlib import Path
 from tracedb.errors import TracedbError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.storage import lake_manifest
-from tracedb.storage.lake_manifest import FOLDER, DamagedEntry, Held, LakeFile, Manifest
-from tracedb.storage.lake_store import Store
+from tracedb.storage.lake_manifest import COMPACTED, FOLDER, DamagedEntry, Held, LakeFile, Manifest
+from tracedb.storage.lake_store import HIDDEN, Store
 
 FAULTS = ("damaged_entry", "missing_file", "wrong_size", "wrong_content")
 """States that are faults; the others are notes."""
@@ -40,16 +40,20 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     ``is_quick``: by their sizes only, without reading them.
     """
     lake = lake_manifest.opened(root)
+    sizes = lake.sizes("")  # before the manifest: of a file that is not in it then, no entry was written before
     findings = _damaged_entries(lake)
     damaged = {finding.file for finding in findings}
     manifest = lake_manifest.read(lake, damaged)
-    sizes = lake.sizes("")
     wanted = {file.path: (file, held) for held in reversed(manifest.entries()) for file in held.entry.files}
+    faults = {}
     for path, (file, held) in sorted(wanted.items()):
         if (found := _judged(lake, file, sizes.get(path), is_quick)) is not None:
-            findings.append(Finding(found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held)))
+            faults[path] = Finding(found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held))
+    if faults and not faults.keys() <= lake_manifest.read(lake, damaged).named():  # compacted meanwhile
+        return verify(root, is_quick)
+    findings += faults.values()
     spare = {file.path for held in manifest.superseded for file in held.entry.files} - wanted.keys()
-    for path in sorted(path for path in sizes if path.endswith(".parquet") and path not in wanted):
+    for path in sorted(path for path in sizes if _may_be_unused(path) and path not in wanted):
         if path in spare:
             findings.append(Finding("unused_file", path, "compacted files hold its rows"))
         elif damaged:
@@ -66,13 +70,26 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     return manifest, findings
 
 
+def _may_be_unused(path: str) -> bool:
+    """Whether a file holds rows, or was being written or removed by a process that was perhaps killed."""
+    return path.endswith(".parquet") or path.rpartition("/")[2].startswith(HIDDEN)
+
+
 def remove_unused(root: Path, findings: list[Finding]) -> int:
-    """Remove files and entries that nothing needs; returns their number. Nothing may be loaded meanwhile."""
+    """Remove files and entries that nothing needs; returns their number.
+
+    What another process loads meanwhile is not lost: see ``lake_manifest.remove_unnamed``. A superseded entry stays as
+    long as anything is missing or damaged: it may hold what the entry before it lost.
+    """
     lake = lake_manifest.opened(root)
-    unused = [finding for finding in findings if finding.state in ("unused_file", "superseded_entry")]
-    for finding in sorted(unused, key=lambda finding: finding.state):  # entries before their files
-        lake.remove(finding.file)
-    return len(unused)
+    superseded = [finding.file for finding in findings if finding.state == "superseded_entry"]
+    if any(finding.is_fault for finding in findings):
+        superseded = []
+    for path in superseded:
+        lake.remove(path)
+    damaged = {finding.file for finding in findings if finding.state == "damaged_entry"}
+    unused = {finding.file for finding in findings if finding.state == "unused_file"}
+    return len(superseded) + lake_manifest.remove_unnamed(lake, unused, damaged)
 
 
 def answer(findings: list[Finding], root: Path) -> Answer:
@@ -107,14 +124,16 @@ def _damaged_entries(lake: Store) -> list[Finding]:
 
 
 def _judged(lake: Store, file: LakeFile, size: int | None, is_quick: bool) -> tuple[str, str] | None:
-    """Return the state and what was found, if a file is not as its entry says."""
-    if size is None:
+    """Return the state and what was found, if a file is not as its entry says. ``size``: if it was listed."""
+    try:
+        size = lake.size(file.path) if size is None else size
+        if size != file.bytes:
+            return "wrong_size", f"{size} bytes, should be {file.bytes}"
+        if is_quick:
+            return None
+        digest = lake.sha256(file.path)
+    except FileNotFoundError:
         return "missing_file", f"{file.rows} rows of {file.table} are lost"
-    if size != file.bytes:
-        return "wrong_size", f"{size} bytes, should be {file.bytes}"
-    if is_quick:
-        return None
-    digest = lake.sha256(file.path)
     return None if digest == file.sha256 else ("wrong_content", f"its SHA-256 is {digest}")
 
 
@@ -135,7 +154,7 @@ def _advice_for_entry(lake: Store, name: str) -> str:
     if source := lake_manifest.source_of(name):
         size, digest = source
         return f"tracedb ingest TRACE --lake {place}, TRACE being the file of {size} bytes with SHA-256 {digest}"
-    if name.startswith("compact-"):
+    if name.startswith(COMPACTED):
         again = f"tracedb ingest TRACES --lake {place}, with the traces of the run and their labels"
     elif name.startswith("facts-"):
         again = f"tracedb lake align {place}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import duckdb
 
+from tracedb.errors import TracedbError
 from tracedb.storage import lake_manifest, lake_tables
 from tracedb.storage.connection import SCHEMA_VERSION, identifier, quoted
 from tracedb.storage.lake_manifest import Entry, HeldCapture, Kind, LakeFile
-from tracedb.storage.lake_store import Store
+from tracedb.storage.lake_store import ATTEMPTS, Store
 
 ROW_GROUP = 122_880
 NUMBERED = "lake_capture"
@@ -67,50 +68,61 @@ class LakeWriter:
 
     def _write_together(self, name: str, captures: Sequence[Numbered], counts: Mapping[str, set[int]]) -> None:
         here = [item.here for item in captures]
-        files = [
-            file
+        tables = [
+            table
             for table in self._there
             if table not in (*lake_tables.SETTINGS, *lake_tables.FACTS)
             and any(number in counts.get(table, ()) for number in here)
-            for file in self._part(table, captures[0].held.run, f"t.capture_id IN ({', '.join(map(str, here))})")
         ]
-        self._enter(name, "captures", [item.held for item in captures], files)
+        where = f"t.capture_id IN ({', '.join(map(str, here))})"
+        self._enter(name, "captures", captures, lambda: self._parts(tables, captures[0].held.run, where))
 
     def write_facts(self, run: str, captures: Sequence[Numbered]) -> None:
         """Write the facts about several captures: those of a whole run."""
-        here = ", ".join(str(item.here) for item in captures)
-        files = [
-            file
-            for table in lake_tables.FACTS
-            if table in self._there
-            for file in self._part(table, run, f"t.capture_id IN ({here})")
-        ]
-        self._enter(lake_manifest.facts_name(run), "facts", [item.held for item in captures], files, run)
+        where = f"t.capture_id IN ({', '.join(str(item.here) for item in captures)})"
+        self._enter(
+            lake_manifest.facts_name(run), "facts", captures, lambda: self._parts(lake_tables.FACTS, run, where), run
+        )
 
     def write_general(self) -> None:
         """Write rows about no capture, and settings that differ from those of a new database."""
-        files = [
-            file
-            for table in ("ingest_issue", "sample_status")
-            if table in self._there
-            for file in self._part(table, "", "t.capture_id IS NULL")
-        ]
-        if files:
+
+        def parts() -> list[LakeFile]:
+            return self._parts(("ingest_issue", "sample_status"), "", "t.capture_id IS NULL")
+
+        if files := parts():
             digest = hashlib.sha256("".join(file.sha256 for file in files).encode()).hexdigest()
-            self._enter(f"general-{digest[:32]}.json", "general", [], files)
+            self._enter(f"general-{digest[:32]}.json", "general", [], parts)
 
     def write_settings(self) -> None:
         """Write the tables that a user edits."""
-        tables = [table for table in lake_tables.SETTINGS if table in self._there]
-        self._enter("settings.json", "settings", [], [f for table in tables for f in self._part(table, "", "true")])
+        self._enter("settings.json", "settings", [], lambda: self._parts(lake_tables.SETTINGS, "", "true"))
 
     def _enter(
-        self, name: str, kind: Kind, captures: list[HeldCapture], files: list[LakeFile], run: str | None = None
+        self,
+        name: str,
+        kind: Kind,
+        captures: Sequence[Numbered],
+        parts: Callable[[], list[LakeFile]],
+        run: str | None = None,
     ) -> None:
-        entry = Entry(
-            kind=kind, layout=lake_tables.layout(), schema=SCHEMA_VERSION, captures=captures, files=files, run=run
-        )
-        lake_manifest.write_entry(self._lake, name, entry)
+        """Write files and the entry that names them; again if another process has removed one in between.
+
+        A file that was in the lake already is not written, but until the entry is there it may be removed as unused.
+        """
+        for _ in range(ATTEMPTS):
+            entry = Entry(
+                kind=kind,
+                layout=lake_tables.layout(),
+                schema=SCHEMA_VERSION,
+                captures=[item.held for item in captures],
+                files=parts(),
+                run=run,
+            )
+            lake_manifest.write_entry(self._lake, name, entry)
+            if all(lake_manifest.has_its_size(self._lake, file) for file in entry.files):
+                return
+        raise TracedbError(f"{self._lake}: another process keeps removing files that are being written; try again")
 
     def _number_rows(self) -> None:
         connection = self._connection
@@ -142,6 +154,9 @@ class LakeWriter:
             for table, columns in self._there.items()
             if "capture_id" in columns
         }
+
+    def _parts(self, tables: Sequence[str], run: str, where: str) -> list[LakeFile]:
+        return [file for table in tables if table in self._there for file in self._part(table, run, where)]
 
     def _part(self, table: str, run: str, where: str) -> list[LakeFile]:
         """Write one file of a table; none if it would have no rows."""

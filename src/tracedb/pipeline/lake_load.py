@@ -77,9 +77,11 @@ def load_found(
     try:
         repair.remove_replaced(lake, faulty)
         look_up(root, request, outcomes)
-        loaded = [item for outcome in outcomes for item in outcome.loaded]
-        if len(loaded) > 1 and request.aligns:
-            align.align(root, {lake_manifest.run_name(item.labels) for item in loaded})
+        brought = [item.labels for outcome in outcomes for item in outcome.loaded]
+        # Those known before count: a process that was killed may have loaded them, and not come to this.
+        brought += [outcome.known_as.labels for outcome in outcomes if outcome.known_as]
+        if len(brought) > 1 and request.aligns:
+            align.align(root, {lake_manifest.run_name(item) for item in brought})
     except TracedbError as error:
         return outcomes, error
     return outcomes, None

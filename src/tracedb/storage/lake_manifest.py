@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,8 @@ from tracedb.errors import TracedbError
 from tracedb.storage.lake_store import MARK, Store, is_lake, is_remote, shown, store
 
 FOLDER = "manifest"
+COMPACTED = "compact-"
+"""Prefix of the names of entries that hold several traces."""
 FORMAT = 1
 COORDINATES = ("rank", "tp", "dp", "pp", "ep", "cp", "sp", "mp", "dcp", "pcp", "edp", "etp", "vpp")
 """Labels that tell the ranks of one run apart (those of ``v1._capture_configuration``), not its setting."""
@@ -123,6 +125,10 @@ class Manifest:
         settings = [] if self.settings is None else [self.settings]
         return [*self.captures, *self.facts.values(), *self.general, *settings]
 
+    def named(self) -> set[str]:
+        """Return the files that any entry names."""
+        return {file.path for held in (*self.entries(), *self.superseded) for file in held.entry.files}
+
     @property
     def size_bytes(self) -> int:
         """Return the size of all files of the entries that count."""
@@ -179,22 +185,38 @@ def facts_name(run: str) -> str:
     return f"facts-{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
 
 
+def has_its_size(lake: Store, file: LakeFile) -> bool:
+    """Whether a file is there with its size."""
+    try:
+        return lake.size(file.path) == file.bytes
+    except FileNotFoundError:
+        return False
+
+
 def known_sources(lake: Store) -> dict[int, set[str]]:
     """Return the digests of the traces in the lake, by size in bytes. Entries of single traces are not opened."""
     known: dict[int, set[str]] = {}
     for name in lake.names(FOLDER):
         if found := source_of(name):
             known.setdefault(found[0], set()).add(found[1])
-        elif name.startswith("compact-"):
-            for item in read_entry(lake, name).captures:
+        elif name.startswith(COMPACTED):
+            try:
+                captures = read_entry(lake, name).captures
+            except FileNotFoundError:  # it has just been replaced
+                return known_sources(lake)
+            for item in captures:
                 known.setdefault(item.size_bytes or 0, set()).add(item.sha256)
     return known
 
 
 def find(lake: Store, sha256: str, size: int) -> HeldCapture | None:
     """Return the first capture of a trace that the lake holds; None if it does not."""
-    single = source_name(sha256, size)
-    for name in [single, *(name for name in lake.names(FOLDER) if name.startswith("compact-"))]:
+
+    def names() -> Iterator[str]:
+        yield source_name(sha256, size)
+        yield from (name for name in lake.names(FOLDER) if name.startswith(COMPACTED))  # listed after the first is read
+
+    for name in names():
         try:
             captures = read_entry(lake, name).captures
         except FileNotFoundError:
@@ -293,6 +315,24 @@ def read_entry(lake: Store, name: str) -> Entry:
     return entry
 
 
+def remove_unnamed(lake: Store, paths: Collection[str], without: Collection[str] = ()) -> int:
+    """Remove those files that no entry names; returns their number. ``without``: as for ``read``.
+
+    Another process may be about to write an entry that names one: it found the file there and did not write it again.
+    So the files are hidden before the manifest is read, and brought back if an entry names them. A writer looks for its
+    files after it has written the entry (``LakeWriter``): whichever comes last sees what the other did.
+    """
+    named = read(lake, without).named()
+    hidden = {path: new for path in sorted(set(paths) - named) if (new := lake.hide(path)) is not None}
+    named = read(lake, without).named() if hidden else named
+    for path, new in hidden.items():
+        if path in named:
+            lake.rename(new, path)
+        else:
+            lake.remove(new)
+    return len(hidden.keys() - named)
+
+
 def read(lake: Store, without: Collection[str] = ()) -> Manifest:
     """Read the manifest. A capture counts in the first entry that holds it, compacted ones first.
 
@@ -301,8 +341,9 @@ def read(lake: Store, without: Collection[str] = ()) -> Manifest:
     found = Manifest()
     settings: Held | None = None
     taken: set[int] = set()
-    names = [name for name in lake.names(FOLDER) if name.endswith(".json") and f"{FOLDER}/{name}" not in without]
-    for name in sorted(names, key=lambda name: (not name.startswith("compact-"), name)):
+    listed = lake.names(FOLDER)
+    names = [name for name in listed if name.endswith(".json") and f"{FOLDER}/{name}" not in without]
+    for name in sorted(names, key=lambda name: (not name.startswith(COMPACTED), name)):
         try:
             entry = read_entry(lake, name)
         except FileNotFoundError:  # it has just been compacted; its successor may be missing from the list
@@ -318,4 +359,7 @@ def read(lake: Store, without: Collection[str] = ()) -> Manifest:
             settings = Held(name, entry, ids)
         else:
             found.general.append(Held(name, entry, ids))
+    # A list made during a compaction may lack the new entry and those that it replaced.
+    if any(name.startswith(COMPACTED) for name in set(lake.names(FOLDER)) - set(listed)):
+        return read(lake, without)
     return Manifest(found.captures, found.facts, settings, found.general, found.superseded)

@@ -10,9 +10,10 @@ import filecmp
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ PROTOCOLS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _ADDRESS = re.compile(rf"({'|'.join(PROTOCOLS)}):/+(.+)", re.DOTALL)
 ATTEMPTS = 20
 """To make a file in a folder that other processes remove when it is empty."""
+HIDDEN = ".tracedb-"
+"""Prefix of files that are being written or removed; other engines ignore them, a killed process leaves them."""
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -73,9 +76,10 @@ class Store:
         for below, folders, files in os.walk(self.root / folder):
             folders.sort()
             for name in files:
-                if not name.startswith("."):
+                if not name.startswith(".") or name.startswith(HIDDEN):
                     path = Path(below) / name
-                    found[path.relative_to(self.root).as_posix()] = path.stat().st_size
+                    with suppress(FileNotFoundError):  # another process has just removed it
+                        found[path.relative_to(self.root).as_posix()] = path.stat().st_size
         return found
 
     def read(self, name: str) -> bytes:
@@ -93,24 +97,29 @@ class Store:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, replacing one of that name."""
-        target = self.root / name
-        with _beside(target) as made:
-            with made.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            made.replace(target)
+        _write_whole(self.root / name, lambda made: made.write_bytes(content))
 
     def put(self, name: str, source: Path) -> None:
-        """Move a local file into the store, unless it is there already; ``source`` may be gone afterwards."""
+        """Copy a local file into the store, unless it is there already."""
         target = self.root / name
-        if target.is_file() and filecmp.cmp(target, source, shallow=False):  # of that name, it could be damaged
-            return
-        with _beside(target) as made:
-            shutil.copyfile(source, made)
-            with made.open("rb") as file:
-                os.fsync(file.fileno())
-            made.replace(target)
+        with suppress(FileNotFoundError):
+            if filecmp.cmp(target, source, shallow=False):  # of that name, it could be damaged
+                return
+        _write_whole(target, lambda made: shutil.copyfile(source, made))
+
+    def hide(self, name: str) -> str | None:
+        """Give a file a name that nothing reads, and return that; None if the file is not there."""
+        folder, slash, last = name.rpartition("/")
+        hidden = f"{folder}{slash}{HIDDEN}{secrets.token_hex(8)}-{last}"
+        try:
+            self.rename(name, hidden)
+        except FileNotFoundError:
+            return None
+        return hidden
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file within its folder, replacing one of the new name. Raises FileNotFoundError."""
+        (self.root / name).replace(self.root / new)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there, and folders that are empty then."""
@@ -178,6 +187,10 @@ class RemoteStore(Store):
     def put(self, name: str, source: Path) -> None:
         self._files.put_file(str(source), self._path(name))
 
+    def rename(self, name: str, new: str) -> None:
+        self._files.cp_file(self._path(name), self._path(new))
+        self._files.rm_file(self._path(name))
+
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self._files.rm_file(self._path(name))
@@ -213,17 +226,26 @@ def _filesystem(protocol: str, address: str) -> Any:
         ) from error
 
 
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Yield a hidden file in the same folder, which other engines ignore; it is removed if it is still there."""
+def _write_whole(target: Path, fill: Callable[[Path], object]) -> None:
+    """Write a file under a hidden name in its folder and rename it. Other processes may remove either meanwhile."""
     for attempt in range(ATTEMPTS):
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            number, name = tempfile.mkstemp(prefix=".tracedb-", dir=target.parent)
-            break
-        except FileNotFoundError:  # another process has just removed the folder, which was empty
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _hidden_in(target.parent) as made:
+                fill(made)
+                with made.open("rb") as file:
+                    os.fsync(file.fileno())
+                made.replace(target)
+                return
+        except (FileNotFoundError, FileExistsError):  # the latter if the folder was removed while it was being made
             if attempt == ATTEMPTS - 1:
                 raise
+
+
+@contextmanager
+def _hidden_in(folder: Path) -> Iterator[Path]:
+    """Yield a new hidden file; it is removed if it is still there."""
+    number, name = tempfile.mkstemp(prefix=HIDDEN, dir=folder)
     os.close(number)
     made = Path(name)
     try:
