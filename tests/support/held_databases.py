@@ -26,12 +26,17 @@ from tracedb.storage import connection as database
 from tracedb.storage.database_file import log_of
 from tracedb.storage.lake_store import is_lake
 
+_THREADS = os.cpu_count() or 1
 MOST = 4
 """Databases that are open at once; 0 opens each anew."""
+
+_engines: list[duckdb.DuckDBPyConnection] = []
+"""Engines for writing that no command uses now; starting and ending one takes a sixth of a small ingest."""
 
 Key = tuple[str, int, int, int]
 _held: OrderedDict[Key, tuple[ExitStack, duckdb.DuckDBPyConnection]] = OrderedDict()
 _open_read_only = database.open_read_only
+_engine = database._engine
 
 
 @contextmanager
@@ -39,6 +44,7 @@ def kept() -> Iterator[None]:
     """Have the commands inside read databases that are kept open."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "open_read_only", _opened)
+        patch.setattr(database, "_engine", _reused_engine)
         yield
 
 
@@ -46,6 +52,37 @@ def close() -> None:
     """Close them all: neither another process nor this one could write a file that is open for reading."""
     while _held:
         _held.popitem()[1][0].close()
+
+
+@contextmanager
+def _reused_engine(settings: database.Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield an engine with these settings; it is kept unless the command failed or left something in it."""
+    if not MOST:
+        with _engine(settings) as connection:
+            yield connection
+        return
+    engine = _set_up(_engines.pop(), settings) if _engines else database.in_memory(settings)
+    with ExitStack() as stack:
+        stack.callback(engine.close)
+        with engine.cursor() as cursor:  # has temporary tables and variables of its own
+            yield cursor
+        if engine.execute(_LEFT).fetchall() == [(0,)]:
+            stack.pop_all()
+            _engines.append(engine)
+
+
+_LEFT = """SELECT (SELECT count(*) FROM duckdb_tables() WHERE database_name = 'memory')
+    + (SELECT count(*) FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory')"""
+
+
+def _set_up(engine: duckdb.DuckDBPyConnection, settings: database.Settings) -> duckdb.DuckDBPyConnection:
+    try:
+        for name, value in {"threads": _THREADS, **settings}.items():
+            engine.execute(f"SET {name} = {database.quoted(str(value))}")
+    except duckdb.Error:  # it has spilled; another folder for that cannot be set
+        engine.close()
+        return database.in_memory(settings)
+    return engine
 
 
 def _opened(
@@ -88,6 +125,8 @@ def _key(path: Path) -> Key | None:
 def _before_a_process(event: str, _: tuple[Any, ...]) -> None:
     if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
         close()
+        while _engines:  # a fork has none of its threads
+            _engines.pop().close()
 
 
 sys.addaudithook(_before_a_process)

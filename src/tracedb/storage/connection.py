@@ -83,8 +83,7 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
         }
         if threads is not None:
             settings["threads"] = threads
-        connection = in_memory(settings)
-        try:
+        with _engine(settings) as connection:
             connection.execute("SET preserve_insertion_order = false")
             # Kernel names reach 5,000 characters; one above 4,096 disables dictionaries for its whole row group, which
             # is then uncompressed unless zstd may be used.
@@ -92,8 +91,15 @@ def workbench(memory_limit: str, threads: int | None, beside: Path) -> Iterator[
             # DuckDB tries them on every column and hardly ever uses them, at a seventh of an insert's time.
             connection.execute("SET disabled_compression_methods = 'rle,fsst,chimp,patas'")
             yield connection
-        finally:
-            connection.close()
+
+
+@contextmanager
+def _engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = in_memory(settings)
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 @contextmanager
