@@ -243,7 +243,7 @@ from pathlib import Path
 from tracedb.pipeline.archives import unpacked
 with unpacked([Path({str(archive)!r})], Path({str(here / "db")!r})) as found:
     print(len(found.files), flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
     holder = subprocess.Popen([sys.executable, "-c", holds], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None

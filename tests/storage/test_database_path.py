@@ -193,7 +193,7 @@ with spill_folder(Path(sys.argv[1])) as beside, temporary_folder() as elsewhere:
     (Path(beside) / "block").write_bytes(b"x")
     (Path(elsewhere) / "block").write_bytes(b"x")
     print(beside, elsewhere, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

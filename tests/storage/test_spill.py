@@ -22,7 +22,7 @@ from tracedb.storage.spill_folder import spill_folder
 with spill_folder(Path(sys.argv[1])) as folder:
     (Path(folder) / "block").write_bytes(b"x" * 1000)
     print(folder, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

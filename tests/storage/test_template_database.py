@@ -107,6 +107,47 @@ def test_ingest_says_when_the_database_was_made(filled: Path, tmp_path: Path) ->
     assert begun - timedelta(seconds=1) <= made <= begun + timedelta(minutes=5)
 
 
+@pytest.mark.parametrize("content", [b"", None, b"x" * 1000])
+def test_a_template_that_is_cut_short_or_another_file_is_made_again(
+    filled: Path, tmp_path: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept,) = filled.glob("empty-*.duckdb")
+    whole = kept.read_bytes()
+    changed = kept if content != b"x" * 1000 else kept.with_name(f"empty-{template_database._key()}-1000.duckdb")
+    kept.unlink()
+    changed.write_bytes(whole[:-262_144] if content is None else content)
+    monkeypatch.setattr(template_database, "_make", lambda path, is_lake: path.write_bytes(whole))
+    template_database.fill(tmp_path / "copy.duckdb")
+    assert (tmp_path / "copy.duckdb").read_bytes() == whole
+    assert list(filled.glob("empty-*.duckdb")) == [kept]
+
+
+def test_a_template_that_cannot_be_read_is_done_without(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes, or is damaged, after it was looked for."""
+    gone = filled / "gone.duckdb"
+    monkeypatch.setattr(template_database, "_template", lambda is_lake: gone)
+    with few_views.shipped(tmp_path / "other"):
+        assert read_from() is None
+        gone.write_bytes(b"x" * 100_000)
+        assert read_from() is None
+        gone.unlink()
+        gone.mkdir()
+        template_database.fill(tmp_path / "copy.duckdb")
+    with database.connect(tmp_path / "copy.duckdb") as connection:
+        assert connection.execute("SELECT count(*) FROM main.capture").fetchone() == (0,)
+
+
+def test_a_cache_that_cannot_be_used_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative one is to be ignored; DuckDB takes what follows a question mark for parameters."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name, folder in (("relative", tmp_path / "home" / ".cache" / "tracedb"), (str(tmp_path / "a?b"), None)):
+        monkeypatch.setenv("XDG_CACHE_HOME", name)
+        assert template_database._folder() == folder
+
+
 def test_a_failed_ingest_leaves_no_copy(filled: Path, tmp_path: Path) -> None:
     db = tmp_path / "run.duckdb"
     assert ingest(broken(tmp_path / "bad.json"), db=db, new=True).exit_code == 1
@@ -147,7 +188,8 @@ input()
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         def made_meanwhile(seconds: float) -> None:
-            (cache / f"empty-{template_database._key()}.duckdb").write_bytes(content)
+            name = f"empty-{template_database._key()}-{len(content)}.duckdb"
+            (cache / name).write_bytes(content)
             other.communicate("\n")
 
         monkeypatch.setattr(time, "sleep", made_meanwhile)

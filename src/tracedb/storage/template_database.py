@@ -21,7 +21,15 @@ import duckdb
 from tracedb.errors import DatabaseBusy, TracedbError
 from tracedb.storage import schema, views
 from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, attach, in_memory, quoted, transaction
-from tracedb.storage.database_file import check_writable, held, is_unwritten, log_of
+from tracedb.storage.database_file import (
+    DUCKDB_MAGIC,
+    HEAD_BYTES,
+    absolute,
+    check_writable,
+    held,
+    is_unwritten,
+    log_of,
+)
 from tracedb.storage.error_lines import engine_words
 from tracedb.storage.lock_wait import until_free
 from tracedb.storage.spill_folder import spill_folder
@@ -78,10 +86,13 @@ def opened() -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an empty database for reading: the template, or one made in memory if no template can be kept."""
     kept = _template(is_lake=False)
     with in_memory() as connection:
-        if kept is not None:
-            attach(connection, kept, ALIAS)
-            connection.execute(f"USE {ALIAS}")
-        else:
+        try:
+            if kept is not None:
+                attach(connection, kept, ALIAS)
+                connection.execute(f"USE {ALIAS}")
+        except TracedbError:  # a tracedb of another version has just removed it, or it is damaged
+            kept = None
+        if kept is None:
             _create(connection, is_lake=False)
         yield connection
 
@@ -93,9 +104,11 @@ def fill(path: Path, is_lake: bool = False) -> None:
     """
     kept = _template(is_lake)
     if kept is not None:
-        with suppress(FileNotFoundError):  # a tracedb of another version has just removed it
+        try:
             shutil.copyfile(kept, path)
             return
+        except OSError:  # a tracedb of another version has just removed it, or it cannot be read
+            path.unlink(missing_ok=True)
     _make(path, is_lake)
 
 
@@ -129,10 +142,11 @@ def mark_new(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _folder() -> Path | None:
-    root = os.environ.get("XDG_CACHE_HOME")
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return (Path(root) if root else Path.home() / ".cache") / "tracedb"
-    except RuntimeError:  # there is no home folder
+        # A relative one is to be ignored, says the specification: each working directory would have a cache.
+        return absolute((root if root.is_absolute() else Path.home() / ".cache") / "tracedb")
+    except (RuntimeError, TracedbError):  # there is no home folder, or DuckDB cannot use a file in it
         return None
 
 
@@ -148,19 +162,30 @@ def _template(is_lake: bool) -> Path | None:
 def _kept(folder: Path, is_lake: bool) -> Path:
     """Return the template for this tracedb and this DuckDB, creating it if needed."""
     kind = "lake" if is_lake else "empty"
-    kept = folder / f"{kind}-{_key()}.duckdb"
-    if kept.exists():
+    if (kept := _whole(folder, f"{kind}-{_key()}")) is not None:
         return kept
     folder.mkdir(parents=True, exist_ok=True)
-    with _only_maker(folder), spill_folder(kept) as made_in:
-        if kept.exists():
+    with _only_maker(folder), spill_folder(folder / "any") as made_in:
+        if (kept := _whole(folder, f"{kind}-{_key()}")) is not None:
             return kept
         fresh = Path(made_in) / "empty.duckdb"
         _make(fresh, is_lake)
         for older in folder.glob(f"{kind}-*.duckdb"):
-            older.unlink(missing_ok=True)
+            with suppress(OSError):
+                older.unlink()
+        kept = folder / f"{kind}-{_key()}-{fresh.stat().st_size}.duckdb"
         fresh.replace(kept)
     return kept
+
+
+def _whole(folder: Path, name: str) -> Path | None:
+    """Return the template of this name, which ends with its size in bytes: one that was cut short is made again."""
+    for found in folder.glob(f"{name}-*.duckdb"):
+        with suppress(OSError), found.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if found.name == f"{name}-{size}.duckdb" and file.read(HEAD_BYTES)[8:12] == DUCKDB_MAGIC:
+                return found
+    return None
 
 
 @contextmanager
