@@ -15,7 +15,7 @@ from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.host_path import Task, replayed, waiting
 from tracedb.training_step.host_wait import Wait
-from tracedb.training_step.prediction import Prediction
+from tracedb.training_step.predicted_step import Prediction
 
 
 def test_the_slower_of_host_and_device_sets_the_time() -> None:

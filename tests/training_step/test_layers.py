@@ -18,7 +18,7 @@ from tracedb.training_step import composition, configuration, prediction, trace_
 from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import Price
-from tracedb.training_step.prediction import Prediction
+from tracedb.training_step.predicted_step import Prediction
 
 LLAMA: dict[str, Any] = {
     "layers": 4, "dim": 2048, "heads": 16, "kv_heads": 4, "ffn": 5632, "seq": 1024, "batch": 4, "dtype": "bf16",

@@ -95,11 +95,9 @@ def sample(
     the command resumes a stopped sweep. Table sample_status has the outcome of every shape. With --peaks, the rates of
     large products and copies go into table device_peak, beside those of the vendor's data sheet.
     """
-    from dataclasses import replace
-
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write
-    from tracedb.sampling import configuration, host
+    from tracedb.sampling import host
     from tracedb.sampling.beside import run as run_beside
     from tracedb.sampling.runner import RESTED, STEADY, Request, profile_one, run, run_once
     from tracedb.sampling.stopping import on_interrupt
@@ -115,21 +113,11 @@ def sample(
     if regime is None:  # the steady regime is about the power of a GPU, and its load takes seconds on the CPU
         regime = RESTED if device is not None and device.split(":")[0] == "cpu" else STEADY
     request = Request(db, precision, device, parts, part, random, seed, keep_traces, retry_failed, regime, bursts)
-    read = [configuration.read(path) for path in configurations]
-    if mode is not None:
-        read = [replace(item, run=mode) for item in read]
-        for item in read:
-            configuration.check_run(item)
-    models = [item for item in read if host.is_model(item)]
-    if other := [item for item in models if item.run not in ("get_all", "get_one")]:
-        raise UsageError(f"{other[0].path} is of a whole model, which has no run {other[0].run}; use get_all")
-    if models and beside is not None:
-        raise UsageError(f"--beside samples operators; {models[0].path} is of a whole model, whose host is timed alone")
+    models, operators = _read(configurations, mode, beside)
     # Before anything else: the host is timed in processes that share it with no other work.
     accounts: list[Account] = host.run(models, request) if models else []
-    read = [item for item in read if item not in models]
     is_stopped = click.get_current_context().with_resource(on_interrupt(_say_stop)) if beside is None else bool
-    for item in read:
+    for item in operators:
         if item.run == "run_function":
             _must_have_run(item, run_once(item, request))
             note(f"{item.operator} ran once")
@@ -142,7 +130,7 @@ def sample(
         if is_stopped():
             break
     if beside is not None:
-        together = [item for item in read if item.run in ("get_all", "get_one")]
+        together = [item for item in operators if item.run in ("get_all", "get_one")]
         accounts += run_beside(together, request, beside)
     if accounts:
         write(account_of(accounts, db), form, out)
@@ -150,6 +138,28 @@ def sample(
     if is_stopped():
         note("the shapes sampled so far are kept; the same command goes on with the others")
         raise KeyboardInterrupt
+
+
+def _read(
+    paths: Sequence[Path], mode: str | None, beside: str | None
+) -> tuple[list[Configuration], list[Configuration]]:
+    """Read configurations; returns those of whole models and those of operators."""
+    from dataclasses import replace
+
+    from tracedb.errors import UsageError
+    from tracedb.sampling import configuration, host
+
+    read = [configuration.read(path) for path in paths]
+    if mode is not None:
+        read = [replace(item, run=mode) for item in read]
+        for item in read:
+            configuration.check_run(item)
+    models = [item for item in read if host.is_model(item)]
+    if other := [item for item in models if item.run not in ("get_all", "get_one")]:
+        raise UsageError(f"{other[0].path} is of a whole model, which has no run {other[0].run}; use get_all")
+    if models and beside is not None:
+        raise UsageError(f"--beside samples operators; {models[0].path} is of a whole model, whose host is timed alone")
+    return models, [item for item in read if item not in models]
 
 
 def _say_stop() -> None:

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracedb.errors import TracedbError
-from tracedb.sampling.layer_kinds import GPT_LAYER, LAYERS
+from tracedb.sampling.layer_kinds import GPT_LAYER
+from tracedb.training_step.configuration_keys import StepKeys, is_size, unknown
 
 SCHEDULES = ("afab", "1f1b", "lockstep")
 OPERANDS = ("finite", "nan")
 VOCABULARY = 50_304
-KEYS = (
-    *("layers", "dim", "heads", "seq", "batch", "config", "gpu", "dtype", "vocab", "pp", "mp", "dp", "gpus_per_node"),
-    *("micro_batches", "schedule", "layer", "norm", "kv_heads", "ffn", "experts", "top_k", "ep", "recompute", "zero1"),
-    *("fsdp", "overlap", "bucket", "operands", "sm_clock_mhz", "memory_clock_mhz", "ends_on_host", "step_us_median"),
-    "trace",
-)
-"""Keys of a step."""
-MEASUREMENT_KEYS = (
-    *("step_us_min", "step_us_max", "step_us_p90", "step_us_by_rank", "steps_us", "medians_us", "params", "torch"),
-    *("measured_sm_clock_mhz", "measured_power_w", "measured_temperature_c"),
-)
-"""Keys that describe how a step was measured (``benchmarks/training_step.py`` writes them); predictions use none."""
-OTHER_NAMES = {
-    **{"hidden": "dim", "hidden_size": "dim", "num_layers": "layers", "num_heads": "heads", "seq_len": "seq"},
-    **{"length": "seq", "batch_size": "batch", "micro_batch_size": "batch", "vocab_size": "vocab"},
-}
-"""Keys as other programs name them → tracedb's key."""
 HEAD_SIZES = ("pp", "mp", "dp", "b", "h", "l", "dim", "steps_per_update", "gpus_per_node")
 """The values of ``training_config``, in order."""
 
@@ -154,10 +137,10 @@ def from_mapping(item: Mapping[str, object], place: int = 0) -> Step:
 
 def _from_training_config(path: Path, found: Mapping[str, object]) -> Step:
     values = found["training_config"]
-    if not isinstance(values, list) or len(values) != len(HEAD_SIZES) or not all(_is_size(value) for value in values):
+    if not isinstance(values, list) or len(values) != len(HEAD_SIZES) or not all(is_size(value) for value in values):
         raise TracedbError(f"{path}: training_config is {values!r}, expected nine sizes: {', '.join(HEAD_SIZES)}")
     sizes = dict(zip(HEAD_SIZES, values, strict=True))
-    given = _Keys(path, found)
+    given = StepKeys(path, found)
     return _checked(
         path,
         Step(
@@ -194,7 +177,7 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
         raise TracedbError(
             f"{path}: step {place} is {type(item).__name__}, expected an object with layers, dim, heads …"
         )
-    given = _Keys(path, item)
+    given = StepKeys(path, item)
     return _checked(
         path,
         Step(
@@ -237,85 +220,9 @@ def _from_sizes(path: Path, item: object, place: int) -> Step:
     )
 
 
-def unknown(item: Mapping[str, object]) -> list[str]:
-    """Return each key that no step has, with the key that may be meant."""
-    found = []
-    for key in map(str, item):
-        if key not in (*KEYS, *MEASUREMENT_KEYS):
-            close = OTHER_NAMES.get(key) or next(iter(difflib.get_close_matches(key, KEYS, 1)), None)
-            found.append(f"key {key!r}" + (f" (did you mean {close!r}?)" if close else ""))
-    return found
-
-
-class _Keys:
-    """The keys of one step, each checked as it is taken."""
-
-    def __init__(self, path: Path, found: Mapping[str, object]) -> None:
-        self._path = path
-        self._found = found
-        if "product_speedup" in found:
-            raise TracedbError(
-                f"{path}: product_speedup is no key any more; leave it out, and sample again: `tracedb sample` runs "
-                "products at the clock of a step"
-            )
-
-    def size(self, key: str, default: int | None = None) -> int:
-        value = self._found.get(key, default)
-        if not _is_size(value) or not isinstance(value, int):
-            others = unknown(self._found) if value is None and "training_config" not in self._found else []
-            raise TracedbError(
-                f"{self._path}: {key} is {value!r}, expected a whole number of at least 1"
-                + (f"; unknown: {', '.join(others)}" if others else "")
-            )
-        return value
-
-    def optional_size(self, key: str) -> int | None:
-        return None if self._found.get(key) is None else self.size(key)
-
-    def layer(self, key: str) -> tuple[str, ...]:
-        value = self._found.get(key)
-        if not isinstance(value, str):
-            return self.names(key, GPT_LAYER)
-        if value not in LAYERS:
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected {', '.join(LAYERS)} or a list of operators")
-        return LAYERS[value]
-
-    def number(self, key: str) -> float | None:
-        value = self._found.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a number above 0")
-        return float(value)
-
-    def text(self, key: str, default: str) -> str:
-        value = self._found.get(key, default)
-        if not isinstance(value, str):
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a text")
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self._found.get(key, default)
-        if not isinstance(value, bool):
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected true or false")
-        return value
-
-    def names(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        value = self._found.get(key)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
-            raise TracedbError(f"{self._path}: {key} is {value!r}, expected a list of operators")
-        return tuple(value)
-
-
 def _norm_of(layer: tuple[str, ...]) -> str:
     """Return the norm of a layer, which is also that before the head; none in a layer that has none."""
     return next((name for name in layer if "norm" in name), "layernorm")
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _checked(path: Path, step: Step) -> Step:

@@ -8,7 +8,7 @@ from typing import overload
 
 from tracedb.regress.model_folder import Models, load
 from tracedb.training_step import configuration, prediction
-from tracedb.training_step.prediction import Prediction
+from tracedb.training_step.predicted_step import Prediction
 
 
 @overload

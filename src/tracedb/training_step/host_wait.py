@@ -12,7 +12,7 @@ from tracedb.training_step.cost_model import OPTIMIZER, Prices
 from tracedb.training_step.host_path import Known, Task
 
 if TYPE_CHECKING:
-    from tracedb.training_step.prediction import Prediction
+    from tracedb.training_step.predicted_step import Prediction
 
 GAP_NS = 1_400.0
 """GPU idle time between two queued launches: median over the samples of an H100, whose quartiles are 1,100 and

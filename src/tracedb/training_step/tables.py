@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracedb.output import Answer, Column, Show, from_rows
-from tracedb.training_step.prediction import Prediction
+from tracedb.training_step.predicted_step import Prediction
 
 _INTERVAL = (
     Column("predicted_ns", "DOUBLE", "ns", "Predicted time, in ns."),
