@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Narration and tables must not depend on the terminal or the user's settings.
 for name in ("TRACEDB", "COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+# As commands have it: two busy threads take a hundred times as long for a small matrix where all cores are in use.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Programs that come with the tests' packages, as the DuckDB shell, lie beside their Python.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share those of the process that started them

@@ -52,6 +52,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def source(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         plan_quickly(connection)
+        connection.execute("SET threads = 1")
         connection.execute(f"ATTACH '{db}' AS file (READ_ONLY)")
         yield connection
 
@@ -64,6 +65,7 @@ def rewritten(db: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The declared views after the rewrites that do not depend on an engine, over copies of the tables."""
     with duckdb.connect() as connection:
         plan_quickly(connection)
+        connection.execute("SET threads = 1")
         connection.execute(f"ATTACH '{db}' AS file (READ_ONLY)")
         for (table,) in connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' AND schema_name = 'main'"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.command import run
+from tracedb.storage import lake_catalog, lake_manifest
+from tracedb.storage.lake_manifest import Manifest
+from tracedb.storage.lake_store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,3 +23,26 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recorded = ROOT / "tests" / "data" / "recorded" / "data" / "nsys"
     assert run("ingest", ROOT / "examples" / "run", recorded, "--lake", path, "--jobs", "1").exit_code == 0
     return path
+
+
+@pytest.fixture(scope="package", autouse=True)
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The database of a lake, or of some of its captures, is built once and then copied.
+
+    A report of few rows takes half of its time to build it, and a divided one builds it for each task. Nothing here
+    writes a lake after it was read.
+    """
+    folder, build = tmp_path_factory.mktemp("built"), lake_catalog.build
+    made: dict[tuple[object, ...], Path] = {}
+
+    def copied(lake: Store, target: Path, captures: Collection[int] | None = None, with_facts: bool = True) -> Manifest:
+        key = (str(lake), None if captures is None else tuple(sorted(captures)), with_facts)
+        if key not in made:
+            build(lake, folder / str(len(made)), captures, with_facts)
+            made[key] = folder / str(len(made))
+        shutil.copy(made[key], target)
+        return lake_manifest.read(lake)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lake_catalog, "build", copied)
+        yield

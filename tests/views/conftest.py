@@ -11,9 +11,8 @@ import pytest
 
 from support import rows
 from support.loading import empty_connection
-from tracedb.report.view_template import By, Edits, resolve
+from support.report_text import filled
 from tracedb.storage.connection import plan_quickly
-from tracedb.storage.views import View
 
 Rows = list[tuple[Any, ...]]
 Insert = Callable[..., None]
@@ -44,7 +43,7 @@ def insert(db: duckdb.DuckDBPyConnection) -> Callable[..., None]:
 
 @pytest.fixture
 def ask(db: duckdb.DuckDBPyConnection) -> Callable[[str], Rows]:
-    """``ask(query)``: the rows of a query."""
+    """``ask(query)``: the rows of a query. One over many views takes 0.1 to 0.5 s to plan: see ``cases``."""
     return lambda query: db.execute(query).fetchall()
 
 
@@ -54,39 +53,23 @@ def report(db: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
 
     The SELECT of the view with its hooks filled, as ``tracedb report`` does it.
     """
-
-    def run(
-        view: str,
-        columns: str,
-        by: Mapping[str, str] | None = None,
-        where: Mapping[str, str] | None = None,
-        join: Mapping[str, str] | None = None,
-        is_part: bool = False,
-    ) -> Rows:
-        groups = [By(name, _over(column)) for name, column in (by or {}).items()]
-        filters = {base: [condition] for base, condition in (where or {}).items()}
-        part = View("v1", "_reached_event").select if is_part else None
-        text = resolve(View("v1", view).select, Edits(groups, filters, join or {}, part=part))
-        return db.execute(f"SELECT {columns} FROM ({text}) ORDER BY ALL").fetchall()
-
-    return run
-
-
-def _over(column: str) -> Callable[[str], str]:
-    return lambda base: column.format(base=base)
+    return lambda *words, **hooks: db.execute(filled(*words, **hooks)).fetchall()
 
 
 @pytest.fixture(scope="module")
-def together(installed: duckdb.DuckDBPyConnection) -> Callable[[Callable[[Insert], None], str], Rows]:
+def together(installed: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
     """``together(write, query)``: the rows of a query over rows that ``write(insert)`` puts in.
 
-    For cases that do not affect each other: planning a query over many views takes longer than all their rows do.
+    For cases that do not affect each other: planning a query over many views takes longer than all their rows do. With
+    ``is_turned``, the stored order of all rows is turned round before the query.
     """
 
-    def run(write: Callable[[Insert], None], query: str) -> Rows:
+    def run(write: Callable[[Insert], None], query: str, is_turned: bool = False) -> Rows:
         installed.execute("BEGIN")
         try:
             write(partial(rows.insert, installed))
+            if is_turned:
+                turn(installed)
             return installed.execute(query).fetchall()
         finally:
             installed.execute("ROLLBACK")
@@ -94,15 +77,59 @@ def together(installed: duckdb.DuckDBPyConnection) -> Callable[[Callable[[Insert
     return run
 
 
+@pytest.fixture(scope="module")
+def cases(together: Callable[..., Rows]) -> Callable[..., dict[str, list[Any]]]:
+    """``cases({name: write}, query)``: the rows of each case, of all cases by one query.
+
+    Each ``write(insert)`` puts in its captures as if it were alone, with numbers below 100; the case with place ``n``
+    gets 100 n added to them, and the label ``case``. The first column of the query is ``labels['case']``, and the rows
+    are what follows it: a tuple, or a single value. This is how to write a cheap test of a view over many others: the
+    cases are functions, a module-scoped fixture asks once, and each test looks at the rows of its case. Cases must not
+    affect each other: so not for views that compare configurations, nor for rules of the user.
+    """
+
+    def run(
+        writers: Mapping[str, Callable[[Insert], None]], query: str, is_turned: bool = False
+    ) -> dict[str, list[Any]]:
+        def write(insert: Insert) -> None:
+            for place, (name, writer) in enumerate(writers.items()):
+                writer(partial(_insert_apart, insert, 100 * place, name))
+
+        found: dict[str, list[Any]] = {name: [] for name in writers}
+        for name, *values in together(write, query, is_turned):
+            found[name].append(values[0] if len(values) == 1 else tuple(values))
+        return found
+
+    return run
+
+
+def _insert_apart(
+    insert: Insert, first: int, case: str, table: str, columns: str, *given: tuple[Any, ...], **shared: Any
+) -> None:
+    """Insert rows of one case: ``first`` is added to numbers of captures, and captures are labelled."""
+    names = columns.split()
+
+    def moved(name: str, value: Any) -> Any:
+        if name == "labels":
+            return {"case": case, **value}
+        return value + first if name.endswith("capture_id") and value is not None else value
+
+    if table == "capture" and "labels" not in names:
+        shared.setdefault("labels", {})
+    moved_rows = [tuple(map(moved, names, row)) for row in given]
+    insert(table, columns, *moved_rows, **{name: moved(name, value) for name, value in shared.items()})
+
+
 @pytest.fixture
 def shuffled(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:
     """``shuffled()`` turns the stored order of all rows round; no answer may change by it."""
+    return partial(turn, db)
 
-    def turn() -> None:
-        for table in ("kernel_event", "launch", "op", "annotation", "annotation_kernel"):
-            db.execute(f"CREATE TEMP TABLE turned AS SELECT * FROM main.{table} ORDER BY rowid DESC")
-            db.execute(f"DELETE FROM main.{table}")
-            db.execute(f"INSERT INTO main.{table} SELECT * FROM turned ORDER BY rowid")
-            db.execute("DROP TABLE turned")
 
-    return turn
+def turn(connection: duckdb.DuckDBPyConnection) -> None:
+    """Turn the stored order of all rows round."""
+    for table in ("kernel_event", "launch", "op", "annotation", "annotation_kernel"):
+        connection.execute(f"CREATE TEMP TABLE turned AS SELECT * FROM main.{table} ORDER BY rowid DESC")
+        connection.execute(f"DELETE FROM main.{table}")
+        connection.execute(f"INSERT INTO main.{table} SELECT * FROM turned ORDER BY rowid")
+        connection.execute("DROP TABLE turned")

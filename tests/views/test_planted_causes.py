@@ -322,7 +322,7 @@ class TestCompiledFsdp:
 
     def test_the_critical_path(self, planted: Planted) -> None:
         assert planted.sums_are_spans("fsdp")
-        rows = planted.rows("fsdp", "critical-path", "--rank", "1")
+        rows = [row for row in planted.rows("fsdp", "critical-path") if row["rank"] == 1]
         gathered = [row for row in rows if row["bound_by"] == "collective"]
         assert sum(row["duration_ns"] for row in gathered) == 2 * (6 * 150 + 60) * 1_000
 
@@ -355,7 +355,7 @@ class TestDecodingByGraphs:
 
     def test_the_critical_path(self, planted: Planted) -> None:
         assert planted.sums_are_spans("decoding")
-        rows = planted.rows("decoding", "critical-path", "--rank", "2")
+        rows = [row for row in planted.rows("decoding", "critical-path") if row["rank"] == 2]
         host = sum(row["duration_ns"] for row in rows if row["bound_by"] == "host")
         assert host > 0.8 * sum(row["duration_ns"] for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
-Together = Callable[[Callable[[Insert], None], str], list[tuple[Any, ...]]]
+Cases = Callable[..., dict[str, list[Any]]]
+Rows = list[dict[str, Any]]
 
 PARTS = """rank, calls, late_ns, times_last, times_last_percent, margin_ns, wait_caused_ns, wait_caused_percent,
            collective_ns, wait_ns, wait_percent, undecided_calls, is_straggler"""
@@ -20,21 +22,15 @@ def run(
     insert: Insert,
     calls: Sequence[Sequence[int]],
     transfer: int = 10,
-    place: int = 0,
-    labels: dict[str, str] | None = None,
     **shared: Any,
 ) -> None:
-    """Collectives of as many ranks as starts are given for each; all end together, ``transfer`` after the last.
-
-    ``place``: number of the first capture.
-    """
+    """Collectives of as many ranks as starts are given for each; all end together, ``transfer`` after the last."""
     ranks = range(len(calls[0]))
-    insert("capture", "capture_id rank", *[(place + rank, rank) for rank in ranks], source="torch",
-           **({"labels": labels} if labels else {}))  # fmt: skip
+    insert("capture", "capture_id rank", *[(rank, rank) for rank in ranks], source="torch")
     rows = []
     for number, starts in enumerate(calls):
         first = 100_000 * number
-        rows += [(place + rank, number, first + starts[rank], max(starts) + transfer - starts[rank]) for rank in ranks]
+        rows += [(rank, number, first + starts[rank], max(starts) + transfer - starts[rank]) for rank in ranks]
     insert("kernel_event", "capture_id event_id start_ns duration_ns", *rows, kind="kernel", name="nccl",
            collective="allreduce", group_name="0", group_size=len(ranks), device_id=0, **shared)  # fmt: skip
 
@@ -72,114 +68,129 @@ STANDING_OUT: list[tuple[list[tuple[int, int, int]], list[int]]] = [
 ]
 
 
+def write_standing_out(insert: Insert, calls: Sequence[Sequence[int]]) -> None:
+    run(insert, calls, 10 if max(calls[0]) > 2 else 100)
+
+
+def marked(insert: Insert, calls: Sequence[Sequence[int]], in_step: int, transfer: int = 10) -> None:
+    """Calls of two ranks, so many in each marked step."""
+    run(insert, calls, transfer)
+    steps = range(-(-len(calls) // in_step))
+    for capture in (0, 1):
+        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in steps],
+               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
+        insert("annotation_kernel", "annotation_id event_id", *[(n // in_step, n) for n in range(len(calls))],
+               capture_id=capture, rule="process")  # fmt: skip
+
+
+def late_in(late_steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Eight calls in each of three steps: rank 1 is last in all of some steps, elsewhere the ranks take turns."""
+    return [(0, 90) if step in late_steps else ((0, 40), (40, 0))[n % 2] for step in range(3) for n in range(8)]
+
+
+def late_by(late: Sequence[int]) -> list[tuple[int, int]]:
+    """Two calls in each step: to one rank 1 is late by so much (below 0: rank 0), to the other it is not."""
+    return [starts for by in late for starts in ((max(-by, 0), max(by, 0)), (2, 0))]
+
+
+def pairs(insert: Insert) -> None:
+    """Two pairs; in one of them the second rank is late. The other pair does not dilute that."""
+    insert("capture", "capture_id rank", *[(rank, rank) for rank in range(4)], source="torch")
+    for rank in range(4):
+        late = 80 if rank == 1 else 0
+        insert("kernel_event", "event_id start_ns", *[(n, 1_000 * n + late) for n in range(12)], capture_id=rank,
+               duration_ns=100 - late, kind="kernel", name="nccl", collective="allreduce", device_id=0,
+               group_name="1", group_ranks="[0, 1]" if rank < 2 else "[2, 3]", group_size=2)  # fmt: skip
+
+
+LATE_STEPS: list[tuple[tuple[int, ...], int | None]] = [((0,), None), ((0, 1), None), ((1, 2), None), ((0, 1, 2), 1)]
+LATE_BY: list[tuple[tuple[int, ...], int | None, float | None]] = [
+    ((850, 790, 870), 1, 0.000829),  # t = 34.73 with 2 degrees of freedom, for two ranks
+    ((850, -790, 870), None, 0.632),
+    ((850, 30, 20), None, 0.3918),  # once, perhaps because it began recording late
+    ((850, 860), None, None),
+]
+WRITERS: dict[str, Callable[[Insert], None]] = {
+    **{f"standing out {n}": partial(write_standing_out, calls=calls) for n, (calls, _) in enumerate(STANDING_OUT)},
+    **{f"late steps {late}": partial(marked, calls=late_in(late), in_step=8) for late, _ in LATE_STEPS},
+    **{f"late by {late}": partial(marked, calls=late_by(late), in_step=2, transfer=100) for late, *_ in LATE_BY},
+    "evidence": partial(run, calls=[(0, 90)] * 9 + [(90, 0)]),
+    "eight of four ranks": partial(run, calls=[(0, 5, 900, 3)] + [(0, 5, 90, 3)] * 7),
+    "agreement": partial(marked, calls=[(0, 90)] * 4 + [(90, 0)] * 9 + [(0, 90)] * 26, in_step=13),
+    "late from some moment on": partial(run, calls=[(90, 0)] * 8 + [(0, 90)] * 32),
+    "late throughout": partial(run, calls=[(0, 90), (0, 90), (90, 0), (0, 90), (0, 90)] * 8),
+    "always late": partial(run, calls=[(0, 90)] * 8),
+    "pairs": pairs,
+}
+
+
 @pytest.fixture(scope="module")
-def standing_out(together: Together) -> list[list[tuple[Any, ...]]]:
-    """The ranks of each case, a run of its own."""
+def judged(cases: Cases) -> dict[str, Rows]:
+    """The ranks of each case, by step."""
+    return cases(WRITERS, "SELECT labels['case'], s FROM v1.stragglers AS s ORDER BY step, rank")
 
-    def write(insert: Insert) -> None:
-        for case, (calls, _) in enumerate(STANDING_OUT):
-            run(insert, calls, 10 if max(calls[0]) > 2 else 100, 3 * case, {"case": str(case)})
 
-    columns = "labels['case']::INTEGER, rank, is_straggler, wait_ns, wait_caused_ns, undecided_calls"
-    found = together(write, f"SELECT {columns} FROM v1.stragglers ORDER BY rank")
-    return [[row[1:] for row in found if row[0] == case] for case in range(len(STANDING_OUT))]
+def columns(rows: Rows, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
 
 
 @pytest.mark.parametrize("case", range(len(STANDING_OUT)))
-def test_who_stands_out(case: int, standing_out: list[list[tuple[Any, ...]]]) -> None:
-    rows, named = standing_out[case], STANDING_OUT[case][1]
-    assert [row[0] for row in rows] == [0, 1, 2]
-    assert [rank for rank, is_straggler, *_ in rows if is_straggler] == named
-    waits, caused, undecided = zip(*(row[2:] for row in rows), strict=True)
-    assert max(undecided) > 0 or sum(waits) == sum(caused)
+def test_who_stands_out(case: int, judged: dict[str, Rows]) -> None:
+    rows, named = judged[f"standing out {case}"], STANDING_OUT[case][1]
+    assert [row["rank"] for row in rows] == [0, 1, 2]
+    assert [row["rank"] for row in rows if row["is_straggler"]] == named
+    waits, caused = (sum(row[name] for row in rows) for name in ("wait_ns", "wait_caused_ns"))
+    assert max(row["undecided_calls"] for row in rows) > 0 or waits == caused
 
 
-def test_evidence(insert: Insert, ask: Ask) -> None:
+def test_evidence(judged: dict[str, Rows]) -> None:
     """Rank 1 of two is last in 9 of 10 calls, rank 0 in one: twice the binomial tail of a fair coin."""
-    query = "SELECT rank, is_straggler, straggler_rank, round(p_value, 9) FROM v1.stragglers ORDER BY rank"
-    run(insert, [(0, 90)] * 9 + [(90, 0)])
-    assert ask(query) == [(0, False, None, 1.0), (1, False, None, round(2 * 11 / 1024, 9))]
+    assert columns(judged["evidence"], "rank", "is_straggler", "straggler_rank", "p_value") == [
+        (0, False, None, pytest.approx(1.0)),
+        (1, False, None, pytest.approx(2 * 11 / 1024, abs=1e-9)),
+    ]
 
 
-def test_eight_of_eight_calls_of_four_ranks(insert: Insert, ask: Ask) -> None:
+def test_eight_of_eight_calls_of_four_ranks(judged: dict[str, Rows]) -> None:
     """1 in 65,536 for a given rank, and one of four ranks could have been it."""
-    run(insert, [(0, 5, 900, 3)] + [(0, 5, 90, 3)] * 7)
-    query = "SELECT rank, is_straggler, straggler_rank, p_value, recordings, straggler_recordings FROM v1.stragglers"
-    assert ask(f"{query} WHERE rank = 2") == [(2, True, 2, pytest.approx(4 / 65_536), 1, 1)]
+    names = ("rank", "is_straggler", "straggler_rank", "p_value", "recordings", "straggler_recordings")
+    found = columns(judged["eight of four ranks"], *names)
+    assert found[2] == (2, True, 2, pytest.approx(4 / 65_536), 1, 1)
 
 
-@pytest.mark.parametrize(("late_steps", "named"), [((0,), None), ((0, 1), None), ((1, 2), None), ((0, 1, 2), 1)])
+@pytest.mark.parametrize(("late_steps", "named"), LATE_STEPS)
 def test_calls_of_one_step_are_no_independent_evidence(
-    insert: Insert, ask: Ask, late_steps: tuple[int, ...], named: int | None
+    judged: dict[str, Rows], late_steps: tuple[int, ...], named: int | None
 ) -> None:
-    """Rank 1 is last in all eight calls of some of three steps, and elsewhere the ranks take turns.
-
-    Two of three steps are no evidence, though 16 of 24 calls would be beyond chance if they were independent.
-    """
-    calls = [(0, 90) if step in late_steps else ((0, 40), (40, 0))[n % 2] for step in range(3) for n in range(8)]
-    run(insert, calls)
-    for capture in (0, 1):
-        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in range(3)],
-               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
-        insert("annotation_kernel", "annotation_id event_id", *[(n // 8, n) for n in range(24)],
-               capture_id=capture, rule="process")  # fmt: skip
-    assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
+    """Two of three steps are no evidence, though 16 of 24 calls would be beyond chance if they were independent."""
+    assert {row["straggler_rank"] for row in judged[f"late steps {late_steps}"]} == {named}
 
 
-def test_agreement_within_steps_by_hand(insert: Insert, ask: Ask) -> None:
+def test_agreement_within_steps_by_hand(judged: dict[str, Rows]) -> None:
     """Rank 1 is last in 4, 13 and 13 of 13 calls a step: a correlation of 0.67, and 3 of 4 independent calls."""
-    run(insert, [(0, 90)] * 4 + [(90, 0)] * 9 + [(0, 90)] * 26)
     between = ((16 + 169 + 169) / 13 - 30 * 30 / 39) / 2
     within = (30 - (16 + 169 + 169) / 13) / 36
     effect = 1 + 12 * (between - within) / (between + 12 * within)
     assert (30 // effect, 39 // effect) == (3, 4)
-    for capture in (0, 1):
-        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in range(3)],
-               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
-        insert("annotation_kernel", "annotation_id event_id", *[(n // 13, n) for n in range(39)],
-               capture_id=capture, rule="process")  # fmt: skip
-    query = "SELECT DISTINCT straggler_rank, round(p_value, 9) FROM v1.stragglers WHERE rank = 1"
-    assert ask(query) == [(None, 2 * (4 + 1) / 16)]
+    found = {(row["straggler_rank"], round(row["p_value"], 9)) for row in judged["agreement"] if row["rank"] == 1}
+    assert found == {(None, 2 * (4 + 1) / 16)}
 
 
-@pytest.mark.parametrize(
-    ("calls", "named"),
-    [
-        ([(90, 0)] * 8 + [(0, 90)] * 32, None),  # late from some moment on
-        ([(0, 90), (0, 90), (90, 0), (0, 90), (0, 90)] * 8, 1),  # four of five, throughout
-    ],
-)
+@pytest.mark.parametrize(("case", "named"), [("late from some moment on", None), ("late throughout", 1)])
 def test_without_steps_consecutive_calls_are_no_independent_evidence(
-    insert: Insert, ask: Ask, calls: Sequence[Sequence[int]], named: int | None
+    judged: dict[str, Rows], case: str, named: int | None
 ) -> None:
-    """Both are 32 of 40 calls, 1 in 5,000 if all were independent."""
-    run(insert, calls)
-    assert ask("SELECT DISTINCT straggler_rank FROM v1.stragglers") == [(named,)]
+    """Both are 32 of 40 calls, 1 in 5,000 if all were independent; of the second, four of every five."""
+    assert {row["straggler_rank"] for row in judged[case]} == {named}
 
 
-@pytest.mark.parametrize(
-    ("late", "named", "chance"),
-    [
-        ((850, 790, 870), 1, 0.000829),  # t = 34.73 with 2 degrees of freedom, for two ranks
-        ((850, -790, 870), None, 0.632),
-        ((850, 30, 20), None, 0.3918),  # once, perhaps because it began recording late
-        ((850, 860), None, None),
-    ],
-)
+@pytest.mark.parametrize(("late", "named", "chance"), LATE_BY)
 def test_waits_of_steps_with_few_calls(
-    insert: Insert, ask: Ask, late: tuple[int, ...], named: int | None, chance: float | None
+    judged: dict[str, Rows], late: tuple[int, ...], named: int | None, chance: float | None
 ) -> None:
     """Each step has one call to which rank 1 is late by so much (below 0: rank 0), and one to which it is not."""
-    run(insert, [starts for by in late for starts in ((max(-by, 0), max(by, 0)), (2, 0))], transfer=100)
-    steps = range(len(late))
-    for capture in (0, 1):
-        insert("annotation", "annotation_id name", *[(step, f"ProfilerStep#{step}") for step in steps],
-               capture_id=capture, style="user", start_ns=0, duration_ns=9)  # fmt: skip
-        insert("annotation_kernel", "annotation_id event_id", *[(n // 2, n) for n in range(2 * len(late))],
-               capture_id=capture, rule="process")  # fmt: skip
-    assert ask("SELECT DISTINCT straggler_rank, step_p_value FROM v1.stragglers WHERE rank = 1") == [
-        (named, None if chance is None else pytest.approx(chance, rel=0.01))
-    ]
+    found = columns([row for row in judged[f"late by {late}"] if row["rank"] == 1], "straggler_rank", "step_p_value")
+    assert found == [(named, None if chance is None else pytest.approx(chance, rel=0.01))] * len(late)
 
 
 @pytest.mark.parametrize(
@@ -210,10 +221,11 @@ def test_runs_with_different_stragglers_are_not_pooled(insert: Insert, ask: Ask,
     ]
 
 
-def test_named_for_every_rank(insert: Insert, ask: Ask) -> None:
-    run(insert, [(0, 90)] * 8)
-    query = "SELECT rank, is_straggler, straggler_rank, round(p_value, 9) FROM v1.stragglers ORDER BY rank"
-    assert ask(query) == [(0, False, 1, 1.0), (1, True, 1, round(2 / 256, 9))]
+def test_named_for_every_rank(judged: dict[str, Rows]) -> None:
+    assert columns(judged["always late"], "rank", "is_straggler", "straggler_rank", "p_value") == [
+        (0, False, 1, pytest.approx(1.0)),
+        (1, True, 1, pytest.approx(2 / 256, abs=1e-9)),
+    ]
 
 
 def test_no_evidence_where_clocks_cannot_be_compared(insert: Insert, ask: Ask) -> None:
@@ -222,15 +234,8 @@ def test_no_evidence_where_clocks_cannot_be_compared(insert: Insert, ask: Ask) -
     assert ask("SELECT DISTINCT is_straggler, straggler_rank, p_value FROM v1.stragglers") == [(False, None, None)]
 
 
-def test_subgroups_are_judged_by_their_own_calls(insert: Insert, ask: Ask) -> None:
-    """Two pairs; in one of them the second rank is late. The other pair does not dilute that."""
-    insert("capture", "capture_id rank", *[(rank, rank) for rank in range(4)], source="torch")
-    for rank in range(4):
-        late = 80 if rank == 1 else 0
-        insert("kernel_event", "event_id start_ns", *[(n, 1_000 * n + late) for n in range(12)], capture_id=rank,
-               duration_ns=100 - late, kind="kernel", name="nccl", collective="allreduce", device_id=0,
-               group_name="1", group_ranks="[0, 1]" if rank < 2 else "[2, 3]", group_size=2)  # fmt: skip
-    assert ask("SELECT rank, calls, times_last, wait_ns, is_straggler FROM v1.stragglers ORDER BY rank") == [
+def test_subgroups_are_judged_by_their_own_calls(judged: dict[str, Rows]) -> None:
+    assert columns(judged["pairs"], "rank", "calls", "times_last", "wait_ns", "is_straggler") == [
         (0, 12, 0, 960, False),
         (1, 12, 12, 0, True),
         (2, 12, 0, 0, False),

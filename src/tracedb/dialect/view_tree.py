@@ -28,7 +28,13 @@ _CLASSES_TEXT = f"""SELECT k.name, k.class, k.rule_source, k.priority, k.shipped
 
 
 def tree(name: str) -> exp.Expr:
-    """Return the SELECT of a view, which may be private."""
+    """Return the SELECT of a view, which may be private; the caller may change it."""
+    return _tree(name).copy()
+
+
+@cache
+def _tree(name: str) -> exp.Expr:
+    """Return the same for every caller: parsing takes longer than copying."""
     text = _CLASSES_TEXT if name == CLASSES else View(CURRENT, name).select
     found = sqlglot.parse_one(text, read="duckdb")
     for node in found.walk():
