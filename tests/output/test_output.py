@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -208,17 +211,23 @@ class TestEyes:
         ]
 
     def test_the_unit_of_a_column_leaves_no_time_at_zero(self) -> None:
-        """Unless the longest would get more than ten digits."""
+        """If the longest would get more than ten digits for that, a short one is less than the last of its decimals."""
         for times, unit, shown in (
             ((12e9, 3e5), "ms", ["12,000.000", "0.300"]),
             ((12e9, 6e5, 0), "s", ["12.000", "0.001", "0.000"]),
-            ((4e9, 400, 10), "µs", ["4,000,000.0", "0.4", "0.0"]),
-            ((2e16, 10), "s", ["20,000,000.000", "0.000"]),
+            ((4e9, 400, 10), "µs", ["4,000,000.0", "0.4", "<0.1"]),
+            ((2e16, -10), "s", ["20,000,000.000", ">-0.001"]),
+            ((2e16, 10), "s", ["20,000,000.000", "<0.001"]),
         ):
             answer = from_rows([Column("total_ns", "BIGINT", "ns")], [(int(time),) for time in times])
             answer.shows = [Show(("total_ns",), "t")]
             head, _, *cells = text_of(write_table, answer).splitlines()
             assert (head.split()[-1], [cell.strip() for cell in cells]) == (unit, shown)
+            answer = replace(answer, rows=[(int(time),) for time in times])
+            assert [line.strip("| `") for line in text_of(write_markdown, answer).splitlines()[2:]] == shown
+            page = text_of(write_html, answer)
+            assert re.findall(r'data-value="([^"]*)"', page) == [cell.replace(",", "").strip("<>") for cell in shown]
+            assert [html.unescape(cell) for cell in re.findall(r"data-value[^>]*>(.*?)</td>", page)] == shown
 
     def test_expressions_of_a_query_stay_on_a_line_where_there_is_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answer = from_rows([Column('sum(("end" - "start"))', "BIGINT"), Column("n", "BIGINT")], [(1, 2)])

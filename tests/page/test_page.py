@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from support.command import report, run
@@ -371,3 +372,14 @@ def test_page_never_replaces_what_it_reads(sample: Path, tmp_path: Path) -> None
     assert run("page", "no-such-report", "--db", sample, "-o", tmp_path / "a.html").exit_code == 2
     assert run("page", "--db", sample, "--rank", "77", "-o", tmp_path / "a.html").exit_code == 3
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
+
+
+def test_views_of_another_tracedb_are_said_before_any_work(sample: Path, tmp_path: Path) -> None:
+    db = tmp_path / "old.duckdb"
+    shutil.copy(sample, db)
+    with duckdb.connect(str(db)) as connection:
+        connection.execute("UPDATE meta.view_version SET sha256 = 'another' WHERE name = 'why'")
+    done = run("page", "--db", db, "-o", tmp_path / "page.html", "-v")
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "its views are of another tracedb (1 differ, such as v1.why); the next `tracedb ingest`" in done.stderr
+    assert not (tmp_path / "page.html").exists()

@@ -262,3 +262,13 @@ class TestWarnings:
         tiny.kernel(GEMM, 0, 100)
         tiny.capture(1, status="no_gpu_activity")
         assert self.warnings(tiny) == ["1 of 2 captures without GPU activity"]
+
+
+def test_why_says_what_its_shares_are_of(sample: Path) -> None:
+    for options, whole in (
+        ((), "the step"),
+        (("--class", "matmul"), "the chosen work (--class matmul) and the idle time that ends with it"),
+        (("--range", "ProfilerStep*"), "the chosen work (--range ProfilerStep*) and the idle time that ends with it"),
+    ):
+        done = run("report", "why", "--db", sample, "--where", "threads=256", "--where", "channels=4", *options)
+        assert f" % of {whole}: " in done.stderr, done.stderr

@@ -76,3 +76,16 @@ def test_no_length_has_no_shares(insert: Insert, ask: Ask) -> None:
     insert("kernel_event", EVENT, (1, "kernel", "add", 5, 0), capture_id=0)
     assert ask(f"SELECT {HTA}, {PERCENTS} FROM v1.hta_temporal_breakdown") == [(0.0,) * 4 + (None,) * 3]
     assert {row[1:] for row in ask(TRACELENS)} == {(0.0, None)}
+
+
+def test_left_out_work_is_not_idle_time(insert: Insert, report: Report) -> None:
+    """Of a, 200 ns of work, and 100 ns before its second kernel in which no device of the capture runs anything."""
+    insert("kernel_event", "event_id device_id name start_ns duration_ns",
+           (1, 0, "a", 0, 100), (2, 1, "b", 100, 200), (3, 0, "a", 400, 100), (4, 1, "b", 600, 50),
+           capture_id=0, kind="kernel")  # fmt: skip
+    chosen: dict[str, Any] = {"where": {"e": "e.name = 'a'"}, "is_part": True}
+    assert report("hta_temporal_breakdown", HTA, **chosen) == [(0.1, 0.2, 0.0, 0.3)]
+    shares = dict(report("tracelens_gpu_timeline", '"type", round("time ms" * 1e6)', **chosen))
+    assert (shares["busy_time"], shares["idle_time"], shares["total_time"]) == (200, 100, 300)
+    everything = report("hta_temporal_breakdown", HTA, is_part=True)
+    assert everything == report("hta_temporal_breakdown", HTA) == [(0.2, 0.45, 0.0, 0.65)]

@@ -2,6 +2,7 @@
 -- Grain: capture, that is, rank, over all its devices. Computation is defined by name as in HTA: a kernel that does not
 -- match `^nccl.*Kernel` and has neither Memcpy nor Sync in its name; RCCL counts as computation too. Non-compute is the
 -- rest of the busy time. v1.gpu_timeline recognises other collectives, separates devices and keeps nanoseconds.
+-- Where a report chooses events, other work is neither idle nor part of the total (hook part, see v1._gpu_time).
 CREATE VIEW v1.hta_temporal_breakdown AS
 WITH events AS (
     SELECT
@@ -9,6 +10,7 @@ WITH events AS (
         e.capture_id AS clock_id,
         e.start_ns,
         e.end_ns,
+        /* whole */ NULL::BIGINT /* part e.capture_idle_before_ns */ AS idle_before_ns,
         e.kind NOT IN ('memcpy', 'memset') AND NOT regexp_matches(e.name, '^nccl.*Kernel|Memcpy|^Memset|Sync')
             AS computes
     FROM v1._gpu_event AS e /* join e */
@@ -21,6 +23,7 @@ reaches AS (
         start_ns,
         end_ns,
         computes,
+        idle_before_ns,
         coalesce(max(end_ns) FILTER (computes) OVER earlier, start_ns) AS compute_reach_ns,
         coalesce(max(end_ns) OVER earlier, start_ns) AS reach_ns
     FROM events
@@ -37,7 +40,7 @@ unions AS (
             sum(greatest(end_ns, compute_reach_ns) - greatest(start_ns, compute_reach_ns)) FILTER (computes), 0
         ) AS compute_ns,
         sum(greatest(end_ns, reach_ns) - greatest(start_ns, reach_ns)) AS busy_ns,
-        max(end_ns) - min(start_ns) AS total_ns
+        /* whole */ max(end_ns) - min(start_ns) /* part sum(greatest(end_ns, reach_ns) - greatest(start_ns, reach_ns)) + sum(idle_before_ns) - arg_min(idle_before_ns, (start_ns, -idle_before_ns)) */ AS total_ns
     FROM reaches
     GROUP BY /* by */ clock_id
 )
@@ -61,10 +64,10 @@ COMMENT ON VIEW v1.hta_temporal_breakdown IS 'Idle, compute and non-compute time
 COMMENT ON COLUMN v1.hta_temporal_breakdown.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.hta_temporal_breakdown.rank IS 'Rank of the capture; NULL if unknown. [-]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time(us)" IS 'Time during which nothing runs. [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time(us)" IS 'Time during which nothing runs on any device of the capture. Where a report chooses events (--class, --range, --skip-warmup): the part of it that ends with one of them; other work is not idle time. [µs]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time(us)" IS 'Time during which computation runs; HTA decides by name what is computation. [µs]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time(us)" IS 'Time during which something runs, but no computation: communication, copies and memsets. [µs]';
-COMMENT ON COLUMN v1.hta_temporal_breakdown."kernel_time(us)" IS 'From the first start to the last end (with --by: summed over captures). [µs]';
+COMMENT ON COLUMN v1.hta_temporal_breakdown."kernel_time(us)" IS 'From the first start to the last end (with --by: summed over captures), without other work where a report chooses events. [µs]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown."idle_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown."compute_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';
 COMMENT ON COLUMN v1.hta_temporal_breakdown."non_compute_time_pctg" IS 'Share of the kernel time, rounded to 0.01. [percent]';

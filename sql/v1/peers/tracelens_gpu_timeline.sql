@@ -2,6 +2,7 @@
 -- Grain: capture × kind of time, over all devices of the capture. Communication is defined by name as in TraceLens
 -- (nccl, rccl, cross_device_reduce); memsets count as computation, ROCm's copy kernels as copies. Computation + exposed
 -- communication + exposed copies = busy, and busy + idle = total. v1.gpu_timeline recognises other collectives.
+-- Where a report chooses events, other work is neither idle nor part of the total (hook part, see v1._gpu_time).
 CREATE VIEW v1.tracelens_gpu_timeline AS
 WITH events AS (
     SELECT
@@ -9,6 +10,7 @@ WITH events AS (
         e.capture_id AS clock_id,
         e.start_ns,
         e.end_ns,
+        /* whole */ NULL::BIGINT /* part e.capture_idle_before_ns */ AS idle_before_ns,
         CASE
             WHEN e.kind = 'memcpy' OR e.name LIKE '%\_\_amd\_rocclr\_copy%' ESCAPE '\' THEN 3
             WHEN e.kind <> 'memset' AND regexp_matches(e.name, '(?i)rccl|nccl|cross_device_reduce') THEN 2
@@ -25,6 +27,7 @@ reaches AS (
         start_ns,
         end_ns,
         layer,
+        idle_before_ns,
         coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
         coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
         coalesce(max(end_ns) OVER earlier, start_ns) AS reach_3_ns,
@@ -45,7 +48,7 @@ unions AS (
         sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) AS union_3_ns,
         coalesce(sum(greatest(end_ns, comm_reach_ns) - greatest(start_ns, comm_reach_ns)) FILTER (layer = 2), 0) AS comm_ns,
         coalesce(sum(greatest(end_ns, copy_reach_ns) - greatest(start_ns, copy_reach_ns)) FILTER (layer = 3), 0) AS copy_ns,
-        max(end_ns) - min(start_ns) AS total_ns
+        /* whole */ max(end_ns) - min(start_ns) /* part sum(greatest(end_ns, reach_3_ns) - greatest(start_ns, reach_3_ns)) + sum(idle_before_ns) - arg_min(idle_before_ns, (start_ns, -idle_before_ns)) */ AS total_ns
     FROM reaches
     GROUP BY /* by */ clock_id
 ),
@@ -79,5 +82,5 @@ COMMENT ON COLUMN v1.tracelens_gpu_timeline.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline."type" IS 'computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (sum of these), idle_time, total_time (busy + idle), total_comm_time and total_memcpy_time (both hidden and exposed).';
-COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (with --by: summed over captures). [ms]';
+COMMENT ON COLUMN v1.tracelens_gpu_timeline."time ms" IS 'Time (with --by: summed over captures). Where a report chooses events (--class, --range, --skip-warmup), other work is neither idle nor part of the total. [ms]';
 COMMENT ON COLUMN v1.tracelens_gpu_timeline."percent" IS 'Share of total_time. [percent]';

@@ -89,6 +89,7 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
         interruptible(connection),
         shared_work.shared(),
     ):
+        engine.require_views(connection, db)
         made = build(connection, db, reports, filters, version, top, detail)
     if sides:
         made.comparison = comparison_section.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)

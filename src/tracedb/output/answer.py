@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-BATCH = 2_000
+BATCH = 500
 
 
 @dataclass(frozen=True)

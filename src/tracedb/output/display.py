@@ -12,6 +12,8 @@ from tracedb.output.display_column import Show
 from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apart, visible
 
 MISSING = "\N{EN DASH}"
+BELOW = "<"
+"""Before a number that is smaller than its decimals can show."""
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
 _FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
 Values = Sequence[object]
@@ -73,7 +75,10 @@ def _with_short_forms(strip: Strip, short: Callable[[Sequence[str]], Mapping[str
     known: dict[str, str] = {}
 
     def briefly(texts: Sequence[str]) -> list[str]:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in known]
+        for gone in [text for text in known if text not in wanted]:  # of earlier pages: long texts, of any number
+            del known[gone]
         known.update({**dict(zip(new, new, strict=True)), **short(new)} if new else {})
         return brief(texts, known)
 
@@ -100,7 +105,7 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
         return Strip(f"{header} {unit}".strip(), cells, True, show.drop)
     if kind == "FLOP":
         divisor, unit = next((divisor, unit) for least, divisor, unit in _FLOP_UNITS if largest >= least)
-        cells = [_cell(value, lambda item: f"{item / divisor:,.3f}") for value in values]
+        cells = [_cell(value, lambda item: _fixed(item / divisor, 3)) for value in values]
         return Strip(unit if header == "flops" else f"{header} {unit}", cells, True, show.drop)
     if kind in _NUMBERS:
         suffix = " %" if kind == "percent" else ""
@@ -141,10 +146,18 @@ def _header(name: str) -> str:
 
 
 def _times(values: Values, largest: float) -> tuple[list[str], str]:
-    """Return nanoseconds as text in the unit that suits the largest value, and the unit."""
+    """Return nanoseconds as text in the unit that suits the largest value, and the unit; only zero is shown as zero."""
     divisor, unit = time_unit([largest])
     digits = 1 if unit == "µs" and largest >= 1e5 else 3
-    return [_cell(value, lambda item: f"{item / divisor:,.{digits}f}") for value in values], unit
+    return [_cell(value, lambda item: _fixed(item / divisor, digits)) for value in values], unit
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Return a number with these decimals; one that they would show as zero, as less than the last of them."""
+    text = f"{value:,.{digits}f}"
+    if value and not text.strip("-0."):
+        return f"{BELOW}{10**-digits:.{digits}f}" if value > 0 else f">-{10**-digits:.{digits}f}"
+    return text
 
 
 def _largest(values: Iterable[object]) -> float:

@@ -148,6 +148,6 @@ def _lines(answer: Answer) -> Iterator[str]:
 def _cell(strip: Strip, cell: str) -> str:
     text = html.escape(cell)
     if strip.right:
-        bare = "" if cell == MISSING else html.escape(cell.replace(",", ""))
+        bare = "" if cell == MISSING else html.escape(cell.replace(",", "").lstrip("<>"))
         return f'<td class="number" data-value="{bare}">{text}</td>'
     return f'<td class="text" title="{text}">{text}</td>'

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import islice
 from typing import TextIO
 
@@ -45,6 +46,9 @@ def write_table(answer: Answer, target: TextIO) -> int:
         places = [at for at, strip in enumerate(made) if any(strip is other for other in kept)]
         widths = [_longest(strip) for strip in kept] if answer.is_wide else layout.widths
         short = [ShortTexts(*each) for each in zip(kept, given, widths, strict=True)]
+        first, whole, given = [], {}, []  # texts of kilobytes each
+        for strip in made:
+            strip.cells = []
         while page := list(islice(rows, PAGE)):
             target.flush()
             following = strips(answer, page, made)
@@ -68,24 +72,28 @@ def _without_long_names(made: list[Strip]) -> list[Strip]:
 
 
 class ShortTexts:
-    """Shortens the texts of a column page by page; equal texts are always shortened alike."""
+    """Shortens the texts of a column page by page; equal texts are always shortened alike.
+
+    Only digests of the texts are kept: there may be tens of thousands of kernel names, of kilobytes each.
+    """
 
     def __init__(self, strip: Strip, whole: Sequence[str], width: int) -> None:
         """``strip`` has the shortened texts of the first page, ``whole`` the texts they were made of."""
         self._width = width
         self._is_cut = list(whole) != strip.cells
-        self._told = dict(zip(whole, strip.cells, strict=True))
+        self._told = dict(zip(map(_digest, whole), strip.cells, strict=True))
         self._taken = set(self._told.values())
 
     def cells(self, strip: Strip) -> list[str]:
         """Return the shortened texts of a later page; different texts stay different."""
-        new = [text for text in dict.fromkeys(strip.cells) if text not in self._told]
+        digests = {text: _digest(text) for text in dict.fromkeys(strip.cells)}
+        new = [text for text, digest in digests.items() if digest not in self._told]
         if strip.shorten is None or not (self._is_cut or any(_width(text) > self._width for text in new)):
             return strip.cells
         for text, cut in zip(new, strip.shorten(new, self._width), strict=True):
-            self._told[text] = self._free(cut)
-            self._taken.add(self._told[text])
-        return [self._told.get(text, text) for text in strip.cells]
+            found = self._told[digests[text]] = self._free(cut)
+            self._taken.add(found)
+        return [self._told.get(digests[text], text) for text in strip.cells]
 
     def _free(self, cut: str) -> str:
         number, found = 2, cut
@@ -93,6 +101,10 @@ class ShortTexts:
             mark = f"#{number}"
             found, number = cut[: max(self._width - len(mark), 0)] + mark, number + 1
         return found
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _width_without_terminal() -> int:

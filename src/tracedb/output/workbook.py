@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from tracedb.errors import TracedbError
-from tracedb.output.answer import BATCH, Answer, Column, plain
+from tracedb.output.answer import Answer, Column, plain
 from tracedb.output.display import time_unit
 from tracedb.output.shorten import visible
 
@@ -43,6 +43,8 @@ _FORMATS = {
 }
 _MOMENT = re.compile(r"(^|_)(start|end|at|zero)(_of_\w+)?(_unix)?_ns$|^start_of_")
 NOTES = "Notes"
+FIRST = 2_000
+"""Rows by which units and widths of columns are chosen."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class _Writer:
         page = self._book.add_worksheet(name)
         keys = _keys(answer)  # before the rows are read: a connection has only one open result
         source = iter(answer.rows)
-        first = list(islice(source, BATCH))
+        first = list(islice(source, FIRST))
         cells = _cells(answer, keys, first)
         if len(cells) > MOST_COLUMNS:
             raise TracedbError(f"a sheet holds {MOST_COLUMNS:,} columns and {name} has {len(cells):,}; choose less")

@@ -30,6 +30,9 @@ class Report:
     """Columns that break ties, before all others."""
     shows: tuple[Show, ...]
     """The columns of a table for terminals."""
+    key: tuple[str, ...] = ()
+    """Columns that identify a row. No others break ties, and a table reads no others than it shows. For reports with
+    tens of thousands of rows: without it, all columns break ties, and a table reads all."""
     place: int = 0
     """Its position in the list of reports."""
     see: tuple[str, ...] = ()
@@ -56,7 +59,7 @@ class Report:
 
     In it, ``{by}`` is replaced by the --by columns, each followed by a comma, ``{group}`` by an expression for their
     values in words, ``{order}`` by their order, each followed by a comma, ``{setting}`` by an expression for the row's
-    configuration: the --by columns, else the varying labels.
+    configuration: the --by columns, else the varying labels, ``{whole}`` by what shares of step time are shares of.
     """
 
     also: tuple[str, ...] = ()

@@ -24,6 +24,8 @@ DERIVED = frozenset({"short_name", "signature", "signature_key"})
 
 They break no ties, and a table that does not show them does not read them.
 """
+_FOR_REMARKS = frozenset({"capture_id", "labels", "rank", "source", "cycle", "gpus", "step", "steps", "calls_per_step"})
+"""Columns by which notes and the place of a row are chosen."""
 ROWS_OF_PART = "rows_of_part"
 """Column of ``Query.first``: the number of a part's rows in its first row, 0 in the others."""
 
@@ -44,6 +46,8 @@ class Query:
     """Map columns that are shown as a column for each key, with the keys."""
     edits: view_template.Edits | None = None
     """What the hooks of the view's text were filled with; None where the view is read as it is."""
+    unread: list[str] = field(default_factory=list)
+    """Columns of the view that a table of the answer does without."""
 
     @property
     def shown(self) -> dict[str, str]:
@@ -75,10 +79,17 @@ class Query:
         return "\n".join(lines)
 
     def for_table(self) -> Query:
-        """Return the query without derived columns that neither the table of the report nor its order has."""
-        needed = {name for show in self.report.shows for name in show.columns} | set(self.by)
+        """Return the query without columns that neither the table of the report nor its order and summary have.
+
+        Of a report whose rows have no declared key, only derived columns are left out.
+        """
+        report = self.report
+        needed = {name for show in report.shows for name in show.columns} | set(self.by) | _FOR_REMARKS
         needed |= {_column_of(item) for item in self.order}
-        return replace(self, columns=[name for name in self.columns if name in needed or name not in DERIVED])
+        needed |= set(re.findall(r"\b[a-z]\.(\w+)", f"{report.summary} {report.summary_by} {report.answers}"))
+        can_go = set(self.columns) if report.key else DERIVED
+        unread = [name for name in self.columns if name in can_go - needed]
+        return replace(self, columns=[name for name in self.columns if name not in unread], unread=unread)
 
     @property
     def can_be_cut(self) -> bool:
@@ -235,7 +246,7 @@ def _named(report: Report, scope: Scope, patterns: Sequence[str]) -> str:
 
 
 def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[str]) -> list[str]:
-    """Return a total order: --by columns, the report's own, names, then every other column."""
+    """Return a total order: --by columns, the report's own, names, then the report's key, else every other column."""
     order = [item for text in scope.filters.sort for item in _sorted_by(text, report.name, columns, by)]
     sorted_by = {_column_of(item) for item in order}
     order += [item for name in by if name not in sorted_by for item in in_order(identifier(name), name in BY_NUMBERS)]
@@ -245,7 +256,7 @@ def _order(report: Report, scope: Scope, columns: Sequence[str], by: Sequence[st
         elif _column_of(item) in columns and _column_of(item) not in sorted_by:
             order.append(item)
     said = {_column_of(item) for item in order} | set(by)
-    rest = dict.fromkeys((*report.names, *columns))
+    rest = [name for name in dict.fromkeys((*report.names, *(report.key or columns))) if name in columns]
     return order + [_bare(name) for name in rest if name not in said | DERIVED]
 
 

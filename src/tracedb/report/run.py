@@ -73,10 +73,21 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
         outdated = views.outdated(connection)
         if not outdated:
             raise
-        raise TracedbError(
-            f"{path}: its views are of another tracedb ({len(outdated)} differ, such as {outdated[0]}); "
-            "the next `tracedb ingest` into it brings them up to date"
-        ) from error
+        raise _other_views(path, outdated) from error
+
+
+def require_views(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Raise ``TracedbError`` if the file's views are of another tracedb, before anything is worked out with them."""
+    outdated = views.outdated(connection)
+    if outdated:
+        raise _other_views(path, outdated)
+
+
+def _other_views(path: Path, outdated: Sequence[str]) -> TracedbError:
+    return TracedbError(
+        f"{path}: its views are of another tracedb ({len(outdated)} differ, such as {outdated[0]}); "
+        "the next `tracedb ingest` into it brings them up to date"
+    )
 
 
 def run(
@@ -148,7 +159,7 @@ def _run(
     answer = from_sql(connection, query.select(source, where, top), comments)
     answer.report, answer.version, answer.database = report.name, scope.version, str(path)
     answer.filters = _filters(query, top)
-    answer.warnings = caveats.warnings(connection, report, scope, query.columns)
+    answer.warnings = caveats.warnings(connection, report, scope, [*query.columns, *query.unread])
     answer.shows = [
         replace(show, short=_short_names(connection)) if show.kind == "kernel" else show for show in _shows(query)
     ]
@@ -212,10 +223,19 @@ def _gist(connection: duckdb.DuckDBPyConnection, query: Query, text: str) -> str
         "{group}": f"{words} || ': '" if words else "''",
         "{order}": "".join(f"{item}, " for item in order),
         "{setting}": words or configuration_words.setting(connection, query.scope),
+        "{whole}": quoted(_whole(query.scope)),
     }
     for place, sql in filled.items():
         text = text.replace(place, sql)
     return text
+
+
+def _whole(scope: Scope) -> str:
+    """Return what the shares of step time are shares of, in words."""
+    filters = scope.filters
+    given = [f"--class {','.join(filters.classes)}"] if filters.classes else []
+    given += [f"--range {pattern}" for pattern in filters.range]
+    return f"the chosen work ({' '.join(given)}) and the idle time that ends with it" if given else "the step"
 
 
 def renamed(connection: duckdb.DuckDBPyConnection, query: Query, top: int, answer: Answer) -> Answer:

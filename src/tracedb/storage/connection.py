@@ -261,6 +261,7 @@ def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[P
     """Choose how to plan for these files, each with its size in bytes if known: with less effort if all are small.
 
     Then one thread runs a query: a small table has few parts to share out, and each thread takes memory of its own.
+    Memory that an operator frees goes back to the system at once, which for large tables would take time.
     """
     for file, size_bytes in files:
         if size_bytes is None and not file.is_file():  # said when it is attached
@@ -268,6 +269,7 @@ def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[P
         if (file.stat().st_size if size_bytes is None else size_bytes) >= SMALL:
             return
     connection.execute("SET threads = 1")
+    connection.execute("SET allocator_bulk_deallocation_flush_threshold = '100kB'")
     plan_quickly(connection)
 
 
