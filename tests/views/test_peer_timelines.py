@@ -85,7 +85,7 @@ def test_left_out_work_is_not_idle_time(insert: Insert, report: Report) -> None:
            capture_id=0, kind="kernel")  # fmt: skip
     chosen: dict[str, Any] = {"where": {"e": "e.name = 'a'"}, "is_part": True}
     assert report("hta_temporal_breakdown", HTA, **chosen) == [(0.1, 0.2, 0.0, 0.3)]
-    shares = dict(report("tracelens_gpu_timeline", '"type", round("time ms" * 1e6)', **chosen))
+    shares: dict[str, float] = dict(report("tracelens_gpu_timeline", '"type", round("time ms" * 1e6)', **chosen))
     assert (shares["busy_time"], shares["idle_time"], shares["total_time"]) == (200, 100, 300)
     everything = report("hta_temporal_breakdown", HTA, is_part=True)
     assert everything == report("hta_temporal_breakdown", HTA) == [(0.2, 0.45, 0.0, 0.65)]
