@@ -12,10 +12,11 @@ import torch
 from support.command import run
 from support.loading import ask
 from tracedb.sampling import configuration, host, host_worker
-from tracedb.sampling.host import Order, Task
+from tracedb.sampling.host import Order
 from tracedb.sampling.layer_kinds import LAYERS
 from tracedb.sampling.operator_registry import find
 from tracedb.sampling.runner import Request
+from tracedb.sampling.worker_sweep import Task
 
 PASSES = ["zero_grad", "forward", "backward", "optimizer"]
 TINY = {"vocabulary": 32, "b": 1, "l": 8, "dim": 16, "h": 2}

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracedb.sampling import device as devices
-from tracedb.sampling.beside import Order, Task
+from tracedb.sampling.beside import Order
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.operator_registry import find
 from tracedb.sampling.recording import WARM_SECONDS, Recorder
 from tracedb.sampling.steady_load import SteadyLoad
+from tracedb.sampling.worker_sweep import Task
 
 if TYPE_CHECKING:
     import torch
@@ -92,10 +92,9 @@ def work(order: Order) -> None:
 def _recorder(task: Task, dtype: torch.dtype, device: torch.device, load: SteadyLoad) -> Recorder:
     configuration = Configuration(
         Path(task.configuration), task.operator, (), (), None, wait=0, warmup=task.warmups,
-        active=task.iterations, module=task.module, function=task.function,
+        active=task.active, module=task.module, function=task.function,
     )  # fmt: skip
-    operator = find(task.operator, task.module, task.function, configuration.path.absolute().parent)
-    return Recorder(operator, configuration, dtype, device, load)
+    return Recorder(task.found(), configuration, dtype, device, load)
 
 
 if __name__ == "__main__":

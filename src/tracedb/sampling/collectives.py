@@ -14,12 +14,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from tracedb.errors import TracedbError, UsageError
-from tracedb.pipeline import run as pipeline
 from tracedb.sampling import device as devices
 from tracedb.sampling import sweep, sweep_status
 from tracedb.sampling.configuration import Configuration
 from tracedb.sampling.recording import Outcome
-from tracedb.sampling.runner import Account
+from tracedb.sampling.runner import Account, load
 from tracedb.sampling.sweep_status import Series
 from tracedb.storage.spill_folder import temporary_folder
 
@@ -171,15 +170,10 @@ def _record(
         agreed = (folder / RUN).read_text(encoding="utf-8")
         traces = sorted(folder.glob("rank*.json*"), key=lambda path: int(path.name.split(".")[0].removeprefix("rank")))
         label = {"sampled": collective, "dtype": where.precision, "device": where.device, "run": agreed}
-        outcomes = pipeline.ingest(*traces, db=database, label=label)
-    for outcome in outcomes:
-        if outcome.error is not None or not outcome.loaded:
-            raise TracedbError(
-                f"{outcome.path}: the profiler's trace was not loaded: {outcome.error or 'known already'}"
-            )
-    if len(outcomes) != where.ranks:
-        raise TracedbError(f"{len(outcomes)} of {where.ranks} ranks left a trace of {collective}")
-    return [outcome.loaded[0].capture_id for outcome in outcomes]
+        captures = load(traces, database, label)
+    if len(captures) != where.ranks:
+        raise TracedbError(f"{len(captures)} of {where.ranks} ranks left a trace of {collective}")
+    return captures
 
 
 def launch(where: Ring, told: Path, worker: str, meanwhile: Callable[[], None] = lambda: None) -> None:

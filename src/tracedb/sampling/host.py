@@ -19,32 +19,18 @@ from typing import Any
 from uuid import uuid4
 
 from tracedb.errors import TracedbError
-from tracedb.pipeline import run as pipeline
-from tracedb.sampling import bursts_table, sweep_status
+from tracedb.sampling import bursts_table, sweep_status, worker_sweep
 from tracedb.sampling import device as devices
 from tracedb.sampling.burst import Burst
 from tracedb.sampling.configuration import Configuration
-from tracedb.sampling.recording import Outcome, Recorder
-from tracedb.sampling.runner import Account, Request, chosen, operator_of, remaining
+from tracedb.sampling.recording import Outcome
+from tracedb.sampling.runner import Account, Request, chosen, load, operator_of
 from tracedb.sampling.sweep import Shape, share, text
 from tracedb.sampling.sweep_status import Series
-from tracedb.storage.spill_folder import temporary_folder
+from tracedb.sampling.worker_sweep import WorkerSweep
 
 WORKER = "tracedb.sampling.host_worker"
 PROCESSES = 2
-
-
-@dataclass(frozen=True)
-class Task:
-    """One operator's part of an order."""
-
-    configuration: str
-    operator: str
-    module: str | None
-    function: str | None
-    shapes: list[Shape]
-    warmups: int
-    rounds: int
 
 
 @dataclass(frozen=True)
@@ -60,13 +46,9 @@ class Order:
 
 
 @dataclass
-class _Sweep:
-    """One model's sweep: what is known, what is left to do, and what was measured."""
+class _Sweep(WorkerSweep):
+    """One model's sweep, and what was measured."""
 
-    configuration: Configuration
-    series: Series
-    account: Account
-    runnable: list[Shape]
     bursts: list[list[Burst]] = field(default_factory=list)
     """Of each shape."""
     told: list[tuple[str, str | None]] = field(default_factory=list)
@@ -85,17 +67,14 @@ def run(configurations: Sequence[Configuration], request: Request) -> list[Accou
     """
     device = devices.choose(request.device)
     sweeps = [_sweep(configuration, request, device) for configuration in configurations]
-    todo = [sweep for sweep in sweeps if sweep.runnable]
-    if todo:
-        with temporary_folder() as folder:
-            for number in range(PROCESSES):
-                _start(todo, request, device, Path(folder) / str(number), is_traced=number == PROCESSES - 1)
-            for place, sweep in enumerate(todo):
-                _load(sweep, request, Path(folder) / str(PROCESSES - 1) / f"{place}.json.gz")
-    for sweep in sweeps:
-        if sweep.account.outcomes and not sweep.runnable:
-            sweep_status.write(request.database, sweep.series, sweep.account.outcomes, None)
-    return [sweep.account for sweep in sweeps]
+
+    def work(todo: list[_Sweep], folder: Path) -> None:
+        for number in range(PROCESSES):
+            _start(todo, request, device, folder / str(number), is_traced=number == PROCESSES - 1)
+        for place, sweep in enumerate(todo):
+            _load(sweep, request, folder / str(PROCESSES - 1) / f"{place}.json.gz")
+
+    return worker_sweep.run(sweeps, request, work)
 
 
 def groups(shapes: Sequence[Shape]) -> list[list[Shape]]:
@@ -118,30 +97,16 @@ def _wanted(configuration: Configuration, request: Request) -> list[Shape]:
 
 
 def _sweep(configuration: Configuration, request: Request, device: Any) -> _Sweep:
-    """Return what is left of a sweep; shapes that the model does not allow are already among the outcomes."""
-    operator = operator_of(configuration)
-    series = Series(operator.name, request.precision, devices.title(device), request.regime)
-    recorder = Recorder(operator, configuration, devices.dtype(request.precision), device)
-    account, runnable = remaining(series, _wanted(configuration, request), recorder, request)
-    return _Sweep(configuration, series, account, runnable)
+    name = operator_of(configuration).name
+    series = Series(name, request.precision, devices.title(device), request.regime)
+    return _Sweep.of(configuration, series, _wanted(configuration, request), request, device)
 
 
 def _start(sweeps: Sequence[_Sweep], request: Request, device: Any, folder: Path, *, is_traced: bool) -> None:
     """Run one process to its end, and add what it measured to the sweeps."""
     folder.mkdir()
-    tasks = [
-        Task(
-            str(sweep.configuration.path.absolute()),
-            sweep.configuration.operator,
-            sweep.configuration.module,
-            sweep.configuration.function,
-            sweep.runnable,
-            sweep.configuration.wait + sweep.configuration.warmup,
-            sweep.configuration.active,
-        )
-        for sweep in sweeps
-    ]
-    order = Order(request.precision, str(device), [asdict(task) for task in tasks], str(folder.absolute()), is_traced)
+    tasks = [asdict(sweep.task) for sweep in sweeps]
+    order = Order(request.precision, str(device), tasks, str(folder.absolute()), is_traced)
     told = folder / "order.json"
     told.write_text(json.dumps(asdict(order)), encoding="utf-8")
     ended = subprocess.run(
@@ -175,10 +140,7 @@ def _load(sweep: _Sweep, request: Request, trace: Path) -> None:
             kept = request.keep_traces / f"{series.operator}_{series.dtype}_{uuid4().hex[:12]}.json.gz"
             trace = Path(shutil.move(trace, kept))
         label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device, "host": "alone"}
-        (loaded,) = pipeline.ingest(trace, db=request.database, label=label)
-        if loaded.error is not None or not loaded.loaded:
-            raise TracedbError(f"{trace}: the profiler's trace was not loaded: {loaded.error or 'it is known already'}")
-        capture_id = loaded.loaded[0].capture_id
+        (capture_id,) = load([trace], request.database, label)
         account.captures.append(capture_id)
         for outcome, bursts in zip(outcomes, sweep.bursts, strict=True):
             if outcome.status == "sampled":

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracedb.sampling import device as devices
-from tracedb.sampling.host import Order, Task, groups
-from tracedb.sampling.operator_registry import find
+from tracedb.sampling.host import Order, groups
 from tracedb.sampling.recording import FAULTS, fault_of
 from tracedb.sampling.sweep import Shape, text
+from tracedb.sampling.worker_sweep import Task
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +45,7 @@ def work(order: Order) -> None:
 
 
 def _built(task: Task, shape: Shape, order: Order, device: torch.device) -> Mapping[str, Callable[[], Any]]:
-    operator = find(task.operator, task.module, task.function, Path(task.configuration).parent)
+    operator = task.found()
     passes = operator.build(shape, devices.dtype(order.dtype), device).passes
     if passes is None:
         raise ValueError(f"{operator.name} is a model without passes")
@@ -62,7 +62,7 @@ def _timed(task: Task, shapes: Sequence[Shape], order: Order, device: torch.devi
     models: list[Mapping[str, Callable[[], Any]]] = []
     try:
         models = [_built(task, shape, order, device) for shape in shapes]
-        rounds = [_round(models, device) for _ in range(task.rounds)]
+        rounds = [_round(models, device) for _ in range(task.active)]
         return [
             {
                 "status": "sampled",

@@ -288,7 +288,7 @@ def _one(
         readings = conditions.between(begun, time.time_ns())
         outcomes += sampled
         if any(outcome.status == "sampled" for outcome in sampled):
-            capture_id = _load(trace, series, request.database)
+            (capture_id,) = load([trace], request.database, _labels(series))
             conditions_table.write(request.database, capture_id, readings)
         if request.keep_traces is None:
             trace.unlink()
@@ -296,14 +296,20 @@ def _one(
     return outcomes, capture_id
 
 
-def _load(trace: Path, series: Series, database: Path) -> int:
+def load(traces: Sequence[Path], database: Path, label: dict[str, str]) -> list[int]:
+    """Load traces of sampled shapes and return their captures. Raises ``TracedbError`` if one could not be loaded."""
+    loaded = pipeline.ingest(*traces, db=database, label=label)
+    for outcome in loaded:
+        if outcome.error is not None or not outcome.loaded:
+            raise TracedbError(f"{outcome.path}: the trace was not loaded: {outcome.error or 'it is known already'}")
+    return [outcome.loaded[0].capture_id for outcome in loaded]
+
+
+def _labels(series: Series) -> dict[str, str]:
     label = {"sampled": series.operator, "dtype": series.dtype, "device": series.device}
     if series.regime is not None:
         label["regime"] = series.regime
-    (outcome,) = pipeline.ingest(trace, db=database, label=label)
-    if outcome.error is not None or not outcome.loaded:
-        raise TracedbError(f"{trace}: the profiler's trace was not loaded: {outcome.error or 'it is known already'}")
-    return outcome.loaded[0].capture_id
+    return label
 
 
 @contextmanager
