@@ -3,7 +3,7 @@
 -- then collective, attention and convolution, whose names often contain "gemm"; then matmul; then the rest.
 -- pattern is an RE2 regular expression that is searched for in the subject of a name: lower case, without return type,
 -- clone suffix and anonymous namespaces, and cut before the template arguments, unless the kernel only runs the functor
--- named there (see v1._kernel_subject). Each row is a number, a text and a word: v1._shipped_priority is made of them.
+-- named there (see v1._kernel_subject). The CASE of v1._shipped_priority is made of these rows.
 CREATE VIEW v1._kernel_rule AS
 SELECT r.priority, r.pattern, r.class
 FROM (

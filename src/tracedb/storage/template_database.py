@@ -244,5 +244,5 @@ def _digest(shipped: tuple[views.View, ...]) -> str:
     digest = hashlib.sha256(f"{__version__} {duckdb.__version__} {STORAGE_VERSION} ".encode())
     digest.update(schema.ddl().encode())
     for view in shipped:
-        digest.update(f"{view.version}.{view.name}:{view.text}".encode())
+        digest.update(f"{view.version}.{view.name}:{view.digest}".encode())
     return digest.hexdigest()[:20]

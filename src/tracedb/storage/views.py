@@ -14,7 +14,7 @@ import duckdb
 
 from tracedb.errors import UsageError
 from tracedb.storage import resources
-from tracedb.storage.connection import identifier, quoted
+from tracedb.storage.connection import identifier, in_memory, quoted
 
 VERSIONS = ("v1",)
 CURRENT = VERSIONS[-1]
@@ -22,8 +22,6 @@ _NO_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _INLINE = re.compile(r"v\d+\.(_\w+) AS (\w+) /\* inline \*/")
 _CASE = re.compile(r"/\* case \*/ \(.*\n\) /\* end case \*/", re.DOTALL)
 _RULES = "_kernel_rule"
-_TEXT = r"'(?:[^']|'')*'"
-_RULE = re.compile(rf"\((\d+),\s*({_TEXT}(?:\s*\|\|\s*{_TEXT})*),\s*'\w+'\)")
 _SELECT = re.compile(r"CREATE VIEW [\w.]+ AS\s(.*?);\s*(?=COMMENT ON|\Z)", re.DOTALL)
 
 
@@ -77,7 +75,7 @@ class View(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its file."""
+        """SHA-256 of its file; with the hook ``case``, also of the rules that fill it."""
         return _digest(self)
 
     @property
@@ -99,14 +97,20 @@ class View(NamedTuple):
 @cache
 def _case(version: str) -> str:
     """Return the CASE from ``subject`` to the priority of the first shipped rule that matches it."""
-    rules = {int(rule[1]): rule[2] for rule in _RULE.finditer(View(version, _RULES).text)}
-    branches = [f"    WHEN regexp_matches(subject, {rules[priority]}) THEN {priority}\n" for priority in sorted(rules)]
+    with in_memory() as connection:
+        rules = connection.execute(
+            f"SELECT r.priority, r.pattern FROM ({View(version, _RULES).select}) AS r ORDER BY r.priority"
+        ).fetchall()
+    branches = [f"    WHEN regexp_matches(subject, {quoted(pattern)}) THEN {priority}\n" for priority, pattern in rules]
     return f"CASE\n{''.join(branches)}END"
 
 
 @cache  # every report and every ingest compares all of them with those of the database
 def _digest(view: View) -> str:
-    return hashlib.sha256(view.text.encode()).hexdigest()
+    text = view._written
+    if "/* case */" in text:  # not its text: the rules are run only where views are installed
+        text += View(view.version, _RULES)._written
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
