@@ -162,6 +162,18 @@ class TestOddFiles:
         for name in ("pipe.json", "dangling.json"):
             assert f"left aside: {folder / name} (not a regular file)" in done.stderr
 
+    def test_a_pipe_alone_is_not_read(self, tmp_path: Path) -> None:
+        """Opening one waits for a writer; this one has something to read, so that nothing waits here."""
+        os.mkfifo(tmp_path / "pipe.json")
+        number = os.open(tmp_path / "pipe.json", os.O_RDWR)
+        try:
+            os.write(number, b"PK\x03\x04\n\n\n\n")
+            done = ingest(tmp_path / "pipe.json", db=tmp_path / "db")
+            assert done.exit_code == 1 and "pipe.json (not a regular file)" in done.stderr
+            assert os.read(number, 99) == b"PK\x03\x04\n\n\n\n"
+        finally:
+            os.close(number)
+
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_unreadable_file(self, tmp_path: Path) -> None:
         trace(tmp_path / "in" / "a.json")

@@ -76,6 +76,9 @@ def test_a_file_that_is_there_stays(cache: Path, tmp_path: Path) -> None:
     assert there.read_bytes() == b"mine"
     with pytest.raises(errors.TracedbError, match="there is no folder"):
         template_database.place(tmp_path / "no such folder" / "x.duckdb")
+    (tmp_path / "link.duckdb").symlink_to("no such folder/x.duckdb")
+    with pytest.raises(errors.TracedbError, match=r"link.duckdb: is a link, and there is no folder .*no such folder;"):
+        template_database.place(tmp_path / "link.duckdb")
 
 
 def read_from() -> Path | None:

@@ -38,6 +38,8 @@ def told(path: Path, start: bytes) -> str | None:
 def is_known(path: Path) -> bool:
     """Whether ``told`` has something to say of a file."""
     try:
+        if not path.is_file():  # opening a pipe would wait for a writer
+            return False
         with path.open("rb") as file:
             return told(path, file.read(8)) is not None
     except OSError:

@@ -24,6 +24,7 @@ from tracedb.storage.connection import ALIAS, STORAGE, STORAGE_VERSION, attach, 
 from tracedb.storage.database_file import (
     DUCKDB_MAGIC,
     HEAD_BYTES,
+    OTHER,
     absolute,
     check_writable,
     held,
@@ -52,6 +53,8 @@ def place(database: Path) -> bool:
     if where.exists() and not is_unwritten(where):
         return False
     check_writable(database)
+    if not where.parent.is_dir():
+        raise TracedbError(f"{database}: is a link, and there is no folder {where.parent}; create it first, or {OTHER}")
     try:
         return _placed(where)
     except (OSError, duckdb.Error) as error:
