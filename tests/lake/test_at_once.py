@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import filecmp
 import hashlib
 import shutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import tracedb
+from support.command import run
 from support.loading import trace
 from tracedb.errors import TracedbError
 from tracedb.lake import align, compact, repair, verify
@@ -334,3 +336,22 @@ def test_a_process_is_killed_before_the_facts_are_derived(three: tuple[Path, lis
     shutil.rmtree(loaded / "clock_alignment", ignore_errors=True)
     assert [outcome.is_known for outcome in pipeline.ingest(*three[1], lake=loaded)] == [True] * 3
     assert kernels(loaded) == RIGHT
+
+
+def test_a_lake_that_is_full_when_the_facts_are_written(
+    three: tuple[Path, list[Path]], loaded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was loaded before is told first."""
+    for path in (loaded / "manifest").glob("facts-*"):
+        path.unlink()
+
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lake_manifest, "write_entry", full)
+    done = run("ingest", *three[1], "--lake", loaded, "--jobs", "1")
+    assert done.exit_code == 1 and "0 captures loaded, 3 known before, 0 failed" in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"tracedb: error: {loaded}: cannot be written (No space left on device); make room or have it made writable, "
+        "and run it again"
+    )

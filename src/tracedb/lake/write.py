@@ -14,6 +14,7 @@ import duckdb
 from tracedb.errors import TracedbError
 from tracedb.storage import lake_manifest, lake_tables
 from tracedb.storage.connection import SCHEMA_VERSION, identifier, quoted
+from tracedb.storage.error_lines import unwritten
 from tracedb.storage.lake_manifest import Entry, HeldCapture, Kind, LakeFile
 from tracedb.storage.lake_store import ATTEMPTS, Store
 
@@ -109,7 +110,26 @@ class LakeWriter:
         """Write files and the entry that names them; again if another process has removed one in between.
 
         A file that was in the lake already is not written, but until the entry is there it may be removed as unused.
+        Raises ``TracedbError`` if the lake, or the folder for temporary files, cannot be written.
         """
+        try:
+            self._try_to_enter(name, kind, captures, parts, run)
+        except OSError as error:
+            why = f"({error.strerror or error}); make room or have it made writable, and run it again"
+            raise TracedbError(f"{self._lake}: cannot be written {why}") from error
+        except duckdb.IOException as error:
+            if (said := unwritten(error)) is None:
+                raise
+            raise TracedbError(f"{self._folder.parent}: {said}") from error
+
+    def _try_to_enter(
+        self,
+        name: str,
+        kind: Kind,
+        captures: Sequence[Numbered],
+        parts: Callable[[], list[LakeFile]],
+        run: str | None,
+    ) -> None:
         for _ in range(ATTEMPTS):
             entry = Entry(
                 kind=kind,

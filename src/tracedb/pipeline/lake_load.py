@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+
 from tracedb.errors import TracedbError
 from tracedb.ingester import Begun
 from tracedb.lake import align, export, repair
@@ -42,7 +44,7 @@ def load(
         if any(outcome.loaded for outcome in outcomes):
             try:
                 _move(staged, request, Path(folder), outcomes)
-            except (TracedbError, OSError) as error:
+            except (TracedbError, OSError, duckdb.Error) as error:
                 for outcome in outcomes:
                     if outcome.loaded:
                         outcome.loaded, outcome.error = [], error_lines.one_line(error)
