@@ -8,12 +8,14 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from support import machine
+from support import machine, spark_cluster
 from tracedb.pipeline import run as pipeline
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -62,3 +64,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcomes = pipeline.ingest(ROOT / "examples" / "run", db=path)
     assert [outcome.error for outcome in outcomes] == [None] * 8
     return path
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Spark with two executors; for tests marked ``engine``."""
+    with spark_cluster.started(tmp_path_factory.mktemp("warehouse")) as session:
+        yield session

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,25 +17,9 @@ REPORTS = ["top-kernels --by channels --format csv", "gemm-variance --format csv
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """A cluster of two executors, each a JVM of its own."""
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java, which is not installed")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patched.setenv("PYSPARK_PYTHON", sys.executable)
-        session = sql.SparkSession.builder.master("local-cluster[2,1,1024]").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
+def spark(cluster: Any) -> Any:
+    """Spark with two executors, as the running session."""
+    return cluster
 
 
 @pytest.fixture(scope="module")
@@ -85,5 +67,5 @@ def test_registered_views_are_spark_sql(spark: Any, lake: Path) -> None:
 def test_an_undeclared_view_is_not_registered(spark: Any, lake: Path) -> None:
     import tracedb.spark
 
-    with pytest.raises(UsageError, match="stragglers is not declared for spark"):
-        tracedb.spark.register(spark, lake, "stragglers")
+    with pytest.raises(UsageError, match="attention_split is not declared for spark"):
+        tracedb.spark.register(spark, lake, "attention-split")

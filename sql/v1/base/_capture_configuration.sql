@@ -29,16 +29,16 @@ judged AS (
     INNER JOIN alike AS a ON a.capture_id = n.capture_id
 ),
 configurations AS (
-    SELECT j.capture_id, map_from_entries(list(j.entry ORDER BY j.entry.key)) AS labels
+    SELECT j.capture_id, list(j.entry ORDER BY j.entry.key) AS entries
     FROM judged AS j
     WHERE NOT j.is_place
     GROUP BY j.capture_id
 )
 SELECT
     c.capture_id,
-    min(c.capture_id) OVER (PARTITION BY c.source, coalesce(f.labels, MAP {})) AS configuration_id,
+    min(c.capture_id) OVER (PARTITION BY c.source, f.entries) AS configuration_id,
     c.source,
-    coalesce(f.labels, MAP {}) AS labels,
+    coalesce(map_from_entries(f.entries), MAP {}) AS labels,
     c.rank,
     c.status,
     c.path,

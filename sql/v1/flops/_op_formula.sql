@@ -51,21 +51,24 @@ FROM (
     ('aten::_scaled_dot_product_cudnn_attention_backward', 'attention_by_head', 2, 3, 4, 15)
 ) AS f (name, family, x, y, z, flag)
 UNION ALL
-SELECT 'aten::' || unnest(string_split(w.names, ' ')) AS name, w.family, 1 AS x, NULL AS y, NULL AS z, w.operands AS flag
+SELECT 'aten::' || n.name AS name, n.family, 1 AS x, NULL AS y, NULL AS z, n.operands AS flag
 FROM (
-    VALUES
-    -- A new tensor, of the size that the inputs are broadcast to.
-    ('neg abs exp log sqrt rsqrt reciprocal sin cos sigmoid tanh relu leaky_relu gelu silu hardswish threshold',
-        'pointwise', 1),
-    ('add sub rsub mul div pow clamp_min gelu_backward silu_backward sigmoid_backward tanh_backward '
-        || 'threshold_backward hardswish_backward', 'pointwise', 2),
-    ('clamp where masked_fill addcmul addcdiv lerp', 'pointwise', 3),
-    -- The first input is also written.
-    ('add_ sub_ mul_ div_ neg_ abs_ exp_ sqrt_ rsqrt_ pow_ sigmoid_ tanh_ relu_ leaky_relu_ silu_ clamp_ clamp_min_ '
-        || 'threshold_ masked_fill_ addcmul_ addcdiv_ lerp_', 'in_place', NULL),
-    -- A new tensor of the size of the first input; a row's statistics are left out.
-    ('_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data native_layer_norm _fused_rms_norm',
-        'in_place', NULL),
-    -- The first input is only written.
-    ('copy_ fill_ zero_', 'move', NULL)
-) AS w (names, family, operands);
+    SELECT unnest(string_split(w.names, ' ')) AS name, w.family, w.operands
+    FROM (
+        VALUES
+        -- A new tensor, of the size that the inputs are broadcast to.
+        ('neg abs exp log sqrt rsqrt reciprocal sin cos sigmoid tanh relu leaky_relu gelu silu hardswish threshold',
+            'pointwise', 1),
+        ('add sub rsub mul div pow clamp_min gelu_backward silu_backward sigmoid_backward tanh_backward '
+            || 'threshold_backward hardswish_backward', 'pointwise', 2),
+        ('clamp where masked_fill addcmul addcdiv lerp', 'pointwise', 3),
+        -- The first input is also written.
+        ('add_ sub_ mul_ div_ neg_ abs_ exp_ sqrt_ rsqrt_ pow_ sigmoid_ tanh_ relu_ leaky_relu_ silu_ clamp_ clamp_min_ '
+            || 'threshold_ masked_fill_ addcmul_ addcdiv_ lerp_', 'in_place', NULL),
+        -- A new tensor of the size of the first input; a row's statistics are left out.
+        ('_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data native_layer_norm _fused_rms_norm',
+            'in_place', NULL),
+        -- The first input is only written.
+        ('copy_ fill_ zero_', 'move', NULL)
+    ) AS w (names, family, operands)
+) AS n;

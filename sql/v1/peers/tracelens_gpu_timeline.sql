@@ -58,10 +58,14 @@ parts AS (
         clock_id,
         total_ns,
         unnest([
-            ('computation_time', union_1_ns), ('exposed_comm_time', union_2_ns - union_1_ns),
-            ('exposed_memcpy_time', union_3_ns - union_2_ns), ('busy_time', union_3_ns),
-            ('idle_time', total_ns - union_3_ns), ('total_time', total_ns),
-            ('total_comm_time', comm_ns), ('total_memcpy_time', copy_ns)
+            {'kind': 'computation_time', 'ns': union_1_ns},
+            {'kind': 'exposed_comm_time', 'ns': union_2_ns - union_1_ns},
+            {'kind': 'exposed_memcpy_time', 'ns': union_3_ns - union_2_ns},
+            {'kind': 'busy_time', 'ns': union_3_ns},
+            {'kind': 'idle_time', 'ns': total_ns - union_3_ns},
+            {'kind': 'total_time', 'ns': total_ns},
+            {'kind': 'total_comm_time', 'ns': comm_ns},
+            {'kind': 'total_memcpy_time', 'ns': copy_ns}
         ]) AS share
     FROM unions
 )
@@ -70,9 +74,9 @@ SELECT
     /* grain */
     clock_id AS capture_id, any_value(c.labels) AS labels, any_value(c.rank) AS rank,
     /* end grain */
-    share[1] AS "type",
-    sum(share[2]) / 1e6 AS "time ms",
-    100.0 * sum(share[2]) / nullif(sum(total_ns), 0) AS "percent"
+    share.kind AS "type",
+    sum(share.ns) / 1e6 AS "time ms",
+    100.0 * sum(share.ns) / nullif(sum(total_ns), 0) AS "percent"
 FROM parts
 /* grain */ LEFT JOIN main.capture AS c ON c.capture_id = clock_id /* end grain */
 GROUP BY ALL;

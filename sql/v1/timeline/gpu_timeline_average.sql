@@ -11,9 +11,12 @@ WITH parts AS (
         s.labels,
         s.cycle,
         unnest([
-            (1, 'computation', u.union_1_ns), (2, 'exposed_collective', u.union_2_ns - u.union_1_ns),
-            (3, 'exposed_copy', u.union_3_ns - u.union_2_ns), (4, 'busy', u.union_3_ns),
-            (5, 'idle', u.total_ns - u.union_3_ns), (6, 'total', u.total_ns)
+            {'place': 1, 'part': 'computation', 'ns': u.union_1_ns},
+            {'place': 2, 'part': 'exposed_collective', 'ns': u.union_2_ns - u.union_1_ns},
+            {'place': 3, 'part': 'exposed_copy', 'ns': u.union_3_ns - u.union_2_ns},
+            {'place': 4, 'part': 'busy', 'ns': u.union_3_ns},
+            {'place': 5, 'part': 'idle', 'ns': u.total_ns - u.union_3_ns},
+            {'place': 6, 'part': 'total', 'ns': u.total_ns}
         ]) AS share,
         u.total_ns
     FROM v1._gpu_time AS u /* inline */
@@ -22,18 +25,18 @@ WITH parts AS (
 SELECT
     /* by */
     /* grain */ any_value(profiler) AS source, any_value(labels) AS labels, any_value(cycle) AS cycle, /* end grain */
-    share[1] AS place,
-    share[2] AS part,
+    share.place AS place,
+    share.part AS part,
     count(*) AS ranks,
-    count(*) FILTER (share[3] = 0) AS zero_ranks,
-    sum(share[3]) / count(*) AS mean_ns,
-    CASE WHEN zero_ranks > 0 THEN 0.0 ELSE exp(avg(ln(nullif(share[3], 0)::DOUBLE) ORDER BY share[3])) END
+    count(*) FILTER (share.ns = 0) AS zero_ranks,
+    sum(share.ns) / count(*) AS mean_ns,
+    CASE WHEN zero_ranks > 0 THEN 0.0 ELSE exp(avg(ln(nullif(share.ns, 0)::DOUBLE) ORDER BY share.ns)) END
         AS geometric_mean_ns,
-    min(share[3])::BIGINT AS min_ns,
-    max(share[3])::BIGINT AS max_ns,
-    100.0 * sum(share[3]) / nullif(sum(total_ns), 0) AS mean_percent
+    min(share.ns)::BIGINT AS min_ns,
+    max(share.ns)::BIGINT AS max_ns,
+    100.0 * sum(share.ns) / nullif(sum(total_ns), 0) AS mean_percent
 FROM parts
-GROUP BY /* by */ /* grain */ set_id, /* end grain */ share[1], share[2];
+GROUP BY /* by */ /* grain */ set_id, /* end grain */ share.place, share.part;
 
 COMMENT ON VIEW v1.gpu_timeline_average IS 'GPU timeline averaged over ranks. Grain: configuration × part.';
 COMMENT ON COLUMN v1.gpu_timeline_average.source IS 'Profiler or format of the captures.';

@@ -135,8 +135,34 @@ def _slice(of: exp.Expr, bounds: exp.Slice) -> exp.Expr:
 
 
 def _filter(node: exp.Filter) -> exp.Expr:
+    if isinstance(node.this, exp.ArrayAgg):
+        return _list(node.this, node.expression)
     is_some = isinstance(node.this, exp.Min) and node.this.args.get("count")
     return _smallest(node.this, node.expression) if is_some else node
+
+
+def _list(node: exp.ArrayAgg, where: exp.Expr | None = None) -> exp.Expr:
+    """Return a list in its order, NULL without rows: ``collect_list`` has no order, and is empty then.
+
+    Values are sorted as structs that begin with what they are ordered by, NULL last.
+    """
+    if where is None and not isinstance(node.this, exp.Order):
+        return node
+    ordered = node.this.expressions if isinstance(node.this, exp.Order) else []
+    assert not any(key.args.get("desc") for key in ordered)
+    value = _in(node.this.this if ordered else node.this)
+    keys = [part for key in ordered for part in (exp.Is(this=_in(key.this), expression=exp.Null()), _in(key.this))]
+    values: exp.Expr = call("collect_list", call("named_struct", *_fields([*keys, value])))
+    if where is not None:
+        values = exp.Filter(this=values, expression=_in(where))
+    if ordered:
+        values = call("array_sort", values)
+    found = call("transform", values, function("item", exp.column(f"f{len(keys)}", table="item")))
+    return call("nullif", found, call("array"))
+
+
+def _fields(values: list[exp.Expr]) -> list[exp.Expr]:
+    return [part for place, value in enumerate(values) for part in (exp.Literal.string(f"f{place}"), value)]
 
 
 def _smallest(node: exp.Min, where: exp.Expr | None = None) -> exp.Expr:
@@ -158,14 +184,56 @@ def _is_json(given: list[exp.Expr]) -> exp.Expr:
     return exp.Not(this=exp.Is(this=call("get_json_object", given[0], exp.Literal.string("$")), expression=exp.Null()))
 
 
+def _map(node: exp.ToMap) -> exp.Expr:
+    """Return a map; an empty one has the type of labels."""
+    return node if node.this.expressions else exp.cast(call("map"), "MAP<STRING, STRING>", dialect="spark")
+
+
+def _list_aggregate(given: list[exp.Expr]) -> exp.Expr:
+    """Return the number of values of a list that are not NULL, the only such function that the views use."""
+    values, name = given
+    assert name.name == "count", name
+    is_value = exp.Not(this=exp.Is(this=exp.column("x"), expression=exp.Null()))
+    return call("size", call("filter", values, function("x", is_value)))
+
+
+def _to_json(given: list[exp.Expr]) -> exp.Expr:
+    """Return JSON in which a NULL is written, as DuckDB does."""
+    return call("to_json", *given, call("map", exp.Literal.string("ignoreNullFields"), exp.Literal.string("false")))
+
+
+def _try_cast(node: exp.TryCast) -> exp.Expr:
+    """Return a list of a text; Spark casts no text to an array. A cast by way of JSON is translated by sqlglot."""
+    by_json = isinstance(node.this, exp.Cast) and node.this.to.this == exp.DataType.Type.JSON
+    if node.to.this != exp.DataType.Type.ARRAY or by_json:
+        return node
+    return call("from_json", _in(node.this), exp.Literal.string(node.to.sql("spark")))
+
+
+def _window(node: exp.Window) -> exp.Expr:
+    """Count distinct values as the size of their set; give ``row_number`` an order, which it must have."""
+    counted = node.this.this if isinstance(node.this, exp.Count) else None
+    if isinstance(counted, exp.Distinct):
+        (value,) = counted.expressions
+        window = node.copy()
+        window.set("this", call("collect_set", value.copy()))
+        return call("size", _in(window))
+    if isinstance(node.this, exp.RowNumber) and not node.args.get("order"):
+        node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
+    return node
+
+
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "json_valid": _is_json,
+    "list_aggregate": _list_aggregate,
     "list_position": lambda given: call("nullif", call("array_position", *given), exp.Literal.number(0)),
     "list_product": _folded(1, exp.Mul),
     "list_sum": _folded(0, exp.Add),
+    "to_json": _to_json,
 }
 _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Anonymous: _anonymous,
+    exp.ArrayAgg: _list,
     exp.Avg: _without_order,
     exp.Bracket: _bracket,
     exp.DataType: _type,
@@ -179,4 +247,7 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Quantile: _quantile,
     exp.RegexpReplace: _regexp_replace,
     exp.Sum: _without_order,
+    exp.ToMap: _map,
+    exp.TryCast: _try_cast,
+    exp.Window: _window,
 }
