@@ -33,6 +33,11 @@ def declared(engine: str) -> tuple[str, ...]:
     return _declarations()[engine].views
 
 
+def reason(engine: str, view: str) -> str | None:
+    """Return the construct that prevents a view in an engine; None if it is declared there, or was not tried."""
+    return _declarations()[engine].reasons.get(view)
+
+
 def statements(engine: str, names: Sequence[str] = ()) -> list[str]:
     """Return the statements that create the views (default: all declared ones) over the tables in ``main``.
 
@@ -84,8 +89,8 @@ def tables(engine: str) -> list[str]:
 def _check(engine: str, name: str) -> None:
     if name in declared(engine):
         return
-    reasons = _declarations()[engine].reasons
-    why = f" ({reasons[name]})" if name in reasons else ""
+    found = reason(engine, name)
+    why = f" ({found})" if found else ""
     raise UsageError(
         f"{name} is not declared for {engine}{why}; run it by DuckDB (tracedb report, tracedb.spark.run), or choose "
         f"of: {', '.join(declared(engine))}"
