@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -60,47 +61,67 @@ def report(db: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
 def together(installed: duckdb.DuckDBPyConnection) -> Callable[..., Rows]:
     """``together(write, query)``: the rows of a query over rows that ``write(insert)`` puts in.
 
-    For cases that do not affect each other: planning a query over many views takes longer than all their rows do. With
-    ``is_turned``, the stored order of all rows is turned round before the query.
+    For cases that do not affect each other: planning a query over many views takes longer than all their rows do.
     """
 
-    def run(write: Callable[[Insert], None], query: str, is_turned: bool = False) -> Rows:
-        installed.execute("BEGIN")
-        try:
-            write(partial(rows.insert, installed))
-            if is_turned:
-                turn(installed)
+    def run(write: Callable[[Insert], None], query: str) -> Rows:
+        with _inside(installed, write):
             return installed.execute(query).fetchall()
-        finally:
-            installed.execute("ROLLBACK")
 
     return run
+
+
+@contextmanager
+def _inside(connection: duckdb.DuckDBPyConnection, write: Callable[[Insert], None]) -> Iterator[None]:
+    """Rows are in the database inside the block."""
+    connection.execute("BEGIN")
+    try:
+        write(partial(rows.insert, connection))
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 @pytest.fixture(scope="module")
-def cases(together: Callable[..., Rows]) -> Callable[..., dict[str, list[Any]]]:
-    """``cases({name: write}, query)``: the rows of each case, of all cases by one query.
+def cases(installed: duckdb.DuckDBPyConnection) -> Callable[..., list[dict[str, list[Any]]]]:
+    """``cases({name: write}, query, query)``: for each query, the rows of each case.
 
     Each ``write(insert)`` puts in its captures as if it were alone, with numbers below 100; the case with place ``n``
-    gets 100 n added to them, and the label ``case``. The first column of the query is ``labels['case']``, and the rows
-    are what follows it: a tuple, or a single value. This is how to write a cheap test of a view over many others: the
-    cases are functions, a module-scoped fixture asks once, and each test looks at the rows of its case. Cases must not
-    affect each other: so not for views that compare configurations, nor for rules of the user.
+    gets 100 n added to them, and the label ``case``. The first column of a query is ``labels['case']``, and the rows
+    are what follows it: a tuple, or a single value. ``prepare(connection)`` is called when all rows are in; with
+    ``is_turned``, their stored order is turned round after that.
+
+    This is how to write a cheap test of a view over many others: the cases are functions, a module-scoped fixture asks
+    once, and each test looks at the rows of its case. Cases must not affect each other: so not for views that compare
+    configurations, nor for rules of the user.
     """
 
     def run(
-        writers: Mapping[str, Callable[[Insert], None]], query: str, is_turned: bool = False
-    ) -> dict[str, list[Any]]:
+        writers: Mapping[str, Callable[[Insert], None]],
+        *queries: str,
+        prepare: Callable[[duckdb.DuckDBPyConnection], object] | None = None,
+        is_turned: bool = False,
+    ) -> list[dict[str, list[Any]]]:
         def write(insert: Insert) -> None:
             for place, (name, writer) in enumerate(writers.items()):
                 writer(partial(_insert_apart, insert, 100 * place, name))
+            if prepare is not None:
+                prepare(installed)
+            if is_turned:
+                turn(installed)
 
-        found: dict[str, list[Any]] = {name: [] for name in writers}
-        for name, *values in together(write, query, is_turned):
-            found[name].append(values[0] if len(values) == 1 else tuple(values))
-        return found
+        with _inside(installed, write):
+            return [_by_case(writers, installed.execute(query).fetchall()) for query in queries]
 
     return run
+
+
+def _by_case(names: Iterable[str], found: Rows) -> dict[str, list[Any]]:
+    """Return the rows of each case, without its name."""
+    of: dict[str, list[Any]] = {name: [] for name in names}
+    for name, *values in found:
+        of[name].append(values[0] if len(values) == 1 else tuple(values))
+    return of
 
 
 def _insert_apart(

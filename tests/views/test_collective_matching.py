@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import duckdb
 import pytest
 
 from tracedb.derive import clock_alignment
 
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
+Rows = list[dict[str, Any]]
+Cases = Callable[..., list[dict[str, list[Any]]]]
+Found = dict[str, Rows]
 
 ZERO = 1_790_857_026 * 10**9
 MS = 1_000_000
-RANKS = "SELECT ranks, match_rule FROM v1.collectives ORDER BY start_ns, collective_id"
-LAYOUT = """SELECT group_ranks, collective, ranks, match_rule, count(*)
-            FROM v1.collectives GROUP BY ALL ORDER BY ALL"""
+QUERY = "SELECT labels['case'], c FROM v1.collectives AS c ORDER BY start_ns, collective_id"
 
 
 def captures(insert: Insert, *ranks: int) -> None:
@@ -46,8 +48,7 @@ def run(insert: Insert, rank: int, at: Sequence[int], shift: int = 0, **values: 
     calls(insert, rank, *spans, **{"group_name": "0", "group_size": 2, "group_ranks": "[0, 1]", **values})
 
 
-def test_groups_that_each_rank_names_its_own_way(insert: Insert, ask: Ask) -> None:
-    """Equal lists of ranks, no name in common: first with first, second with second, by number or by first use."""
+def named_by_each_rank(insert: Insert) -> None:
     captures(insert, 0, 1, 2, 3)
     for rank in (0, 1):
         names = ("9", "10") if rank else ("2", "3")
@@ -58,16 +59,9 @@ def test_groups_that_each_rank_names_its_own_way(insert: Insert, ask: Ask) -> No
         for place, name in enumerate("ba"):
             calls(insert, rank, (500 + 100 * place, 520 + 101 * place), first=5 + place, group_name=f"{name}{rank}",
                   group_size=2, group_ranks="[2, 3]")  # fmt: skip
-    assert ask("SELECT group_ranks, latency_ns, ranks, match_rule FROM v1.collectives ORDER BY ALL") == [
-        ("[0, 1]", 10, 2, "sequence"),
-        ("[0, 1]", 11, 2, "sequence"),
-        ("[2, 3]", 20, 2, "order"),
-        ("[2, 3]", 21, 2, "order"),
-    ]
 
 
-@pytest.mark.parametrize("listed", ["[0, 1]", "[0, ...]"])
-def test_names_that_some_ranks_share_part_the_groups_of_a_list(insert: Insert, ask: Ask, listed: str) -> None:
+def shared_names(insert: Insert, listed: str) -> None:
     """Rank 1 lacks the first group; and of a list that was cut short nothing is concluded."""
     captures(insert, 0, 1)
     for place, name in enumerate(("2", "3")):
@@ -76,77 +70,17 @@ def test_names_that_some_ranks_share_part_the_groups_of_a_list(insert: Insert, a
         )
     shared = "3" if listed == "[0, 1]" else "4"
     calls(insert, 1, (100, 120), group_name=shared, group_size=2, group_ranks=listed)
-    right = [(1, "unmatched"), (2, "order")] if shared == "3" else [(1, "unmatched")] * 3
-    assert ask(RANKS) == right
 
 
-@pytest.mark.parametrize("off", [0, 50 * MS, -7 * 10**15])
-def test_a_rank_that_recorded_later_iterations(
-    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, shuffled: Callable[[], None], off: int
-) -> None:
-    """As many calls each, but rank 1 began two calls later; its clock is right, or off by more than a call."""
+def two_ranks(insert: Insert, first: Sequence[int], second: Sequence[int], shift: int = 0) -> None:
+    """The parts of two ranks in calls that end at such times."""
     captures(insert, 0, 1)
-    at = ends(22)
-    run(insert, 0, at[:20])
-    run(insert, 1, at[2:], shift=off)
-    clock_alignment.align(db)
-    right = [(1, "unmatched")] * 2 + [(2, "order")] * 18 + [(1, "unmatched")] * 2
-    assert sorted(ask(RANKS)) == sorted(right)
-    assert ask("SELECT max(skew_end_ns) < 20000 FROM v1.collectives") == [(True,)]
-    ((offset, matched),) = ask("SELECT offset_ns, calls FROM main.clock_alignment WHERE capture_id = 1")
-    assert abs(offset - off) < 10_000 and matched == 18
-    shuffled()
-    assert sorted(ask(RANKS)) == sorted(right)
+    run(insert, 0, first)
+    run(insert, 1, second, shift=shift)
 
 
-def test_even_iterations_are_told_by_the_clock(insert: Insert, ask: Ask) -> None:
-    captures(insert, 0, 1)
-    at = ends(12, wobble=0)
-    run(insert, 0, at[:10])
-    run(insert, 1, at[2:])
-    assert [ranks for ranks, _ in ask(RANKS)] == [1, 1, *[2] * 8, 1, 1]
-
-
-def test_clocks_far_apart_with_as_many_calls(insert: Insert, ask: Ask) -> None:
-    captures(insert, 0, 1)
-    run(insert, 0, ends(20))
-    run(insert, 1, ends(20), shift=10**12)
-    assert ask(RANKS) == [(2, "order")] * 20
-
-
-def test_iterations_of_which_none_is_in_both(insert: Insert, ask: Ask) -> None:
-    captures(insert, 0, 1)
-    at = ends(40)
-    run(insert, 0, at[:20])
-    run(insert, 1, at[20:])
-    assert ask(RANKS) == [(1, "unmatched")] * 40
-
-
-def test_fewer_calls_on_a_clock_that_is_off(insert: Insert, ask: Ask) -> None:
-    captures(insert, 0, 1)
-    at = ends(20)
-    run(insert, 0, at)
-    run(insert, 1, at[3:18], shift=10**12)
-    assert sorted(ask(RANKS)) == [(1, "unmatched")] * 5 + [(2, "order")] * 15
-
-
-@pytest.mark.parametrize("lost", [5, 15])
-def test_a_lost_call_in_the_middle(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, lost: int) -> None:
-    """Beyond it the order is one off; on aligned clocks no such pair is one call, so none is said to be."""
-    captures(insert, 0, 1)
-    at = ends(20)
-    run(insert, 0, at)
-    run(insert, 1, at[:lost] + at[lost + 1 :])
-    clock_alignment.align(db)
-    found = ask("SELECT ranks, skew_end_ns, match_rule FROM v1.collectives ORDER BY start_ns")
-    kept = max(lost, 19 - lost)
-    assert [ranks for ranks, *_ in found].count(2) == kept
-    assert all(skew < 20_000 for ranks, skew, _ in found if ranks == 2)
-    assert {rule for ranks, _, rule in found if ranks == 1} == {"unmatched"}
-
-
-def test_one_of_four_ranks_is_out_of_place(insert: Insert, ask: Ask) -> None:
-    """The others stay together, and a rank that comes early and waits belongs to them."""
+def out_of_place(insert: Insert, has_more: bool) -> None:
+    """Four ranks in a call, and two of them in another one."""
     captures(insert, 0, 1, 2, 3)
     insert("clock_alignment", "capture_id", *[(rank,) for rank in range(4)], reference_capture_id=0, at_ns=ZERO,
            offset_ns=0, drift_ppm=0.0, uses_drift=False, calls=9, span_ns=9, residual_median_ns=1_000)  # fmt: skip
@@ -155,13 +89,84 @@ def test_one_of_four_ranks_is_out_of_place(insert: Insert, ask: Ask) -> None:
     calls(insert, 1, (10, 6 * MS), **shared)
     for rank in (2, 3):
         calls(insert, rank, (5 * MS, 6 * MS), **shared)
-    waits = ask("SELECT ranks, match_rule, wait_ns FROM v1.collectives ORDER BY ranks")
-    assert waits == [(1, "unmatched", None), (3, "sequence", {1: 5 * MS - 10, 2: 0, 3: 0})]
-    calls(insert, 0, (10 * MS, 11 * MS), first=9, **{**shared, "sequence": 2})
-    calls(
-        insert, 1, (11 * MS + 109_999, 12 * MS), first=9, **{**shared, "sequence": 2}
-    )  # within what clocks may be off
-    assert ask("SELECT ranks FROM v1.collectives WHERE sequence = 2") == [(2,)]
+    if has_more:
+        second = {**shared, "sequence": 2}
+        calls(insert, 0, (10 * MS, 11 * MS), first=9, **second)
+        calls(insert, 1, (11 * MS + 109_999, 12 * MS), first=9, **second)  # within what clocks may be off
+
+
+EVEN = ends(12, wobble=0)
+LISTS = ("[0, 1]", "[0, ...]")
+WRITERS: dict[str, Callable[[Insert], None]] = {
+    "named by each rank": named_by_each_rank,
+    **{f"shared names {listed}": partial(shared_names, listed=listed) for listed in LISTS},
+    "even": partial(two_ranks, first=EVEN[:10], second=EVEN[2:]),
+    "far apart": partial(two_ranks, first=ends(20), second=ends(20), shift=10**12),
+    "none in both": partial(two_ranks, first=ends(40)[:20], second=ends(40)[20:]),
+    "fewer calls": partial(two_ranks, first=ends(20), second=ends(20)[3:18], shift=10**12),
+    "out of place": partial(out_of_place, has_more=False),
+    "out of place, two calls": partial(out_of_place, has_more=True),
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(cases: Cases) -> Found:
+    """The calls of each case, on the clocks as recorded."""
+    (found,) = cases(WRITERS, QUERY)
+    return found
+
+
+def columns(rows: Rows, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def ranks(rows: Rows) -> list[tuple[Any, ...]]:
+    return columns(rows, "ranks", "match_rule")
+
+
+def test_groups_that_each_rank_names_its_own_way(recorded: Found) -> None:
+    """Equal lists of ranks, no name in common: first with first, second with second, by number or by first use."""
+    assert sorted(columns(recorded["named by each rank"], "group_ranks", "latency_ns", "ranks", "match_rule")) == [
+        ("[0, 1]", 10, 2, "sequence"),
+        ("[0, 1]", 11, 2, "sequence"),
+        ("[2, 3]", 20, 2, "order"),
+        ("[2, 3]", 21, 2, "order"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("listed", "right"), [("[0, 1]", [(1, "unmatched"), (2, "order")]), ("[0, ...]", [(1, "unmatched")] * 3)]
+)
+def test_names_that_some_ranks_share_part_the_groups_of_a_list(
+    recorded: Found, listed: str, right: list[tuple[int, str]]
+) -> None:
+    assert ranks(recorded[f"shared names {listed}"]) == right
+
+
+def test_even_iterations_are_told_by_the_clock(recorded: Found) -> None:
+    assert [row["ranks"] for row in recorded["even"]] == [1, 1, *[2] * 8, 1, 1]
+
+
+def test_clocks_far_apart_with_as_many_calls(recorded: Found) -> None:
+    assert ranks(recorded["far apart"]) == [(2, "order")] * 20
+
+
+def test_iterations_of_which_none_is_in_both(recorded: Found) -> None:
+    assert ranks(recorded["none in both"]) == [(1, "unmatched")] * 40
+
+
+def test_fewer_calls_on_a_clock_that_is_off(recorded: Found) -> None:
+    assert sorted(ranks(recorded["fewer calls"])) == [(1, "unmatched")] * 5 + [(2, "order")] * 15
+
+
+def test_one_of_four_ranks_is_out_of_place(recorded: Found) -> None:
+    """The others stay together, and a rank that comes early and waits belongs to them."""
+    alone, others = sorted(recorded["out of place"], key=lambda row: int(row["ranks"]))
+    assert columns([alone, others], "ranks", "match_rule", "wait_ns") == [
+        (1, "unmatched", None),
+        (3, "sequence", {1: 5 * MS - 10, 2: 0, 3: 0}),
+    ]
+    assert [row["ranks"] for row in recorded["out of place, two calls"] if row["sequence"] == 2] == [2]
 
 
 def tensor_and_data(insert: Insert, late: int | None = None, iterations: int = 10) -> None:
@@ -188,33 +193,82 @@ def tensor_and_data(insert: Insert, late: int | None = None, iterations: int = 1
                   group_size=len(listed.split(",")), group_name=str(place + rank))  # fmt: skip
 
 
-def test_a_layout_of_several_groups(db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask) -> None:
+OFF = [0, 50 * MS, -7 * 10**15]
+LOST = [5, 15]
+ALIGNED: dict[str, Callable[[Insert], None]] = {
+    **{
+        f"later by two, off {off}": partial(two_ranks, first=ends(22)[:20], second=ends(22)[2:], shift=off)
+        for off in OFF
+    },
+    **{f"lost {n}": partial(two_ranks, first=ends(20), second=ends(20)[:n] + ends(20)[n + 1 :]) for n in LOST},
+    "groups": tensor_and_data,
+    "late in groups": partial(tensor_and_data, late=5),
+}
+STRAGGLERS = """SELECT labels['case'], rank, calls, times_last, wait_caused_ns FROM v1.stragglers
+                WHERE is_straggler AND labels['case'] LIKE '%groups' ORDER BY ALL"""
+QUERIES = (
+    QUERY,
+    STRAGGLERS,
+    """SELECT c.labels['case'], c.rank, a.offset_ns, a.calls FROM main.clock_alignment AS a
+       INNER JOIN main.capture AS c ON c.capture_id = a.capture_id ORDER BY ALL""",
+    """SELECT labels['case'], collective, group_size, calls, unmatched_calls FROM v1.collective_summary ORDER BY ALL""",
+)
+
+
+@pytest.fixture(scope="module")
+def aligned(cases: Cases) -> list[dict[str, list[Any]]]:
+    """The calls, stragglers, alignment and summary of each case, with aligned clocks."""
+    return cases(ALIGNED, *QUERIES, prepare=clock_alignment.align)
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_a_rank_that_recorded_later_iterations(aligned: list[dict[str, list[Any]]], off: int) -> None:
+    """As many calls each, but rank 1 began two calls later; its clock is right, or off by more than a call."""
+    found, _, alignment, _ = (answer[f"later by two, off {off}"] for answer in aligned)
+    right = [(1, "unmatched")] * 2 + [(2, "order")] * 18 + [(1, "unmatched")] * 2
+    assert sorted(ranks(found)) == sorted(right)
+    assert max(row["skew_end_ns"] for row in found if row["skew_end_ns"] is not None) < 20_000
+    ((offset, matched),) = [row[1:] for row in alignment if row[0] == 1]
+    assert abs(offset - off) < 10_000 and matched == 18
+
+
+def test_the_order_of_rows_does_not_matter(aligned: list[dict[str, list[Any]]], cases: Cases) -> None:
+    turned = cases(ALIGNED, QUERY, STRAGGLERS, prepare=clock_alignment.align, is_turned=True)
+    for case in ALIGNED:
+        assert sorted(ranks(turned[0][case])) == sorted(ranks(aligned[0][case]))
+    assert turned[1] == aligned[1]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_lost_call_in_the_middle(aligned: list[dict[str, list[Any]]], lost: int) -> None:
+    """Beyond it the order is one off; on aligned clocks no such pair is one call, so none is said to be."""
+    found = columns(aligned[0][f"lost {lost}"], "ranks", "skew_end_ns", "match_rule")
+    kept = max(lost, 19 - lost)
+    assert [ranks for ranks, *_ in found].count(2) == kept
+    assert all(skew < 20_000 for ranks, skew, _ in found if ranks == 2)
+    assert {rule for ranks, _, rule in found if ranks == 1} == {"unmatched"}
+
+
+def test_a_layout_of_several_groups(aligned: list[dict[str, list[Any]]]) -> None:
     """Groups are named by each rank on its own; nothing of one group is taken for another's."""
-    tensor_and_data(insert)
-    clock_alignment.align(db)
+    found, late, alignment, summary = (answer["groups"] for answer in aligned)
     pairs = [(f"[{n}, {n + 1}]", "allreduce", 2, "order", 20) for n in (0, 2, 4, 6)]
     stages = [(f"[{n}, {n + 4}]", "sendrecv", 2, "order", 10) for n in range(4)]
     fours = [
         (str(list(range(n, 8, 2))), name, 4, "order", 10) for n in (0, 1) for name in ("allgather", "reduce_scatter")
     ]
-    assert ask(LAYOUT) == sorted([*pairs, *stages, *fours, (str(list(range(8))), "allreduce", 8, "order", 10)])
-    assert ask("SELECT count(*), max(abs(offset_ns)) FROM main.clock_alignment") == [(8, 0)]
-    assert ask("SELECT rank FROM v1.stragglers WHERE is_straggler") == []
-    summary = ask("SELECT collective, group_size, calls, unmatched_calls FROM v1.collective_summary ORDER BY ALL")
+    counted = Counter(columns(found, "group_ranks", "collective", "ranks", "match_rule"))
+    right = [*pairs, *stages, *fours, (str(list(range(8))), "allreduce", 8, "order", 10)]
+    assert sorted((*call, count) for call, count in counted.items()) == sorted(right)
+    assert [row[:2] for row in alignment] == [(rank, 0) for rank in range(8)]
+    assert late == []
     assert summary == [("allgather", 4, 20, 0), ("allreduce", 2, 80, 0), ("allreduce", 8, 10, 0),
                        ("reduce_scatter", 4, 20, 0), ("sendrecv", 2, 40, 0)]  # fmt: skip
 
 
-def test_the_straggler_of_such_a_layout(
-    db: duckdb.DuckDBPyConnection, insert: Insert, ask: Ask, shuffled: Callable[[], None]
-) -> None:
-    tensor_and_data(insert, late=5)
-    clock_alignment.align(db)
-    query = "SELECT rank, calls, times_last, wait_caused_ns FROM v1.stragglers WHERE is_straggler"
+def test_the_straggler_of_such_a_layout(aligned: list[dict[str, list[Any]]]) -> None:
     waiting = 10 * 600_000 * (2 * 1 + 1 + 2 * 3 + 7)
-    assert ask(query) == [(5, 60, 60, waiting)]
-    shuffled()
-    assert ask(query) == [(5, 60, 60, waiting)]
+    assert aligned[1]["late in groups"] == [(5, 60, 60, waiting)]
 
 
 def test_lists_of_ranks_are_numbered_once_and_kernels_carry_the_number(insert: Insert, ask: Ask) -> None:

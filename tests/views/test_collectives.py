@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from views.collective_rows import WORLD, Insert, calls, captures
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
+Rows = list[dict[str, Any]]
+Found = dict[str, Rows]
+Cases = Callable[..., list[dict[str, list[Any]]]]
 Report = Callable[..., list[tuple[Any, ...]]]
 
-MATCHED = (
-    "SELECT ranks, match_rule, latency_ns, wait_ns, last_rank FROM v1.collectives ORDER BY start_ns, collective_id"
-)
+QUERY = "SELECT labels['case'], c FROM v1.collectives AS c ORDER BY start_ns, collective_id"
 
 
 def steps(insert: Insert, capture: int, *numbers: tuple[int, Sequence[int]]) -> None:
@@ -33,35 +35,18 @@ def test_empty(insert: Insert, ask: Ask) -> None:
     assert ask("SELECT * FROM v1.collectives") == []
 
 
-def test_a_call_of_four_ranks(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+def four_ranks(insert: Insert) -> None:
     captures(insert, [0, 1, 2, 3], threads="8", rank="x")
     calls(insert, (0, 1, 100, 50), (1, 1, 110, 42), (2, 1, 140, 10), (3, 1, 130, 20), group="g")
-    query = """SELECT labels['threads'], labels['rank'], collective, recorded_as, message_bytes, dtype, group_name,
-                      group_size, ranks, match_rule, latency_ns, wait_ns, total_wait_ns, start_ns, end_ns,
-                      skew_start_ns, skew_end_ns, last_rank, algorithm_gbps, bus_gbps FROM v1.collectives"""
-    right = [("8", None, "allreduce", "allreduce", 400, "Float", "g", 4, 4, "order", 10, {0: 40, 1: 32, 2: 0, 3: 10},
-              82, 100, 152, 40, 2, 2, 40.0, 60.0)]  # fmt: skip
-    assert ask(query) == right
-    shuffled()
-    assert ask(query) == right
 
 
-def test_sequence_numbers_decide_where_there_are_any(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+def sequence_numbers(insert: Insert) -> None:
     captures(insert, [0, 1])
     for capture, numbers in ((0, (7, 8, 9)), (1, (8, 9, 10))):  # the second rank's window began one call later
         calls(insert, *[(capture, n, 100 * n, 10 + capture, "allreduce", 5, "0", "[0, 1]", 2, n) for n in numbers])
-    right = [
-        (1, "unmatched", 10, None, None),
-        (2, "sequence", 10, {0: 0, 1: 1}, None),
-        (2, "sequence", 10, {0: 0, 1: 1}, None),
-        (1, "unmatched", 11, None, None),
-    ]
-    assert ask(MATCHED) == right
-    shuffled()
-    assert ask(MATCHED) == right
 
 
-def test_groups_of_one_name_are_told_apart_by_their_ranks(insert: Insert, ask: Ask) -> None:
+def groups(insert: Insert) -> None:
     """Two tensor-parallel pairs, two data-parallel pairs and the world, whose calls interleave differently."""
     captures(insert, [0, 1, 2, 3])
     for rank in range(4):
@@ -73,51 +58,31 @@ def test_groups_of_one_name_are_told_apart_by_their_ranks(insert: Insert, ask: A
             (rank, 3, 2_000, 9, "allreduce", 100, "0", WORLD, 4, None),
             (rank, 4, 900 + 5_000 * (rank // 2), 30 + rank, "_allgather_base", 100, "1", tp, 2, None),
         )
-    found = ask(
-        """SELECT collective, group_name, group_ranks, ranks, map_keys(wait_ns), last_rank FROM v1.collectives
-           ORDER BY group_name, group_ranks, collective"""
-    )
-    assert found == [
-        ("allreduce", "0", WORLD, 4, [0, 1, 2, 3], None),
-        ("allgather", "1", "[0, 1]", 2, [0, 1], None),
-        ("allreduce", "1", "[0, 1]", 2, [0, 1], 1),
-        ("allgather", "1", "[2, 3]", 2, [2, 3], None),
-        ("allreduce", "1", "[2, 3]", 2, [2, 3], 3),
-        ("allreduce", "2", "[0, 2]", 2, [0, 2], 2),
-        ("allreduce", "2", "[1, 3]", 2, [1, 3], 3),
-    ]
 
 
-def test_order_is_that_of_one_collective_and_size(insert: Insert, ask: Ask) -> None:
+def sizes(insert: Insert) -> None:
     captures(insert, [0, 1])
     calls(insert, (0, 1, 0, 9, "allreduce", 5), (0, 2, 20, 9, "allreduce", 6), (0, 3, 40, 9, "_allgather_base", 5),
           (1, 1, 0, 9, "allreduce", 6), (1, 2, 20, 9, "_allgather_base", 5), (1, 3, 40, 9, "allreduce", 5),
           size=2)  # fmt: skip
-    found = ask("SELECT collective, message_bytes, ranks, match_rule FROM v1.collectives ORDER BY ALL")
-    assert found == [("allgather", 40, 2, "order"), ("allreduce", 20, 2, "order"), ("allreduce", 24, 2, "order")]
 
 
-def test_sizes_that_ranks_may_disagree_on_do_not_part_them(insert: Insert, ask: Ask) -> None:
+def unequal_sizes(insert: Insert) -> None:
     captures(insert, [0, 1])
     calls(insert, (0, 1, 0, 9, "all_to_allv", 5), (1, 1, 0, 9, "all_to_allv", 7), size=2)
-    assert ask("SELECT collective, message_bytes, ranks FROM v1.collectives") == [("alltoall", 28, 2)]
 
 
-def test_a_missing_rank_is_seen_by_the_number(insert: Insert, ask: Ask) -> None:
+def missing_rank(insert: Insert) -> None:
     captures(insert, [0, 1, 3])
     calls(insert, (0, 1, 0, 30), (1, 1, 10, 20), (2, 1, 20, 10))
-    assert ask("SELECT ranks, group_size, wait_ns, last_rank FROM v1.collectives") == [(3, 4, {0: 20, 1: 10, 3: 0}, 3)]
 
 
-def test_a_capture_without_events_changes_nothing(insert: Insert, ask: Ask) -> None:
+def capture_without_events(insert: Insert) -> None:
     captures(insert, [0, 1, 2])
     calls(insert, (0, 1, 0, 30), (1, 1, 10, 20), size=2)
-    assert ask(MATCHED) == [(2, "order", 20, {0: 10, 1: 0}, 1)]
 
 
-@pytest.mark.parametrize("dropped", [0, 2])
-def test_a_rank_with_fewer_steps(insert: Insert, ask: Ask, dropped: int) -> None:
-    """Steps tell where it fits, also if it is the first that is missing."""
+def fewer_steps(insert: Insert, dropped: int) -> None:
     captures(insert, [0, 1])
     for capture in (0, 1):
         kept = [step for step in range(3) if capture == 0 or step != dropped]
@@ -125,46 +90,28 @@ def test_a_rank_with_fewer_steps(insert: Insert, ask: Ask, dropped: int) -> None
         calls(insert, *[(capture, event, event * 100, 10 + event) for step in kept for event in events[step]],
               size=2)  # fmt: skip
         steps(insert, capture, *[(step + 5, events[step]) for step in kept])
-    found = ask("SELECT step, ranks, latency_ns FROM v1.collectives ORDER BY latency_ns")
-    assert found == [
-        (step + 5, 1 if step == dropped else 2, 10 + 10 * step + number) for step in range(3) for number in range(2)
-    ]
 
 
-@pytest.mark.parametrize(("kept", "ranks"), [((0, 1), [2, 2, 1]), ((1, 2), [1, 2, 2])])
-def test_fewer_calls_without_steps_are_placed_by_time(
-    insert: Insert, ask: Ask, kept: Sequence[int], ranks: list[int]
-) -> None:
+def fewer_calls(insert: Insert, kept: Sequence[int], late: int = 5, **shared: Any) -> None:
     captures(insert, [0, 1])
-    calls(insert, *[(0, n, n * 100, 50) for n in range(3)], *[(1, n, n * 100 + 5, 50) for n in kept], size=2)
-    assert ask("SELECT ranks FROM v1.collectives ORDER BY start_ns") == [(number,) for number in ranks]
+    calls(insert, *[(0, n, n * 100, 50) for n in range(3)], *[(1, n, n * 100 + late, 50) for n in kept], **shared)
 
 
-def test_fewer_calls_that_no_time_places_are_unmatched(insert: Insert, ask: Ask) -> None:
-    captures(insert, [0, 1])
-    calls(insert, *[(0, n, n * 100, 50) for n in range(3)], *[(1, n, n * 100 + 99_000, 50) for n in range(2)])
-    assert [row[:2] for row in ask(MATCHED)] == [(1, "unmatched")] * 5
-
-
-def test_a_rank_twice_is_not_matched(insert: Insert, ask: Ask) -> None:
+def rank_twice(insert: Insert) -> None:
     captures(insert, [0, 1, 1])
     calls(insert, (0, 1, 0, 30), (1, 1, 0, 30), (2, 1, 0, 30))
-    assert ask(MATCHED) == [(1, "duplicate rank", 30, None, None)] * 3
 
 
-def test_configurations_and_profilers_are_apart(insert: Insert, ask: Ask) -> None:
+def profilers(insert: Insert) -> None:
     insert("capture", "capture_id rank source labels", (0, 0, "torch", {"t": "8"}), (1, 1, "torch", {"t": "8"}),
            (2, 0, "torch", {"t": "9"}), (3, 0, "nsys", {"t": "8"}), (4, 1, "nsys", {"t": "8"}))  # fmt: skip
     calls(insert, *[(number, 1, 0, 30) for number in range(5)], size=2)
-    found = ask("SELECT source, labels['t'], ranks FROM v1.collectives ORDER BY ALL")
-    assert found == [("nsys", "8", 2), ("torch", "8", 2), ("torch", "9", 1)]
 
 
-def test_nobody_is_last_in_a_tie(insert: Insert, ask: Ask) -> None:
+def ties(insert: Insert) -> None:
     captures(insert, [0, 1, 2])
     calls(insert, (0, 1, 0, 30), (1, 1, 10, 20), (2, 1, 10, 20), (0, 2, 100, 7), (1, 2, 100, 7), (2, 2, 100, 7),
           size=3)  # fmt: skip
-    assert [row[3:] for row in ask(MATCHED)] == [({0: 10, 1: 0, 2: 0}, None), ({0: 0, 1: 0, 2: 0}, None)]
 
 
 def plain(insert: Insert, *rows: tuple[int, int, str]) -> None:
@@ -177,78 +124,222 @@ def plain(insert: Insert, *rows: tuple[int, int, str]) -> None:
 GATHER, REDUCE = "ncclDevKernel_AllGather_RING_LL(args)", "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(args)"
 
 
-def test_order_alone_where_all_ranks_have_the_same_kernels(insert: Insert, ask: Ask) -> None:
+def same_kernels(insert: Insert) -> None:
     captures(insert, [0, 1])
     plain(insert, (0, 0, GATHER), (0, 50, REDUCE), (0, 60, GATHER), (1, 1, GATHER), (1, 2, GATHER), (1, 3, REDUCE))
-    found = ask("SELECT collective, dtype, message_bytes, ranks, match_rule FROM v1.collectives ORDER BY ALL")
-    assert found == [
+
+
+def other_kernels(insert: Insert) -> None:
+    captures(insert, [0, 1, 2])
+    plain(insert, *[(capture, 0, GATHER) for capture in (0, 1, 2)], (2, 50, GATHER), (0, 90, REDUCE), (1, 90, REDUCE))
+
+
+def unknown_ranks(insert: Insert) -> None:
+    captures(insert, [None, None, 4])
+    calls(insert, (0, 1, 0, 30), (1, 1, 0, 30), (2, 1, 0, 30))
+
+
+def devices(insert: Insert) -> None:
+    captures(insert, [None])
+    for device in (3, 5):
+        calls(insert, (0, device, device, 30 - device, "allreduce", 1, None, None, None, None), device_id=device)
+
+
+def sends_among_many(insert: Insert) -> None:
+    captures(insert, [0, 1, 2])
+    calls(insert, (0, 1, 0, 9, "send"), (1, 1, 0, 9, "recv"), (0, 2, 50, 9, "send", 3, "p", "[0, 1]", 2),
+          (1, 2, 50, 9, "recv", 3, "p", "[0, 1]", 2), size=4)  # fmt: skip
+
+
+def sends_of_a_pair(insert: Insert) -> None:
+    captures(insert, [0, 1])
+    calls(insert, (0, 2, 50, 9, "send"), (1, 2, 50, 9, "recv"), size=2)
+
+
+def aligned(insert: Insert) -> None:
+    """Rank 1 is 1000 ns ahead and gains 10 %; recorded, it would start last."""
+    captures(insert, [0, 1])
+    insert("clock_alignment", "capture_id offset_ns drift_ppm uses_drift residual_median_ns", (0, 0, 0.0, False, 0),
+           (1, 1_000, 100_000.0, True, 5), reference_capture_id=0, at_ns=0, calls=9, span_ns=9)  # fmt: skip
+    calls(insert, (0, 1, 2_000, 100), (1, 1, 1_000 + 2_090, 200), (0, 2, 5_000, 100), (1, 2, 6_504, 90), size=2)
+
+
+def zeros(insert: Insert, first: int | None, second: int | None) -> None:
+    insert("capture", "capture_id rank clock_zero_unix_ns", (0, 0, first), (1, 1, second), source="torch")
+    calls(insert, (0, 1, 50, 20), (1, 1, 50, 30), size=2)
+
+
+FEWER = [((0, 1), [2, 2, 1]), ((1, 2), [1, 2, 2])]
+ZEROS: dict[str, tuple[int | None, int | None, int | None]] = {
+    "known": (7, 9, 2), "unknown": (None, None, 0), "one of them": (7, None, None)
+}  # fmt: skip
+"""The zeros of two clocks, and by how much they differ at the start of a call."""
+WRITERS: dict[str, Callable[[Insert], None]] = {
+    **{
+        write.__name__: write
+        for write in (
+            four_ranks, sequence_numbers, groups, sizes, unequal_sizes, missing_rank, capture_without_events,
+            rank_twice, profilers, ties, same_kernels, other_kernels, unknown_ranks, devices, sends_among_many,
+            sends_of_a_pair, aligned,
+        )
+    },
+    **{f"fewer steps {dropped}": partial(fewer_steps, dropped=dropped) for dropped in (0, 2)},
+    **{f"fewer calls {kept}": partial(fewer_calls, kept=kept, size=2) for kept, _ in FEWER},
+    "fewer calls, late": partial(fewer_calls, kept=(0, 1), late=99_000),
+    **{f"zeros {name}": partial(zeros, first=first, second=second) for name, (first, second, _) in ZEROS.items()},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(cases: Cases) -> Found:
+    """The calls of each case."""
+    (rows,) = cases(WRITERS, QUERY)
+    return rows
+
+
+def columns(rows: Rows, names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name.strip()] for name in names.split(",")) for row in rows]
+
+
+MATCHED = "ranks, match_rule, latency_ns, wait_ns, last_rank"
+
+
+def test_the_order_of_rows_does_not_matter(found: Found, cases: Cases) -> None:
+    (turned,) = cases(WRITERS, QUERY, is_turned=True)
+    compared = f"{MATCHED}, collective, group_ranks, step, start_ns, end_ns"
+    for case in WRITERS:
+        assert sorted(map(repr, columns(turned[case], compared))) == sorted(map(repr, columns(found[case], compared)))
+
+
+def test_a_call_of_four_ranks(found: Found) -> None:
+    names = """collective, recorded_as, message_bytes, dtype, group_name, group_size, ranks, match_rule, latency_ns,
+               wait_ns, total_wait_ns, start_ns, end_ns, skew_start_ns, skew_end_ns, last_rank, algorithm_gbps,
+               bus_gbps"""
+    assert columns(found["four_ranks"], names) == [
+        ("allreduce", "allreduce", 400, "Float", "g", 4, 4, "order", 10, {0: 40, 1: 32, 2: 0, 3: 10},
+         82, 100, 152, 40, 2, 2, 40.0, 60.0)
+    ]  # fmt: skip
+    assert [row["labels"] for row in found["four_ranks"]] == [{"case": "four_ranks", "threads": "8"}]
+
+
+def test_sequence_numbers_decide_where_there_are_any(found: Found) -> None:
+    assert columns(found["sequence_numbers"], MATCHED) == [
+        (1, "unmatched", 10, None, None),
+        (2, "sequence", 10, {0: 0, 1: 1}, None),
+        (2, "sequence", 10, {0: 0, 1: 1}, None),
+        (1, "unmatched", 11, None, None),
+    ]
+
+
+def test_groups_of_one_name_are_told_apart_by_their_ranks(found: Found) -> None:
+    rows = [
+        (row["collective"], row["group_name"], row["group_ranks"], row["ranks"], list(row["wait_ns"]), row["last_rank"])
+        for row in sorted(found["groups"], key=lambda row: (row["group_name"], row["group_ranks"], row["collective"]))
+    ]
+    assert rows == [
+        ("allreduce", "0", WORLD, 4, [0, 1, 2, 3], None),
+        ("allgather", "1", "[0, 1]", 2, [0, 1], None),
+        ("allreduce", "1", "[0, 1]", 2, [0, 1], 1),
+        ("allgather", "1", "[2, 3]", 2, [2, 3], None),
+        ("allreduce", "1", "[2, 3]", 2, [2, 3], 3),
+        ("allreduce", "2", "[0, 2]", 2, [0, 2], 2),
+        ("allreduce", "2", "[1, 3]", 2, [1, 3], 3),
+    ]
+
+
+def test_order_is_that_of_one_collective_and_size(found: Found) -> None:
+    rows = sorted(columns(found["sizes"], "collective, message_bytes, ranks, match_rule"))
+    assert rows == [("allgather", 40, 2, "order"), ("allreduce", 20, 2, "order"), ("allreduce", 24, 2, "order")]
+
+
+def test_sizes_that_ranks_may_disagree_on_do_not_part_them(found: Found) -> None:
+    assert columns(found["unequal_sizes"], "collective, message_bytes, ranks") == [("alltoall", 28, 2)]
+
+
+def test_a_missing_rank_is_seen_by_the_number(found: Found) -> None:
+    rows = columns(found["missing_rank"], "ranks, group_size, wait_ns, last_rank")
+    assert rows == [(3, 4, {0: 20, 1: 10, 3: 0}, 3)]
+
+
+def test_a_capture_without_events_changes_nothing(found: Found) -> None:
+    assert columns(found["capture_without_events"], MATCHED) == [(2, "order", 20, {0: 10, 1: 0}, 1)]
+
+
+@pytest.mark.parametrize("dropped", [0, 2])
+def test_a_rank_with_fewer_steps(found: Found, dropped: int) -> None:
+    """Steps tell where it fits, also if it is the first that is missing."""
+    rows = sorted(columns(found[f"fewer steps {dropped}"], "step, ranks, latency_ns"), key=lambda row: int(row[2]))
+    assert rows == [
+        (step + 5, 1 if step == dropped else 2, 10 + 10 * step + number) for step in range(3) for number in range(2)
+    ]
+
+
+@pytest.mark.parametrize(("kept", "ranks"), FEWER)
+def test_fewer_calls_without_steps_are_placed_by_time(found: Found, kept: Sequence[int], ranks: list[int]) -> None:
+    assert [row["ranks"] for row in found[f"fewer calls {kept}"]] == ranks
+
+
+def test_fewer_calls_that_no_time_places_are_unmatched(found: Found) -> None:
+    assert columns(found["fewer calls, late"], "ranks, match_rule") == [(1, "unmatched")] * 5
+
+
+def test_a_rank_twice_is_not_matched(found: Found) -> None:
+    assert columns(found["rank_twice"], MATCHED) == [(1, "duplicate rank", 30, None, None)] * 3
+
+
+def test_configurations_and_profilers_are_apart(found: Found) -> None:
+    rows = sorted((row["source"], row["labels"]["t"], row["ranks"]) for row in found["profilers"])
+    assert rows == [("nsys", "8", 2), ("torch", "8", 2), ("torch", "9", 1)]
+
+
+def test_nobody_is_last_in_a_tie(found: Found) -> None:
+    assert columns(found["ties"], "wait_ns, last_rank") == [({0: 10, 1: 0, 2: 0}, None), ({0: 0, 1: 0, 2: 0}, None)]
+
+
+def test_order_alone_where_all_ranks_have_the_same_kernels(found: Found) -> None:
+    rows = sorted(columns(found["same_kernels"], "collective, dtype, message_bytes, ranks, match_rule"), key=str)
+    assert rows == [
         ("allgather", None, None, 2, "order alone"),
         ("allgather", None, None, 2, "order alone"),
         ("reduce_scatter", "bf16", None, 2, "order alone"),
     ]
 
 
-def test_order_alone_is_not_used_where_numbers_differ(insert: Insert, ask: Ask) -> None:
-    captures(insert, [0, 1, 2])
-    plain(insert, *[(capture, 0, GATHER) for capture in (0, 1, 2)], (2, 50, GATHER), (0, 90, REDUCE), (1, 90, REDUCE))
-    assert [row[:2] for row in ask(MATCHED)] == [(1, "unmatched")] * 6
+def test_order_alone_is_not_used_where_numbers_differ(found: Found) -> None:
+    assert columns(found["other_kernels"], "ranks, match_rule") == [(1, "unmatched")] * 6
 
 
-def test_devices_or_numbers_stand_for_unknown_ranks(insert: Insert, ask: Ask) -> None:
-    captures(insert, [None, None, 4])
-    calls(insert, (0, 1, 0, 30), (1, 1, 0, 30), (2, 1, 0, 30))
-    assert ask("SELECT map_keys(wait_ns) FROM v1.collectives") == [([0, 1, 2],)]
+def test_devices_or_numbers_stand_for_unknown_ranks(found: Found) -> None:
+    first = 100 * list(WRITERS).index("unknown_ranks")  # the number of the first capture
+    assert [sorted(row["wait_ns"]) for row in found["unknown_ranks"]] == [[first, first + 1, first + 2]]
 
 
-def test_devices_of_one_process_are_members(insert: Insert, ask: Ask) -> None:
-    captures(insert, [None])
-    for device in (3, 5):
-        calls(insert, (0, device, device, 30 - device, "allreduce", 1, None, None, None, None), device_id=device)
-    assert ask("SELECT ranks, match_rule, wait_ns, last_rank FROM v1.collectives") == [
-        (2, "order alone", {3: 2, 5: 0}, 5)
-    ]
+def test_devices_of_one_process_are_members(found: Found) -> None:
+    rows = columns(found["devices"], "ranks, match_rule, wait_ns, last_rank")
+    assert rows == [(2, "order alone", {3: 2, 5: 0}, 5)]
 
 
-def test_send_and_receive_among_many_ranks_match_nothing(insert: Insert, ask: Ask) -> None:
-    captures(insert, [0, 1, 2])
-    calls(insert, (0, 1, 0, 9, "send"), (1, 1, 0, 9, "recv"), (0, 2, 50, 9, "send", 3, "p", "[0, 1]", 2),
-          (1, 2, 50, 9, "recv", 3, "p", "[0, 1]", 2), size=4)  # fmt: skip
-    assert ask("SELECT collective, ranks FROM v1.collectives ORDER BY start_ns, ranks") == [
-        ("sendrecv", 1),
-        ("sendrecv", 1),
-        ("sendrecv", 2),
-    ]
+def test_send_and_receive_among_many_ranks_match_nothing(found: Found) -> None:
+    rows = [(row["start_ns"], row["collective"], row["ranks"]) for row in found["sends_among_many"]]
+    assert sorted(rows) == [(0, "sendrecv", 1), (0, "sendrecv", 1), (50, "sendrecv", 2)]
 
 
-def test_send_and_receive_of_a_pair(insert: Insert, ask: Ask) -> None:
-    captures(insert, [0, 1])
-    calls(insert, (0, 2, 50, 9, "send"), (1, 2, 50, 9, "recv"), size=2)
-    assert ask("SELECT collective, ranks, bus_gbps = algorithm_gbps FROM v1.collectives") == [("sendrecv", 2, True)]
+def test_send_and_receive_of_a_pair(found: Found) -> None:
+    (row,) = found["sends_of_a_pair"]
+    assert (row["collective"], row["ranks"], row["bus_gbps"] == row["algorithm_gbps"]) == ("sendrecv", 2, True)
 
 
-def test_clocks_are_put_onto_one(insert: Insert, ask: Ask) -> None:
-    """Rank 1 is 1000 ns ahead and gains 10 %; recorded, it would start last."""
-    captures(insert, [0, 1])
-    insert("clock_alignment", "capture_id offset_ns drift_ppm uses_drift residual_median_ns", (0, 0, 0.0, False, 0),
-           (1, 1_000, 100_000.0, True, 5), reference_capture_id=0, at_ns=0, calls=9, span_ns=9)  # fmt: skip
-    calls(insert, (0, 1, 2_000, 100), (1, 1, 1_000 + 2_090, 200), (0, 2, 5_000, 100), (1, 2, 6_504, 90), size=2)
-    query = """SELECT start_ns, skew_start_ns, skew_end_ns, last_rank, clock_residual_ns
-               FROM v1.collectives ORDER BY start_ns"""
-    assert ask(query) == [
+def test_clocks_are_put_onto_one(found: Found) -> None:
+    assert columns(found["aligned"], "start_ns, skew_start_ns, skew_end_ns, last_rank, clock_residual_ns") == [
         (1_900, 100, 0, 0, 5),
         (5_000, 4, 6, None, 5),  # closer than the residual: nobody is last
     ]
 
 
-@pytest.mark.parametrize(
-    ("zeros", "skew"), [((7, 9), 2), ((None, None), 0), ((7, None), None)], ids=["known", "unknown", "one of them"]
-)
-def test_clocks_that_were_not_aligned(
-    insert: Insert, ask: Ask, zeros: tuple[int | None, int | None], skew: int | None
-) -> None:
-    insert("capture", "capture_id rank clock_zero_unix_ns", (0, 0, zeros[0]), (1, 1, zeros[1]), source="torch")
-    calls(insert, (0, 1, 50, 20), (1, 1, 50, 30), size=2)
-    assert ask("SELECT skew_start_ns, wait_ns, clock_residual_ns FROM v1.collectives") == [(skew, {0: 0, 1: 10}, None)]
+@pytest.mark.parametrize("name", ZEROS)
+def test_clocks_that_were_not_aligned(found: Found, name: str) -> None:
+    rows = columns(found[f"zeros {name}"], "skew_start_ns, wait_ns, clock_residual_ns")
+    assert rows == [(ZEROS[name][2], {0: 0, 1: 10}, None)]
 
 
 def test_filters_and_by(insert: Insert, report: Report) -> None:

@@ -11,7 +11,7 @@ import pytest
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
-Cases = Callable[..., dict[str, list[Any]]]
+Cases = Callable[..., list[dict[str, list[Any]]]]
 Rows = list[dict[str, Any]]
 
 PARTS = """rank, calls, late_ns, times_last, times_last_percent, margin_ns, wait_caused_ns, wait_caused_percent,
@@ -127,7 +127,8 @@ WRITERS: dict[str, Callable[[Insert], None]] = {
 @pytest.fixture(scope="module")
 def judged(cases: Cases) -> dict[str, Rows]:
     """The ranks of each case, by step."""
-    return cases(WRITERS, "SELECT labels['case'], s FROM v1.stragglers AS s ORDER BY step, rank")
+    (found,) = cases(WRITERS, "SELECT labels['case'], s FROM v1.stragglers AS s ORDER BY step, rank")
+    return found
 
 
 def columns(rows: Rows, *names: str) -> list[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from views.test_pipeline_bubble import insert_pipeline
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Rows = list[dict[str, Any]]
-Cases = Callable[..., dict[str, list[Any]]]
+Cases = Callable[..., list[dict[str, list[Any]]]]
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -159,7 +159,8 @@ WRITERS: dict[str, Callable[[Insert], None]] = {
 @pytest.fixture(scope="module")
 def why(cases: Cases) -> dict[str, Rows]:
     """The rows of each case, the longest time first."""
-    return cases(WRITERS, QUERY)
+    (found,) = cases(WRITERS, QUERY)
+    return found
 
 
 def times(rows: Rows) -> list[tuple[str, int]]:
@@ -188,7 +189,7 @@ def test_the_parts_of_a_step(why: dict[str, Rows]) -> None:
 
 
 def test_the_order_of_rows_does_not_matter(why: dict[str, Rows], cases: Cases) -> None:
-    assert cases(WRITERS, QUERY, is_turned=True) == why
+    assert cases(WRITERS, QUERY, is_turned=True) == [why]
 
 
 def test_the_lead_that_a_synchronization_costs(why: dict[str, Rows]) -> None:
@@ -248,7 +249,7 @@ def chosen(cases: Cases) -> dict[str, dict[str, int]]:
     """The time of each reason of the captures in ``CHOSEN``, from one report."""
     conditions = [f"e.labels['case'] = '{name}' AND {condition}" for name, (_, condition) in CHOSEN.items()]
     text = filled("why", "labels['case'], reason, time_ns", where={"e": " OR ".join(conditions)}, is_part=True)
-    found = cases({name: write for name, (write, _) in CHOSEN.items()}, text)
+    (found,) = cases({name: write for name, (write, _) in CHOSEN.items()}, text)
     return {name: dict(rows) for name, rows in found.items()}
 
 
