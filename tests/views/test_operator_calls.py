@@ -127,19 +127,21 @@ def test_calls_beside_kernels_of_other_streams_are_not_alone(op: Callable[..., N
     assert ask("SELECT n, alone_calls, alone_median_ns FROM v1.operator_calls") == [(3, 2, 12.5)]
 
 
-@pytest.mark.parametrize(
-    ("name", "dims", "types", "dtype"),
-    [
-        ("aten::embedding", [[50, 8], [4], [], [], []], [F, "long int", "Scalar", "", ""], "fp32"),
-        ("aten::index_select", [[4], [4]], ["long int", "c10::Half"], "fp16"),  # no formula: the first float
-        ("aten::arange", [[9]], ["long int"], "int64"),
-        ("aten::_foreach_add_", [[[4, 8]], []], ["TensorList", "Scalar"], None),
-        ("aten::mm", [[4, 8], [8, 16]], None, None),
-    ],
-)
-def test_element_types(name: str, dims: Any, types: Any, dtype: str | None, op: Callable[..., None], ask: Ask) -> None:
-    op(1, name, (0, 10), dims=json.dumps(dims), types=None if types is None else json.dumps(types), kernel="k")
-    assert ask("SELECT dtype, math_dtype, n FROM v1.operator_calls") == [(dtype, dtype, 1)]
+ELEMENT_TYPES: list[tuple[str, list[Any], list[str] | None, str | None]] = [
+    ("aten::embedding", [[50, 8], [4], [], [], []], [F, "long int", "Scalar", "", ""], "fp32"),
+    ("aten::index_select", [[4], [4]], ["long int", "c10::Half"], "fp16"),  # no formula: the first float
+    ("aten::arange", [[9]], ["long int"], "int64"),
+    ("aten::_foreach_add_", [[[4, 8]], []], ["TensorList", "Scalar"], None),
+    ("aten::mm", [[4, 8], [8, 16]], None, None),
+]
+
+
+def test_element_types(op: Callable[..., None], ask: Ask) -> None:
+    for number, (name, dims, types, _) in enumerate(ELEMENT_TYPES, 1):
+        listed = None if types is None else json.dumps(types)
+        op(number, name, (100 * number, 10), dims=json.dumps(dims), types=listed, kernel="k")
+    found = ask("SELECT name, dtype, math_dtype, n FROM v1.operator_calls")
+    assert sorted(found) == sorted((name, dtype, dtype, 1) for name, _, _, dtype in ELEMENT_TYPES)
 
 
 def test_arithmetic_in_tf32_is_a_row_of_its_own(op: Callable[..., None], ask: Ask) -> None:
