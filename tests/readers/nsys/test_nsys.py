@@ -13,6 +13,8 @@ from support.loading import opened
 from support.nsys_files import EPOCH_NS, ERAS, PID, Nsys, process
 from support.nsys_loaded import Loaded, load, step
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 GEMM = "void gemm<(int)4>(float *)"
 TABLES = {
     "capture": "* EXCLUDE (path, sha256, size_bytes, metadata, ingested_at)",

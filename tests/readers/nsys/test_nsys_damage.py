@@ -17,6 +17,8 @@ from tracedb.errors import ReadError
 from tracedb_nsys.export import sqlite_check
 from tracedb_nsys.export.parquet import ParquetExport
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 ROWS = 1000
 LEAF, INTERIOR = 13, 5

@@ -20,6 +20,8 @@ from support.nsys_loaded import Loaded, change, load, many, step
 from tracedb_nsys import direct_kernels, staging_sql
 from tracedb_nsys.export import sqlite
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 ODD: dict[str, Any] = {
     "NULL": None,
     "text": "abc",
