@@ -382,16 +382,16 @@ class TestNames:
         assert max(map(len, short)) <= 24
         assert short == shorten(names, 24)
 
-    def test_paths_lose_what_all_have_in_common(self) -> None:
-        same_shape = [f"../d/sweep_{run}/prof/rank{rank}/trace.pt.json.gz" for run in "ab" for rank in (0, 1)]
+    def test_paths_are_told_apart_by_the_shortest_part_that_no_other_has(self) -> None:
+        same_shape = [f"../d/sweep_{run}/rank{rank}/trace.pt.json.gz" for run in "ab" for rank in (0, 1)]
         assert list(paths_apart(same_shape).values()) == [
-            "sweep_a/…/rank0/trace", "sweep_a/…/rank1/trace", "sweep_b/…/rank0/trace", "sweep_b/…/rank1/trace"
+            "sweep_a/rank0", "sweep_a/rank1", "sweep_b/rank0", "sweep_b/rank1"
         ]  # fmt: skip
         assert paths_apart(["../d/x.sqlite", "../d/public/x.sqlite"]) == {
-            "../d/x.sqlite": "x", "../d/public/x.sqlite": "public/x"
+            "../d/x.sqlite": "d/x.sqlite", "../d/public/x.sqlite": "public"
         }  # fmt: skip
-        for alone in (["../d/x.sqlite"], ["a/b", "a/b"], ["a", "a/b"]):
-            assert paths_apart(alone) == {path: path for path in alone}
+        assert paths_apart(["a", "a/b", "", "a/b"]) == {"a": "a", "a/b": "b", "": ""}
+        assert paths_apart(["/d/x.sqlite"]) == {"/d/x.sqlite": "x.sqlite"}
 
     def test_short_names_stay(self) -> None:
         assert shorten(["gemm", "void copy"], 20) == ["gemm", "copy"]

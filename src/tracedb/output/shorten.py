@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 ELLIPSIS = "…"
 _SHORT = 8
@@ -145,24 +146,28 @@ def tell_apart(values: Sequence[str]) -> list[str]:
     return [value[start:] or value for value in values]
 
 
-def paths_apart(paths: Sequence[str]) -> dict[str, str]:
-    """Return for each path what tells it apart: without the folders and the ending that all of them have in common."""
-    parts = {path: path.split("/") for path in paths}
-    depth = min(map(len, parts.values()), default=0)
-    if len(parts) < 2:
-        return {path: path for path in parts}
-    shared = [len({names[at] for names in parts.values()}) == 1 for at in range(depth - 1)]
-    start = next((at for at, is_shared in enumerate(shared) if not is_shared), len(shared))
-    if len(set(map(len, parts.values()))) > 1:
-        shared = []  # folders of one depth mean the same only in trees of one shape
-    ending = _common([path[::-1] for path in parts])[::-1].rpartition("/")[2]
-    ending = ending[ending.find(".") :] if "." in ending else ""
-    told = {}
-    for path, names in parts.items():
-        kept = [ELLIPSIS if any(shared[at : at + 1]) else name for at, name in enumerate(names)][start:]
-        kept = [name for at, name in enumerate(kept) if name != ELLIPSIS or kept[at - 1] != ELLIPSIS]
-        told[path] = "/".join(kept).removesuffix(ending) or path
-    return told if len(set(told.values())) == len(parts) else {path: path for path in parts}
+def paths_apart(paths: Iterable[str]) -> dict[str, str]:
+    """Return for each path the shortest run of its folders and file name that no other path has, the last such one.
+
+    A path inside another one has its last name. ``--capture`` takes what is returned here.
+    """
+    parts = {path: tuple(part for part in PurePath(path).parts if part != "/") for path in paths}
+    named: dict[str, str] = {}
+    for length in range(1, max(map(len, parts.values()), default=0) + 1):
+        left = [path for path in parts if path not in named]
+        if not left:
+            break
+        held = Counter(run for each in parts.values() for run in set(runs(each, length)))
+        for path in left:
+            own = [run for run in runs(parts[path], length) if held[run] == 1]
+            if own:
+                named[path] = "/".join(own[-1])
+    return {path: named.get(path, "/".join(each[-1:])) for path, each in parts.items()}
+
+
+def runs(parts: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
+    """Yield the runs of so many consecutive parts."""
+    return (parts[at : at + length] for at in range(len(parts) - length + 1))
 
 
 def dims(text: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
+from tracedb.output.shorten import paths_apart, runs
 from tracedb.storage import resources
 
 if TYPE_CHECKING:
@@ -28,23 +28,12 @@ def paths(connection: duckdb.DuckDBPyConnection, catalog: str = "") -> dict[int,
 
 
 def told_apart(found: Mapping[int, str]) -> dict[int, str]:
-    """Return for each capture the shortest run of folders and file name that no other path has, the last such one.
+    """Return for each capture what tells its path apart (``paths_apart``).
 
-    Captures of one path (several processes in a file, a file loaded twice) share it; a path inside another one has its
-    last name.
+    Captures of one path (several processes in a file, a file loaded twice) share it.
     """
-    parts = {path: _parts(path) for path in found.values()}
-    named: dict[str, str] = {}
-    for length in range(1, max(map(len, parts.values()), default=0) + 1):
-        left = [path for path in parts if path not in named]
-        if not left:
-            break
-        held = Counter(run for each in parts.values() for run in set(_runs(each, length)))
-        for path in left:
-            own = [run for run in _runs(parts[path], length) if held[run] == 1]
-            if own:
-                named[path] = "/".join(own[-1])
-    return {number: named.get(path, "/".join(parts[path][-1:])) for number, path in found.items()}
+    names = paths_apart(found.values())
+    return {number: names[path] for number, path in found.items()}
 
 
 def some_of(paths: Sequence[str | None], most: int = 3) -> str:
@@ -96,7 +85,7 @@ def all_meant(found: Mapping[int, str], text: str) -> list[int]:
 
 def _of_whole_names(found: Mapping[int, str], text: str) -> list[int]:
     wanted = _parts(text)
-    return [number for number, path in found.items() if wanted and wanted in _runs(_parts(path), len(wanted))]
+    return [number for number, path in found.items() if wanted and wanted in runs(_parts(path), len(wanted))]
 
 
 def _of_number_in_name(found: Mapping[int, str], text: str) -> list[int]:
@@ -150,15 +139,11 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in PurePath(path).parts if part != "/")
 
 
-def _runs(parts: tuple[str, ...], length: int) -> Iterator[tuple[str, ...]]:
-    return (parts[at : at + length] for at in range(len(parts) - length + 1))
-
-
 def _matches(path: str, pattern: str) -> bool:
     """Whether a pattern matches the path from some folder on, up to its end or the end of a folder."""
     parts = _parts(path)
     length = len(_parts(pattern))
-    return any(fnmatchcase("/".join(run), pattern.strip("/")) for run in _runs(parts, length))
+    return any(fnmatchcase("/".join(run), pattern.strip("/")) for run in runs(parts, length))
 
 
 def _listed(found: Mapping[int, str], those: Sequence[int] | Mapping[int, str]) -> str:

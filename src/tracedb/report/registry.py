@@ -40,7 +40,11 @@ def find(name: str) -> Report:
 
 def _meant(wanted: str, names: list[str], most: int = 3) -> list[str]:
     """Return the reports that someone means by a name: that of another tool's report, a part of a name, or a typo."""
-    named = [report.view for report in every() if any(wanted in peers for peers in report.peers.values())]
+    named = [
+        report.view
+        for report in every()
+        if any(wanted == peer.lower() for peers in report.peers.values() for peer in peers)
+    ]
     part = [
         name for name in names if len(wanted) > 2 and re.search(rf"(^|_){re.escape(wanted.removesuffix('s'))}", name)
     ]
