@@ -244,6 +244,19 @@ class TestEyes:
         lines = text_of(write_table, answer).splitlines()
         assert max(map(len, lines)) < 90 and len(set(lines)) == 4
 
+    def test_spans_leave_no_time_at_zero(self) -> None:
+        for times, shown in (
+            (((2_000, 3_000), (9_000_000, 20_000_000)), ["0.002\N{EN DASH}0.003", "9.000\N{EN DASH}20.000"]),
+            (((200_000, 300_000), (9_000_000, 20_000_000)), ["0.2\N{EN DASH}0.3", "9.0\N{EN DASH}20.0"]),
+            (((0, 300), (9_000_000, 20_000_000)), ["0.000\N{EN DASH}0.300", "9,000.000\N{EN DASH}20,000.000"]),
+        ):
+            answer = from_rows([Column("from_ns", "BIGINT", "ns"), Column("to_ns", "BIGINT", "ns")], times)
+            answer.shows = [Show(("from_ns", "to_ns"), "from-to", "span")]
+            lines = text_of(write_table, answer).splitlines()
+            assert [line.strip() for line in lines[-2:]] == [
+                text.replace("\N{EN DASH}", "\N{EN DASH}") for text in shown
+            ]
+
     def test_lists_and_spans_of_unknown_values(self) -> None:
         columns = [Column("flags", "VARCHAR[]"), Column("min_ns", "BIGINT", "ns"), Column("max_ns", "BIGINT", "ns")]
         answer = from_rows(columns, [(["a", "b"], 1_000, 2_000), ([], None, None)])

@@ -184,12 +184,13 @@ def time_unit(values: Values) -> tuple[float, str]:
 
 
 def _span(header: str, parts: Sequence[Values], show: Show, largest: float) -> Strip:
-    """Return two times as one text, in one unit."""
+    """Return two times as one text, in one unit; with three decimals where fewer would show one of them as zero."""
     divisor, unit = time_unit([largest])
-    ends = [
-        [_cell(value, lambda item: f"{item / divisor:,.{0 if unit == 'µs' else 1}f}") for value in values]
-        for values in parts
-    ]
+    digits = 0 if unit == "µs" else 1
+    known = [abs(value) for values in parts for value in values if isinstance(value, int | float) and value]
+    if known and round(min(known) / divisor, digits) == 0:
+        digits = 3
+    ends = [[_cell(value, lambda item: _fixed(item / divisor, digits)) for value in values] for values in parts]
     texts = [MISSING if set(pair) == {MISSING} else "\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)]
     return Strip(f"{header} {unit}", texts, True, show.drop)
 
