@@ -23,6 +23,8 @@ from tracedb_nsys import direct_kernels
 from tracedb_nsys.export import integer_limits, pages, sqlite
 from tracedb_nsys.source import NsysIngester
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 LEAST = integer_limits.ANY[0]
 """Two numbers below stand for values that are no whole numbers."""
 WHOLE = st.sampled_from([-1, 0, 1, 127, -128, 128, 32_767, 1 << 23, -(1 << 31), 1 << 40, (1 << 63) - 1, LEAST])

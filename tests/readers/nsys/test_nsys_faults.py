@@ -13,6 +13,8 @@ from support.nsys_loaded import Loaded, change, load, many
 from tracedb.pipeline import run as pipeline
 from tracedb_nsys.export import sqlite
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 
 class TestNoKernelTable:
     def test_ranges_are_kept_and_the_reason_told(self, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from support import nsys_loaded
 from support.nsys_files import Nsys
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 TYPE = 0x0101_0000_0000_0000
 SM, SYS, ACTIVE, DRAM = (0, "GPC Clock Frequency [MHz]"), (1, "SYS Clock Frequency [MHz]"), (
     2, "SMs Active [Throughput %]"), (3, "DRAM Frequency [MHz]")  # fmt: skip

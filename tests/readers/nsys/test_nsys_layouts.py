@@ -10,6 +10,8 @@ from support.command import run
 from support.nsys_files import PID, Nsys
 from support.nsys_loaded import Loaded, change, load, step
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 PREFIX = "CUPTI_ACTIVITY_KIND_"
 
 

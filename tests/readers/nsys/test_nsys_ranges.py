@@ -10,6 +10,8 @@ import pytest
 from support.nsys_files import MARK, OTHER_PID, PID, START_END, THREAD_NAME, Nsys, thread
 from support.nsys_loaded import load
 
+pytestmark = pytest.mark.usefixtures("only_few_views")
+
 
 class TestRanges:
     def test_styles(self, tmp_path: Path) -> None:
