@@ -129,8 +129,8 @@ def _missing(table: Table) -> list[str]:
     if first["shown_percent"] is not None and first["shown_percent"] < 99.5:
         missing.append(
             f"{first['shown_percent']:.0f} % of the operators' GPU time is drawn: FLOPs and bytes of the rest are "
-            "not both known."
+            "not both known"
         )
     if all(row["peak_tflops"] is None for row in table.rows):
-        missing.append("No roof: the device is not in device_peak.")
+        missing.append("No roof: the device is not in device_peak")
     return missing
