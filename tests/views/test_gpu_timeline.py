@@ -39,6 +39,21 @@ def test_events_of_no_length_take_no_time(insert: Insert, ask: Ask) -> None:
     assert ask(f"SELECT {TIMES}, {PERCENTS} FROM v1.gpu_timeline") == [(0,) * 6 + (None,) * 5]
 
 
+def test_any_number_of_captures_of_any_length(insert: Insert, ask: Ask, shuffled: Callable[[], None]) -> None:
+    century = 3_155_760_000_000_000_000  # four of them do not fit on one axis of 64-bit nanoseconds
+    insert("kernel_event", "capture_id event_id kind name start_ns duration_ns",
+           *((number, event, kind, name, number * 7 + start, duration)
+             for number in range(9)
+             for event, kind, name, start, duration in (
+                 (1, "kernel", "add", 0, 10), (2, "memcpy", "Memcpy", 5, 10),
+                 (3, "kernel", "ncclKernel", century, 5), (4, "kernel", "add", century + 2, 1))),
+           device_id=0)  # fmt: skip
+    right = [(number, 11, 4, 5, 20, century + 5 - 20, century + 5) for number in range(9)]
+    assert ask(f"SELECT capture_id, {TIMES} FROM v1.gpu_timeline ORDER BY ALL") == right
+    shuffled()
+    assert ask(f"SELECT capture_id, {TIMES} FROM v1.gpu_timeline ORDER BY ALL") == right
+
+
 def test_devices_and_captures_are_apart(insert: Insert, ask: Ask, report: Report) -> None:
     insert("capture", "capture_id rank labels", (0, 0, {"t": "8"}), (1, 1, {"t": "8"}), source="torch")
     insert("kernel_event", "capture_id device_id event_id kind name start_ns duration_ns",
