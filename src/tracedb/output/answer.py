@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-BATCH = 500
+BATCH = 100
 
 
 @dataclass(frozen=True)
