@@ -269,7 +269,7 @@ def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[P
         if (file.stat().st_size if size_bytes is None else size_bytes) >= SMALL:
             return
     connection.execute("SET threads = 1")
-    connection.execute("SET allocator_bulk_deallocation_flush_threshold = '100kB'")
+    connection.execute("SET allocator_bulk_deallocation_flush_threshold = '20kB'")
     plan_quickly(connection)
 
 
