@@ -196,7 +196,9 @@ def _run(
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
-    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+    settings = database.FRUGAL if report.key else None
+    opened = database.open_read_only(db, settings=settings)
+    with opened as connection, engine.explained(connection, db), interruptible(connection):
         query = plan(connection, report, filters, version, is_wide)
         if form is None:
             click.echo(query.text(top) + ";")

@@ -61,6 +61,8 @@ def identifier(text: str) -> str:
 Settings = dict[str, str | bool | int | float | list[str]]
 ALONE: Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """No file, type or function name makes DuckDB load or fetch an extension."""
+FRUGAL: Settings = {"allocator_bulk_deallocation_flush_threshold": "20kB"}
+"""Memory that an operator frees goes back to the system at once, which takes time: for tens of thousands of rows."""
 
 
 def in_memory(settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
@@ -261,7 +263,6 @@ def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[P
     """Choose how to plan for these files, each with its size in bytes if known: with less effort if all are small.
 
     Then one thread runs a query: a small table has few parts to share out, and each thread takes memory of its own.
-    Memory that an operator frees goes back to the system at once, which for large tables would take time.
     """
     for file, size_bytes in files:
         if size_bytes is None and not file.is_file():  # said when it is attached
@@ -269,7 +270,6 @@ def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[P
         if (file.stat().st_size if size_bytes is None else size_bytes) >= SMALL:
             return
     connection.execute("SET threads = 1")
-    connection.execute("SET allocator_bulk_deallocation_flush_threshold = '20kB'")
     plan_quickly(connection)
 
 
