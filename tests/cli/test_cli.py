@@ -8,13 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from support.command import run
+from support.processes import reader_of, wait_for
 from support.tiny import Tiny, two_ranks
 from tracedb.cli.main import COMMANDS
 
@@ -27,7 +27,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tracedb", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60, check=False
+        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=600, check=False
     )
 
 
@@ -64,9 +64,9 @@ class TestWhereThingsAreSaid:
         command = [sys.executable, "-m", "tracedb", "sql", query, "--db", str(db)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            time.sleep(2)
+            wait_for(lambda: reader_of(child.pid, db))
             child.send_signal(signal.SIGINT)
-            said = child.communicate(timeout=30)
+            said = child.communicate(timeout=300)
         finally:
             child.kill()  # else the query goes on for hours
         assert child.returncode == 130
@@ -109,7 +109,7 @@ class TestWhichDatabase:
 
     def test_a_file_that_is_being_written(self, tmp_path: Path) -> None:
         path = Tiny(tmp_path / "a.duckdb").save()
-        holder = f"import duckdb, time; c = duckdb.connect({str(path)!r}); print('open', flush=True); time.sleep(60)"
+        holder = f"import duckdb, time; c = duckdb.connect({str(path)!r}); print('open', flush=True); time.sleep(600)"
         with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None and child.stdout.readline() == "open\n"
             done = run("report", "top-kernels", "--db", path, "--wait", "0.1")
@@ -278,14 +278,14 @@ class TestShell:
 def test_the_shell_of_duckdb_where_there_is_one(db: Path) -> None:
     command = [sys.executable, "-m", "tracedb", "shell", "--db", str(db)]
     text = ".mode csv\nSELECT count(*) AS n FROM top_kernels;\nDELETE FROM capture;\n"
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout.split()[:2] == ["n", "3"]
     assert "read-only" in done.stderr
 
 
 def process_with_stdin(db: Path, text: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tracedb", "shell", "--builtin", "--db", str(db)]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=600, check=False)
 
 
 class TestCatalogue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -36,13 +37,18 @@ def watch(
     path = {"PYTHONPATH": str(fake_nvml.put(folder / "modules"))}
     return subprocess.run(
         [sys.executable, "-m", "tracedb", "watch", "-o", folder / "w.csv", "--hertz", "100", "--", *command],
-        env={**os.environ, **path, **environment}, capture_output=True, text=True, timeout=60, preexec_fn=limited,
+        env={**os.environ, **path, **environment}, capture_output=True, text=True, timeout=600, preexec_fn=limited,
     )  # fmt: skip
+
+
+def until(folder: Path, unit: str, size: int) -> str:
+    """Return a shell command that waits until the file of readings has so many lines (``l``) or bytes (``c``)."""
+    return f"until [ $(wc -{unit} < {shlex.quote(str(folder / 'w.csv'))}) -ge {size} ]; do sleep 0.02; done"
 
 
 def test_readings_of_every_gpu_while_the_command_runs(tmp_path: Path) -> None:
     begun = time.time_ns()
-    done = watch(tmp_path, "sh", "-c", "echo out; echo err >&2; sleep 0.3; exit 7")
+    done = watch(tmp_path, "sh", "-c", f"echo out; echo err >&2; {until(tmp_path, 'l', 12)}; exit 7")
     assert (done.returncode, done.stdout) == (7, "out\n")
     assert done.stderr.startswith("err\n") and "next: tracedb ingest" in done.stderr
     (tables,) = conformance.check_rows(ingester, tmp_path / "w.csv")
@@ -56,7 +62,7 @@ def test_readings_of_every_gpu_while_the_command_runs(tmp_path: Path) -> None:
     ((times, first, last),) = ask(
         db, "SELECT count(DISTINCT time_ns), min(time_ns), max(time_ns) FROM device_condition WHERE device_id = 0"
     )
-    # At least ten readings a second for the 0.3 s, in real time: the capture's clock begins with the Unix epoch.
+    # In real time: the capture's clock begins with the Unix epoch.
     assert times >= 3 and begun <= first < last <= time.time_ns()
     assert ask(db, "SELECT source, clock_zero_unix_ns FROM capture") == [("conditions", 0)]
     assert ask(db, "SELECT device_id, vendor, name, uuid FROM device ORDER BY ALL") == [
@@ -78,7 +84,7 @@ def test_without_a_gpu_the_command_runs_all_the_same(tmp_path: Path) -> None:
 
 def test_a_full_disk_ends_the_readings_but_not_the_command(tmp_path: Path) -> None:
     """Files may not grow beyond 1 KiB: room for the head and some readings."""
-    done = watch(tmp_path, "sh", "-c", "sleep 0.3; exit 7", limit=1 << 10)
+    done = watch(tmp_path, "sh", "-c", f"{until(tmp_path, 'c', 1 << 10)}; exit 7", limit=1 << 10)
     assert done.returncode == 7 and "Traceback" not in done.stderr
     (warning,) = [line for line in done.stderr.splitlines() if "warning:" in line]
     (tables,) = conformance.check_rows(ingester, tmp_path / "w.csv")
@@ -108,7 +114,7 @@ def test_signals_reach_the_command(tmp_path: Path) -> None:
     )  # fmt: skip
     assert started.stdout is not None and started.stdout.readline() == "ready\n"
     started.terminate()
-    assert started.wait(30) == 3
+    assert started.wait(300) == 3
     started.stdout.close()
 
 

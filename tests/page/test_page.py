@@ -286,7 +286,10 @@ def test_policy_forbids_scripts_and_requests_that_are_not_the_page_s_own(browser
             document.body.append(image);
         }"""
     )
-    opened.page.wait_for_timeout(200)
+    for _ in range(300):
+        opened.page.wait_for_timeout(100)
+        if len(opened.complaints) >= 2:
+            break
     assert opened.page.title() != "owned"
     assert len([text for text in opened.complaints if "Content Security Policy" in text]) == 2
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,12 +32,12 @@ def started(*arguments: str | Path) -> subprocess.Popen[str]:
 
 def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str]]:
     """Return exit code and stderr of each."""
-    said = [process.communicate(timeout=120)[1] for process in processes]
+    said = [process.communicate(timeout=600)[1] for process in processes]
     return [(process.returncode, text) for process, text in zip(processes, said, strict=True)]
 
 
 @contextmanager
-def holding(db: Path, seconds: float = 60) -> Iterator[subprocess.Popen[str]]:
+def holding(db: Path, seconds: float = 600) -> Iterator[subprocess.Popen[str]]:
     """Have another process keep the database open for writing, for so long at most."""
     script = (
         "import duckdb, select, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); "
@@ -57,7 +58,7 @@ class TestOneNewFile:
         jobs = [started("ingest", path, "--db", db, "--jobs", "1") for path in [*files, files[0]]]
         while not db.exists() and any(job.poll() is None for job in jobs):
             time.sleep(0.02)
-        report = started("report", "top-kernels", "--db", db, "--wait", "60")
+        report = started("report", "top-kernels", "--db", db, "--wait", "600")
         outcomes = ended(jobs)
         assert [code for code, _ in outcomes] == [0] * JOBS, outcomes
         assert sum("1 capture loaded" in said for _, said in outcomes) == JOBS - 1
@@ -158,19 +159,18 @@ class TestWaiting:
         assert said[0].startswith("waiting up to 600 s (--wait): ")
         assert ask(db, "SELECT count(*) FROM capture") == [(2,)]
 
-    def test_readers_wait(self, tmp_path: Path) -> None:
+    def test_readers_wait(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         db = tmp_path / "run.duckdb"
         ingest(trace(tmp_path / "a.json"), db=db)
         with holding(db, 1.0):
-            assert run("report", "top-kernels", "--db", db).exit_code == 0
+            assert run("report", "top-kernels", "--db", db, "--wait", "600").exit_code == 0
         with holding(db) as holder:
-            began = time.monotonic()
+            monkeypatch.setattr(lock_wait, "time", SimpleNamespace(monotonic=time.monotonic))  # it cannot sleep
             for command in (("report", "top-kernels"), ("sql", "SELECT 1"), ("views", "verify"), ("schema", "op")):
                 done = run(*command, "--db", db, "--wait", "0")
                 assert done.exit_code == 1
                 assert f"{db}: process {holder.pid} has the database open" in done.stderr
                 assert "--wait SECONDS" in done.stderr
-            assert time.monotonic() - began < 5
 
     def test_doctor_says_nothing_of_what_a_database_in_use_holds(self, tmp_path: Path) -> None:
         db = tmp_path / "run.duckdb"

@@ -69,7 +69,7 @@ class TestDatabaseFile:
             holder.communicate("")
         assert ingest(tmp_path / "b.json", db=db).exit_code == 0
 
-    def test_a_report_waits_briefly_for_a_database_in_use(self, tmp_path: Path) -> None:
+    def test_an_ingest_waits_for_a_database_in_use(self, tmp_path: Path) -> None:
         db = tmp_path / "db"
         ingest(trace(tmp_path / "a.json"), db=db)
         found = discovery.detect([trace(tmp_path / "b.json", 4)])

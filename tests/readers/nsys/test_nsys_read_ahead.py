@@ -30,7 +30,7 @@ def test_order(threads: int) -> None:
 def test_several_threads_read_and_few_pieces_wait() -> None:
     begun: list[int] = []
     names: set[str] = set()
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=120)
 
     def read(rows: range) -> list[pa.RecordBatch]:
         if rows.start < 20:

@@ -70,7 +70,7 @@ class TestTurns:
             if len(scanned) == 2:
                 both.set()
             elif sum(scanned.values()) > 1:  # the first thread goes no further without the other
-                assert both.wait(20)
+                assert both.wait(120)
             return scan_at(self, text, length)
 
         monkeypatch.setattr(native_scanner.Scanner, "scan_at", noted)
@@ -96,16 +96,18 @@ class TestTurns:
     ) -> None:
         scanners = scanners_of(Options(cores=2))
 
-        def out_of_memory(text: bytes | int, length: int) -> native_scanner.Scan:
-            raise MemoryError
-
-        monkeypatch.setattr(scanners[1], "scan_at", out_of_memory)
-        slow = threading.Event()
+        failed = threading.Event()
         scan_at = scanners[0].scan_at
 
+        def out_of_memory(text: bytes | int, length: int) -> native_scanner.Scan:
+            failed.set()
+            raise MemoryError
+
         def slowly(text: bytes | int, length: int) -> native_scanner.Scan:
-            slow.wait(0.05)
+            assert failed.wait(120)  # the second thread starts once the consumer waits for this block
             return scan_at(text, length)
+
+        monkeypatch.setattr(scanners[1], "scan_at", out_of_memory)
 
         monkeypatch.setattr(scanners[0], "scan_at", slowly)
         with pytest.raises(MemoryError):

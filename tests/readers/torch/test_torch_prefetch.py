@@ -38,11 +38,13 @@ def begin(events: list[str], is_early: bool = False, monkeypatch: pytest.MonkeyP
 
 def settled(found: Ahead) -> int:
     """Wait until the thread waits for room or is at its end; returns how many blocks wait."""
-    before = -1
-    while before != len(found._waiting):
-        before = len(found._waiting)
-        time.sleep(0.05)
-    return before
+    (thread,) = found._threads
+    while thread.is_alive():
+        with found._changed:
+            if found._changed._waiters and not found._has_room():  # type: ignore[attr-defined]
+                break
+        time.sleep(0.005)
+    return len(found._waiting)
 
 
 def take_all(found: Ahead, carried: frozenset[int] = frozenset()) -> list[Scanned]:
