@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -25,24 +25,30 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="package", autouse=True)
-def built_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+Built = dict[tuple[object, ...], Path]
+
+
+@pytest.fixture(scope="session")
+def built() -> Built:
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def built_once(built: Built, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database of a lake, or of some of its captures, is built once and then copied.
 
     A report of few rows takes half of its time to build it, and a divided one builds it for each task. Nothing here
-    writes a lake after it was read.
+    writes a lake after it was read; tests elsewhere do, so this is undone after each test.
     """
-    folder, build = tmp_path_factory.mktemp("built"), lake_catalog.build
-    made: dict[tuple[object, ...], Path] = {}
+    build = lake_catalog.build
 
     def copied(lake: Store, target: Path, captures: Collection[int] | None = None, with_facts: bool = True) -> Manifest:
         key = (str(lake), None if captures is None else tuple(sorted(captures)), with_facts)
-        if key not in made:
-            build(lake, folder / str(len(made)), captures, with_facts)
-            made[key] = folder / str(len(made))
-        shutil.copy(made[key], target)
+        if key not in built:
+            path = tmp_path_factory.mktemp("built") / "lake.duckdb"
+            build(lake, path, captures, with_facts)
+            built[key] = path
+        shutil.copy(built[key], target)
         return lake_manifest.read(lake)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lake_catalog, "build", copied)
-        yield
+    monkeypatch.setattr(lake_catalog, "build", copied)

@@ -244,9 +244,8 @@ def test_help_lists_the_option_where_it_is_taken(command: str, is_listed: bool) 
 def test_the_labels_of_an_ingest_are_shown_in_a_narrow_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of 19 digits goes first."""
     monkeypatch.setenv("COLUMNS", "100")
-    folder = tmp_path / ("long" * 12)
-    folder.mkdir()
+    path = trace(tmp_path / f"{'long' * 12}.json")
     labels = [word for key in ("channels=8", "threads=256") for word in ("--label", key)]
-    done = run("ingest", trace(folder / "t.json"), "--lake", tmp_path / "lake", *labels)
+    done = run("ingest", path, "--lake", tmp_path / "lake", *labels)
     assert done.exit_code == 0, done.stderr
     assert "channels=8" in done.stdout and "capture" not in done.stdout.splitlines()[0]

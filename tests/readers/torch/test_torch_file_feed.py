@@ -97,18 +97,18 @@ class TestTurns:
         scanners = scanners_of(Options(cores=2))
 
         failed = threading.Event()
-        scan_at = scanners[0].scan_at
+        scan_at, blocks = scanners[0].scan_at, iter(range(1_000_000))
 
         def out_of_memory(text: bytes | int, length: int) -> native_scanner.Scan:
             failed.set()
             raise MemoryError
 
         def slowly(text: bytes | int, length: int) -> native_scanner.Scan:
-            assert failed.wait(120)  # the second thread starts once the consumer waits for this block
+            # The second thread starts once the consumer has the first block and waits for the next one.
+            assert next(blocks) == 0 or failed.wait(120)
             return scan_at(text, length)
 
         monkeypatch.setattr(scanners[1], "scan_at", out_of_memory)
-
         monkeypatch.setattr(scanners[0], "scan_at", slowly)
         with pytest.raises(MemoryError):
             take_all(Ahead(scanners, opened(trace)))
