@@ -371,6 +371,16 @@ def test_the_test_is_over_means_of_the_ranks_of_a_step(tmp_path: Path) -> None:
     assert row["p_value"] == pytest.approx(0.0304, abs=1e-4)  # of 4 against 4 that do not overlap
 
 
+def test_a_difference_that_chance_gives_once_in_twenty_is_within_the_spread(tmp_path: Path) -> None:
+    """Four steps against four, where one value of a side lies between those of the other: just above the limit."""
+    sides = [
+        ranks_of_steps(tmp_path / f"{name}.duckdb", [[value] for value in values])
+        for name, values in (("a", (100, 101, 102, 104)), ("b", (103, 105, 106, 107)))
+    ]
+    (row,) = rows(*sides, "--kind", "total")
+    assert row["p_value"] == pytest.approx(0.0606, abs=1e-4) and row["verdict"] == "within the spread"
+
+
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of two ranks: base with 4 and 8 channels, tree with 8. A kernel takes 100 µs at 8 channels, else 50 µs."""
