@@ -155,7 +155,7 @@ def test_a_gate_on_the_length_of_a_step(tmp_path: Path) -> None:
     assert run("compare", *found, "--fail-on", "total_ns>5%").exit_code == 0
     done = run("compare", *found, "--fail-on", "step_ns > 5%", "--fail-on", "step_ns>100%", "--beyond-noise")
     assert done.exit_code == 4
-    assert "gate failed: step_ns > 5%" in done.stderr and "total: 500 → 900 (+80.0 %)" in done.stderr
+    assert "gate failed: step_ns > 5%" in done.stderr and "total: 500 → 900 ns (+80.0 %)" in done.stderr
     assert done.stderr.count("gate failed") == 1
 
 
@@ -319,11 +319,11 @@ def test_junit_and_annotations(tmp_path: Path) -> None:
     found = [(case.get("name"), [child.tag for child in case]) for case in suite.iter("testcase")]
     assert found == [(gates[0], ["failure"]), (gates[1], []), (gates[2], ["error"])]
     (failure,) = suite.iter("failure")
-    assert 'k"&<b>]]> ::error::x: 100 → 200 (+100.0 %)' in str(failure.text)
+    assert 'k"&<b>]]> ::error::x: 100 → 200 ns (+100.0 %)' in str(failure.text)
     commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
     assert len(commands) == 2
     assert commands[0].startswith("::error title=tracedb compare%3A kernel.total_ns>5%25::")
-    assert commands[0].endswith("]> ::error::x: 100 → 200 (+100.0 %25)")
+    assert commands[0].endswith("]> ::error::x: 100 → 200 ns (+100.0 %25)")
 
 
 def test_rows_left_out_are_said(slower: tuple[Path, Path]) -> None:

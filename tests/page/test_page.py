@@ -140,15 +140,17 @@ def _plain(text: str) -> str:
 
 def test_comparison_has_the_rows_of_the_command(tmp_path: Path) -> None:
     db, sides = two_ranks(tmp_path / "run.duckdb"), ("threads=256", "threads=1024")
-    given = [word for side in sides for word in ("--compare", side)]
-    text = _plain(written(db, tmp_path / "a.html", "top-kernels", *given))
+    text = _plain(written(db, tmp_path / "a.html", "top-kernels", "--compare", *sides))
     done = run("compare", *sides, "--db", db, "--kind", "class", "--format", "csv")
     assert done.exit_code == 0, done.stderr
     names = [line.split(",")[2] for line in done.stdout.splitlines()[1:]]
     table = text.partition("<caption>Classes of kernels</caption>")[2].partition("</table>")[0]
     assert names
     assert [name for name in names if f"<div>{name}</div>" not in table] == []
-    assert run("page", "--compare", sides[0], "--db", db, "-o", tmp_path / "b.html").exit_code == 2
+    twice = [word for side in sides for word in ("--compare", side)]
+    assert _plain(written(db, tmp_path / "b.html", "top-kernels", *twice)) == text
+    assert run("page", "--compare", sides[0], "--db", db, "-o", tmp_path / "c.html").exit_code == 2
+    assert run("page", "top-kernel", "--db", db, "-o", tmp_path / "c.html").exit_code == 2
 
 
 def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_label_that_parts_the_ranks_parts_their_clocks(db: Path) -> None:
         (["label", "1"], "name the labels to set as KEY=VALUE"),
         (["label", "a=b"], "name the captures to label"),
         (["label", "no/such=x", "a=b"], "label no/such=x: no capture has it in its path"),
-        (["label", "1", "=b"], "--label takes KEY=VALUE"),
+        (["label", "1", "=b"], "a label is KEY=VALUE, not '=b'"),
         (["remove", "1", "9"], "remove 9: no capture has this number"),
         (["remove", "trace_rank"], "remove trace_rank: 4 captures match: 1 "),
     ],

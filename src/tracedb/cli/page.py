@@ -32,8 +32,8 @@ ROWS = 100
     "--compare",
     "sides",
     multiple=True,
-    metavar="SIDE",
-    help="Compare this side with the first one, as `tracedb compare` does. Repeat it for each side.",
+    metavar="A B…",
+    help="Compare the other sides with A, as `tracedb compare A B` does. May be repeated for each side.",
 )
 @output_option("The page: FILE.html, which needs no network and no other file.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
@@ -61,6 +61,8 @@ def page(
         raise click.UsageError("name the page's file with -o FILE.html")
     if out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"{out}: a page is HTML; name it FILE.html")
+    if sides:
+        names, sides = _apart(names, sides)
     if sides and not db.exists() and Path(sides[0]).is_file():
         db = Path(sides[0])  # the page is about the baseline where no database is named
     render.require()
@@ -71,6 +73,16 @@ def page(
         note(f"without pictures: {made.pictures}")
     figures = sum(len(item.figures) for item in made.sections)
     note(f"{number(len(made.sections), 'report')}, {number(figures, 'picture')}: {out}")
+
+
+def _apart(words: tuple[str, ...], sides: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words that name reports, and the sides with the other words: of ``--compare A B`` click passes B as a
+    word."""
+    from tracedb.report import registry
+
+    known = {name for report in registry.every() for name in (report.name, *report.also)}
+    reports = tuple(word for word in words if word.replace("_", "-") in known)
+    return reports, (*sides, *(word for word in words if word not in reports))
 
 
 def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int, sides: tuple[str, ...]) -> Page:

@@ -137,12 +137,26 @@ def _exceeding(
             AND n.metric = {quoted(item.metric)}"""
     return connection.execute(
         f"""SELECT a.side, {_on_one_line("a.name")},
-                format('{{:.0f}} → {{:.0f}}', {base}, {other})
+                {_change(item.metric, base, other)}
                     || coalesce(format(' ({{:+.1f}} %)', 100 * ({other} - {base}) / nullif({base}, 0)), ''),
                 {p_value}::DOUBLE
             FROM (FROM temp.answer WHERE {item.exceeded}) AS a {join}
             ORDER BY {other} - {base} DESC, a.side, a.name"""
     ).fetchall()
+
+
+def _change(metric: str, base: str, other: str) -> str:
+    """Return SQL for both values of a metric in words, times in ns, µs or ms by the larger one."""
+    if not metric.endswith("_ns"):
+        whole = f"{base} = round({base}) AND {other} = round({other})"
+        values = (f"format('{{:{form}}} → {{:{form}}}', {base}, {other})" for form in (".0f", ".6g"))
+        return f"CASE WHEN {whole} THEN {next(values)} ELSE {next(values)} END"
+    units = "".join(
+        f"WHEN greatest({base}, {other}) >= {size} THEN "
+        f"format('{{:.3f}} → {{:.3f}} {unit}', {base} / {size}, {other} / {size}) "
+        for size, unit in ((1e6, "ms"), (1e3, "µs"))
+    )
+    return f"CASE {units} ELSE format('{{:.0f}} → {{:.0f}} ns', {base}, {other}) END"
 
 
 def _on_one_line(column: str) -> str:

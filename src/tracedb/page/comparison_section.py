@@ -29,7 +29,7 @@ def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int)
     Raises ``UsageError`` for fewer than two sides, ``NotCaptured`` where a side has nothing to compare.
     """
     if len(sides) < 2:
-        raise UsageError("--compare is given once for each side: two times or more; the first is the baseline")
+        raise UsageError("--compare needs two sides or more, as --compare A B; the first is the baseline")
     named = [comparison.side(text, path) for text in sides]
     statements: list[str] = []
     with comparison.compared(named, 0, steps, statements) as connection:

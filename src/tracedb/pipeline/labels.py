@@ -139,7 +139,7 @@ def parse_label(text: str) -> tuple[str, str]:
     """Parse ``K=V`` into key and value. Raises ``UsageError`` for another form."""
     key, equals, value = readable(text).partition("=")
     if not equals or not key.strip() or not value:
-        raise UsageError(f"--label takes KEY=VALUE, not {text!r}")
+        raise UsageError(f"a label is KEY=VALUE, not {text!r}")
     key = key.strip()
     return CANONICAL.get(key.lower(), key), value
 
