@@ -161,10 +161,16 @@ class TestLabels:
         assert ask(tmp_path / "db", "SELECT count(DISTINCT set_id) FROM v1._capture_set") == [(sets,)]
 
     @pytest.mark.parametrize(
-        "flags",
-        [["--label", "x"], ["--label", "=x"], ["--label", "x="], ["--labels-from", "("], ["--labels-from", "x"]],
+        ("flags", "said"),
+        [
+            (["--label", "x"], "a label is KEY=VALUE, not 'x'"),
+            (["--label", "=x"], "a label is KEY=VALUE, not '=x'"),
+            (["--label", "x="], "a label is KEY=VALUE, not 'x='"),
+            (["--labels-from", "("], "--labels-from"),
+            (["--labels-from", "x"], "--labels-from"),
+        ],
     )
-    def test_faulty_ones_are_usage_errors(self, tmp_path: Path, flags: list[str]) -> None:
+    def test_faulty_ones_are_usage_errors(self, tmp_path: Path, flags: list[str], said: str) -> None:
         done = ingest(trace(tmp_path / "x.json"), db=tmp_path / "db", flags=flags, new=True)
         assert (done.exit_code, (tmp_path / "db").exists()) == (2, False)
-        assert done.stderr.startswith(f"tracedb: error: {flags[0]}")
+        assert done.stderr.startswith(f"tracedb: error: {said}")
