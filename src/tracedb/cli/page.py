@@ -76,8 +76,7 @@ def page(
 
 
 def _apart(words: tuple[str, ...], sides: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that name reports, and the sides with the other words: of ``--compare A B`` click passes B as a
-    word."""
+    """Return the names of reports and the sides. Of ``--compare A B``, click passes B as an argument."""
     from tracedb.report import registry
 
     known = {name for report in registry.every() for name in (report.name, *report.also)}

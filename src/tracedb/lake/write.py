@@ -86,7 +86,7 @@ class LakeWriter:
         )
 
     def write_general(self) -> None:
-        """Write rows about no capture, and settings that differ from those of a new database."""
+        """Write rows that belong to no capture."""
 
         def parts() -> list[LakeFile]:
             return self._parts(("ingest_issue", "sample_status"), "", "t.capture_id IS NULL")

@@ -62,7 +62,7 @@ Settings = dict[str, str | bool | int | float | list[str]]
 ALONE: Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """No file, type or function name makes DuckDB load or fetch an extension."""
 FRUGAL: Settings = {"allocator_bulk_deallocation_flush_threshold": "20kB"}
-"""Memory that an operator frees goes back to the system at once, which takes time: for tens of thousands of rows."""
+"""Give freed memory back to the system at once. It costs time, so only reports of tens of thousands of rows do."""
 
 
 def in_memory(settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
@@ -262,7 +262,7 @@ def use(connection: duckdb.DuckDBPyConnection, path: Path, file: Path, alias: st
 def plan_for_size(connection: duckdb.DuckDBPyConnection, files: Iterable[tuple[Path, int | None]]) -> None:
     """Choose how to plan for these files, each with its size in bytes if known: with less effort if all are small.
 
-    Then one thread runs a query: a small table has few parts to share out, and each thread takes memory of its own.
+    Queries on small files use one thread: there is little to share out, and each thread takes memory of its own.
     """
     for file, size_bytes in files:
         if size_bytes is None and not file.is_file():  # said when it is attached
