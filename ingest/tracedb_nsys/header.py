@@ -1,4 +1,7 @@
-"""The export's metadata about itself, the machine and its GPUs: a fixed selection, nothing of the environment."""
+"""The export's metadata about itself, the machine and its GPUs.
+
+Only a fixed list of keys is read, so no environment variable and no command line is stored.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tracedb_rocprof.metadata import Recording
 from tracedb_rocprof.staging import Stage
 
 SMALLEST_BYTES = 32 << 20
-SAME = {
+COLUMNS = {
     "event_id": "event_id",
     "start_ns": "start_ns",
     "duration_ns": "duration_ns",
@@ -34,7 +34,7 @@ SAME = {
     "static_bytes": "static_shared_bytes",
     "shared_bytes": "shared_bytes",
 }
-"""Columns that the schema has under another name."""
+"""Staged column → column of the schema, for columns that are copied unchanged."""
 HALF = 31
 """Durations are summed in halves of so many bits: whole sums may exceed a double's precision."""
 
@@ -78,7 +78,7 @@ class DirectKernels:
         }
         if "agent" in columns:
             made["device_id"] = self._devices(columns["agent"], recording)
-        for name, target in SAME.items():
+        for name, target in COLUMNS.items():
             if name in columns:
                 made[target] = _array(columns[name])
         for axis in "xyz":
@@ -158,7 +158,7 @@ class DirectKernels:
 
 
 def _array(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]], none: int = NONE) -> pa.Array:
-    """Return an Arrow array with NULL for ``none``, which no value is below, and for ``NONE``."""
+    """Return an Arrow array in which every value up to ``none`` is NULL; ``NONE`` is always among them."""
     if int(values.min()) > none:
         return pa.array(values)
     return pa.array(values, mask=values <= none)

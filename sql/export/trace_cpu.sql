@@ -1,8 +1,8 @@
 -- The slices of a capture's threads, as events of a trace, each lane in time order with the outer slice first.
 -- In:  temp tables of trace_slice.sql, trace_lane.sql and trace_track.sql; variable trace_capture.
--- Columns up to is_mark whose names start with a lower-case letter and have no space are the event; the others are its
--- arguments. flows: the GPU events that a call launched. ts and dur: start_ns and end_ns - start_ns, in µs as decimal
--- text.
+-- The first 13 columns, up to is_mark, are the fields of `Slice` in src/tracedb/export/timeline.py, in that order; all
+-- later columns are arguments, under their own names. flows: the GPU events that a call launched. ts and dur: start_ns
+-- and end_ns - start_ns, in µs as decimal text.
 WITH launched AS (
     SELECT e.launch_id, list(g.n ORDER BY g.n) AS flows, min(e.op_id) AS op_id
     FROM temp.trace_event AS e

@@ -1,5 +1,5 @@
 -- The GPU events of a capture, as events of a trace, each lane in time order.
--- In:  as in trace_cpu.sql, with the same columns first. flow: the event's own number, if its call is in the trace.
+-- In:  as in trace_cpu.sql; the same 13 columns first. flow: the event's own number, if its call is in the trace.
 --      Grid and block of AMD follow the torch profiler: hipExtModuleLaunchKernel takes the global size.
 SELECT
     CASE e.kind WHEN 'memcpy' THEN 'gpu_memcpy' WHEN 'memset' THEN 'gpu_memset' WHEN 'graph' THEN 'gpu_graph' ELSE 'kernel' END

@@ -1,4 +1,5 @@
--- What ingest skipped, repaired, guessed or ignored in the selected captures. Grain: severity × code.
+-- What ingest skipped, repaired, guessed or ignored in the selected captures, and in files that gave no capture.
+-- Grain: severity × code.
 SELECT
     i.severity,
     i.code,

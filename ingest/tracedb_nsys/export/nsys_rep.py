@@ -85,8 +85,8 @@ def _make(path: Path, target: Path, progress: Callable[[float], None]) -> None:
     found = programs()
     if not found:
         raise ReadError(
-            f"a report of nsys{_written_by(path)} needs the program nsys, which is neither on PATH nor in the usual "
-            f"folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or {ELSEWHERE}"
+            f"a report of {f'nsys {_release_of(path)}'.rstrip()} needs the program nsys, which is neither on PATH nor "
+            f"in the usual folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or {ELSEWHERE}"
         )
     with spill_folder(target) as folder:
         draft = Path(folder) / "export.sqlite"
@@ -154,21 +154,24 @@ def _words(said: str) -> str:
 
 def _failure(path: Path, program: Path, said: str) -> str:
     if TOO_NEW.search(said):
+        release = _release_of(path)
+        report = f"the report of nsys {release}" if release else "the report"
+        needed = f"Nsight Systems {release} or later" if release else "a newer Nsight Systems"
         return (
-            f"the report{_written_by(path)} is newer than {_version(program)} ({program}), which says: {said}. Install "
-            f"that version or a later one, or {ELSEWHERE}"
+            f"{report} is newer than {_version(program)} ({program}), which says: {said.rstrip('.')}. "
+            f"Install {needed}, or {ELSEWHERE}"
         )
     if NO_IMPORTER.search(said):
         return f"{NO_HOST}; it says: {said}"
     return f"{program} export failed: {said}"
 
 
-def _written_by(path: Path) -> str:
-    """Return which release wrote the report, from its last section."""
+def _release_of(path: Path) -> str:
+    """Return which release of nsys wrote the report, from its last section; "" if it does not say."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL, 0))
         found = VERSION.search(file.read())
-    return f" {found[0].decode()}" if found else ""
+    return found[0].decode() if found else ""
 
 
 def _version(program: Path) -> str:

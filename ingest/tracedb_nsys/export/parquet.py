@@ -30,7 +30,8 @@ class ParquetExport:
         import pyarrow.parquet as pq
 
         self.odd: Counter[tuple[str, str]] = Counter()
-        self._lost: dict[str, int] = {}
+        self._rows_read: dict[str, int] = {}
+        """Rows read of each table whose footer counts another number."""
         self._files: dict[str, Any] = {}
         self.tables: dict[str, Sequence[str]] = {}
         for path in files:
@@ -79,19 +80,18 @@ class ParquetExport:
     def verify(self, table: str, rows: int) -> None:
         """Compare the number of rows read with the file's footer."""
         if rows != self.count(table):
-            self._lost[table] = rows
+            self._rows_read[table] = rows
 
     def distrust(self, fault: str) -> None:
         """Do nothing: there is only one way to read Parquet."""
 
     def losses(self) -> tuple[int, str] | None:
         """Return the number of missing rows and a text naming their tables; None if none is missing."""
-        if not self._lost:
+        if not self._rows_read:
             return None
-        lines = [
-            f"{table}: {rows:,} rows read, the footer says {self.count(table):,}" for table, rows in self._lost.items()
-        ]
-        return sum(max(self.count(table) - rows, 0) for table, rows in self._lost.items()), "; ".join(lines)
+        counts = [(table, rows, self.count(table)) for table, rows in self._rows_read.items()]
+        lines = [f"{table}: {rows:,} rows read, the footer says {count:,}" for table, rows, count in counts]
+        return sum(max(count - rows, 0) for _, rows, count in counts), "; ".join(lines)
 
     def _batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted, done = schema(columns), 0

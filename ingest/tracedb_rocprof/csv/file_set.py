@@ -61,7 +61,10 @@ class SetReader:
         self._processes = Processes(stage, self.found.places)
 
     def read(self, files: Sequence[Path]) -> Iterator[Gathered]:
-        """Read the files, kernels before the files joined to them; yields kernels that need no staging."""
+        """Read agents, calls, kernels, then counters and copies; yields the kernels that skip staging.
+
+        Calls come before kernels because kernels that calls are joined to must be staged.
+        """
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
         sizes = [(path.stat().st_size, header) for path, header in known]
@@ -97,7 +100,7 @@ class SetReader:
         wanted = "Counter_Name, Counter_Value and Dispatch_Id" if "counter" in path.name.lower() else TIMES
         if is_needed:
             raise ReadError(
-                f"{path.name} has the columns {said[:MOST_SAID]}; expected Kernel_Name, {wanted}, as rocprofv3 "
+                f"{path.name}: its columns are {said[:MOST_SAID]}; expected Kernel_Name, {wanted}, as rocprofv3 "
                 "writes them"
             )
         self._stage.account.warned("header_unknown", 1, f"{path.name} is not read; its columns are {said[:MOST_SAID]}")
@@ -124,16 +127,17 @@ class SetReader:
         self._stage.damaged(damages)
         self.found.is_cut = self.found.is_cut or bool(damages)
         self._stage.events_read += unreadable
-        if is_last:
-            self.found.is_cut = True
-            unreadable -= 1
-            self._stage.account.lost("event_cut", 1, f"{path.name} ends inside a line")
         columns = len(header.columns)
-        counted = f"the header has {columns} columns, the first has {fields} fields: " if fields != columns else ""
-        if unreadable and not rows and header.domain in NEEDED:
+        counted = f"the header has {columns} columns, the first unreadable line has {fields} fields: "
+        counted = "" if fields == columns else counted
+        complete = unreadable - is_last
+        if complete and not rows and header.domain in NEEDED:
             raise ReadError(f"{path.name}: none of its {unreadable:,} lines is a record; {counted}{example}")
+        if is_last:  # not an error if it is the only line: a recording may end there
+            self.found.is_cut = True
+            self._stage.account.lost("event_cut", 1, f"{path.name} ends inside a line")
         self._stage.account.lost(
-            "line_unreadable", unreadable, f"lines of {path.name} that are not records: {counted}{example}"
+            "line_unreadable", complete, f"lines of {path.name} that are not records: {counted}{example}"
         )
 
     def _left_aside(self, domain: str, rows: int) -> None:

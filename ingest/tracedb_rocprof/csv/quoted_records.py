@@ -106,7 +106,10 @@ def _is_one_text(value: bytes) -> bool:
 
 
 def _lenient(header: Header) -> re.Pattern[bytes] | None:
-    """Return the pattern for a line with the right number of fields whose times need not be numbers."""
+    """Return the pattern for a line with the right number of fields of which only the times must be numbers.
+
+    None if the header has no times.
+    """
     if not TIMES.issubset(header.columns):
         return None
     at = header.text_at

@@ -168,7 +168,8 @@ class Job:
 
     def fail(self, error: BaseException) -> None:
         """Report that nothing was loaded, and why."""
-        self.outcome.error = error_lines.one_line(error, self._task.source)
+        said = error_lines.one_line(error, self._task.source)
+        self.outcome.error = said.removeprefix(f"{self._task.path.name}: ")  # the command puts the path before it
         self.outcome.is_busy = isinstance(error, DatabaseBusy)
         self.outcome.loaded, self.outcome.is_known = [], False
         self.broke_engine = isinstance(error, duckdb.FatalException | duckdb.InternalException)

@@ -264,9 +264,13 @@ class TestRefusals:
     def test_a_report_newer_than_the_program(self, tmp_path: Path, rep: Path, program: Make, cache: Path) -> None:
         program("sys.exit('Exportation error: Version not supported: 36398880')")
         error = Loaded(rep, db=tmp_path / "a.duckdb").error
-        assert "nsys 2022.4.2.1" in error and "2025.3.1.0" in error
-        assert "Version not supported: 36398880" in error and "%" not in error
+        assert "the report of nsys 2025.3.1.0 is newer than nsys 2022.4.2.1" in error
+        assert "Version not supported: 36398880. Install Nsight Systems 2025.3.1.0 or later, or run" in error
+        assert "%" not in error
         assert left_in(cache) == []
+        (rep / "report1.nsys-rep").write_bytes(CONTENT.replace(b"2025.3.1.0", b"later"))
+        error = Loaded(rep, db=tmp_path / "a.duckdb").error
+        assert "the report is newer than nsys 2022.4.2.1" in error and "Install a newer Nsight Systems, or run" in error
 
     def test_a_missing_importer(self, tmp_path: Path, rep: Path, program: Make) -> None:
         program("sys.exit('Importer error status: The importer binary and its dependencies were not found.')")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support import rocpd_files
+from support.loading import ingest
 from support.rocprof_files import CALLS, COUNTERS, ERAS, Set, Value, direct, kernel, kernel_trace, small, write
 from support.rocprof_json_files import Document
 from support.rocprof_json_files import save as save_json
@@ -145,21 +146,30 @@ class TestLayouts:
 
     def test_a_header_that_is_not_known_is_no_empty_file(self, tmp_path: Path) -> None:
         write(tmp_path / "1_kernel_trace.csv", "Kind,Agent,Kernel,Begin,Finish\nK,4,k,5,9\n")
-        with pytest.raises(ReadError, match="has the columns Kind, Agent, Kernel, Begin, Finish; expected Kernel_Name"):
+        with pytest.raises(ReadError, match="its columns are Kind, Agent, Kernel, Begin, Finish; expected Kernel_Name"):
             read(tmp_path)
 
     def test_other_numbers_of_fields_than_of_columns(self, tmp_path: Path) -> None:
         header = ERAS["7.0"]
         row: list[Any] = [kernel("k, l", 5, 9).get(name, 0) for name in header]
         path = write(tmp_path / "1_kernel_trace.csv", direct(header, [row, row[:-1]]))
-        assert "the header has 22 columns, the first has 21 fields: " in details(path)["line_unreadable"]
+        said = "the header has 22 columns, the first unreadable line has {} fields: "
+        assert said.format(21) in details(path)["line_unreadable"]
         write(path, direct(header, [row, [*row, 1]]))
-        assert "the header has 22 columns, the first has 23 fields: " in details(path)["line_unreadable"]
+        assert said.format(23) in details(path)["line_unreadable"]
         write(path, direct(header, [row[:-1], [*row[:-1]]]))
-        with pytest.raises(
-            ReadError, match="none of its 2 lines is a record; the header has 22 columns, the first has 21"
-        ):
+        with pytest.raises(ReadError, match=f"none of its 2 lines is a record; {said.format(21)}"):
             read(path)
+
+    def test_a_cut_last_line_counts_among_lines_of_which_none_is_a_record(self, tmp_path: Path) -> None:
+        header = ERAS["7.0"]
+        row: list[Any] = [kernel("k", 5, 9).get(name, 0) for name in header]
+        path = write(tmp_path / "1_kernel_trace.csv", direct(header, [row[:-1]] * 3).rstrip("\n"))
+        with pytest.raises(ReadError, match="none of its 3 lines is a record"):
+            read(path)
+        assert "/1_kernel_trace.csv: none of its 3 lines is" in ingest(tmp_path, db=tmp_path / "a.duckdb").stderr
+        write(path, direct(header, [row[:-1]]).rstrip("\n"))
+        assert read(path).capture["status"] == "truncated"
 
     def test_dispatches_in_a_table_of_another_name(self, tmp_path: Path) -> None:
         path = rocpd_files.save(tmp_path / "a.db", rocpd_files.small(), suffix=False, views=False)
