@@ -4,8 +4,8 @@
 
 The file is synthetic: 8 captures, 200 kernel names, one operator per kernel, and one collective in twenty kernels on a
 second stream. With `--of` it repeats the captures of a database. Each report runs in its own process,
-`tracedb report NAME`, and writes all of its rows as CSV. With `--all`, every report runs instead of five, and prints its
-table as a user sees it: some of them have a row for each kernel. Prints the median and the maximum of the runs.
+`tracedb report NAME`, and writes all of its rows as CSV. With `--all`, every report runs instead of five, and prints
+its table as a user sees it: some of them have a row for each kernel. Prints the median and the maximum of the runs.
 """
 
 from __future__ import annotations
