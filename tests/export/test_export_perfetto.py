@@ -129,7 +129,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     [
         ((), 2, "name a file with -o"),
         (("-o", "{folder}/t.txt"), 2, "the extension gives no format"),
-        (("-o", "{folder}/t.json", "--by", "rank"), 2, "no groups or classes"),
+        (("-o", "{folder}/t.json", "--by", "rank"), 2, "No such option"),
         (("-o", "{folder}/t.duckdb", "--format", "json"), 1, "which an answer would replace"),
         (("-o", "{folder}/none/t.json"), 1, "there is no folder"),
         (("-o", "{folder}/t.json", "--rank", "9"), 3, "no capture has rank 9; there are: 0"),

@@ -189,7 +189,7 @@ def test_variance_files_have_the_names_of_the_original(tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("xlsx",), 2, "name a folder with -o"),
-        (("xlsx", "-o", "{folder}/a.xlsx", "--by", "rank"), 2, "the columns of these files are fixed"),
+        (("xlsx", "-o", "{folder}/a.xlsx", "--by", "rank"), 2, "No such option"),
         (("xlsx", "-o", "{folder}/a.csv"), 2, "neither a folder nor a file of a type"),
         (("xlsx", "-o", "{folder}/none/set"), 1, "cannot be created"),
         (("variance-csv", "-o", "{folder}/t.duckdb"), 1, "which an answer would replace"),

@@ -1,4 +1,4 @@
-"""``tracedb compare``: compare runs with a baseline; gates for CI."""
+"""``tracedb compare``: compare runs with a baseline; can fail a CI job."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("sides", nargs=-1, metavar="A B [C…]")
+@click.argument("sides", nargs=-1, metavar="[SIDE]…")
 @database_option
-@capture_option
-@click.option("--baseline", metavar="A", help="The side that the others are compared with. [default: the first]")
+@capture_option("A capture as a further side")
+@click.option("--baseline", metavar="SIDE", help="The side that the others are compared with. [default: the first]")
 @click.option(
     "--kind",
     "kinds",
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 @click.option(
     "--beyond-noise",
     is_flag=True,
-    help="In --fail-on, count only growth beyond the spread between steps, or runs without steps (rank test, "
-    "p < 0.05; ranks of a step count once); exit code 3 where there are too few to tell.",
+    help="With --fail-on, fail only if the growth is significant: beyond the spread between steps, or between runs if "
+    "no steps are marked (rank test, p < 0.05; ranks of a step count once). Exit code 3 if there are too few to tell.",
 )
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."
@@ -72,9 +72,9 @@ def compare(
 ) -> None:
     """Compare runs: kernels, classes, GEMMs, collectives, timeline.
 
-    A side is a database file, labels (channels=16 or threads=256,channels=16), or a capture's number or part of its
-    path. All but files are looked up in --db; each --capture adds a side. Values are means over units: the steps of
-    each rank if steps are marked, else captures.
+    A SIDE is a database file, labels (channels=16 or threads=256,channels=16), or a capture's number or part of its
+    path; all but files are looked up in --db. Two or more are needed. Values are means per step and rank, or per
+    capture if no steps are marked.
     """
     from tracedb import compare as comparison
     from tracedb.compare.gates import gate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli.filter_options import filter_options
+from tracedb.cli.filter_options import event_filter_options
 from tracedb.cli.options import database_option, note, output_option, warn
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ DEFAULT_NAME = "trace.perfetto-trace"
 
 @click.command()
 @database_option
-@filter_options
+@event_filter_options
 @click.option(
     "--format",
     "form",
@@ -55,8 +55,6 @@ def perfetto(
     if out is None and not is_opened:
         raise UsageError("name a file with -o, or see it in the browser with --open")
     filters = Filters(**chosen)
-    if filters.by or filters.attention_as_matmul:
-        raise UsageError("a timeline has no groups or classes: leave out --by and --attention-as-matmul")
     with _destination(out) as path:
         _write(db, filters, _form(form, path), path, clock == "aligned", gpu_only)
         if is_opened:

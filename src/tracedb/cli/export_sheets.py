@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tracedb.cli.filter_options import filter_options
+from tracedb.cli.filter_options import event_filter_options
 from tracedb.cli.options import database_option, note, output_option, warn
-
-if TYPE_CHECKING:
-    from tracedb.report.filters import Filters
 
 PER_CAPTURE = 5
 
 
 @click.command()
 @database_option
-@filter_options
+@event_filter_options
 @click.option("--geo-mean", is_flag=True, help="Average over ranks by the geometric mean.")
 @output_option("A folder for the set of files, or FILE.xlsx for one workbook with all sheets.")
 def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
@@ -32,13 +29,14 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
     from tracedb.export import sweep_sheets
     from tracedb.output import workbook
     from tracedb.report import run as engine
+    from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     if out is None:
         raise UsageError("name a folder with -o, or one workbook with -o FILE.xlsx")
     workbook.require()
-    filters = _filters(chosen)
+    filters = Filters(**chosen)
     target = out if out.suffix.lower() == ".xlsx" and not out.is_dir() else _folder(out)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         written = sweep_sheets.write_set(connection, db, filters, target, geo_mean)
@@ -51,7 +49,7 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
 
 @click.command("variance-csv")
 @database_option
-@filter_options
+@event_filter_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -69,10 +67,11 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
     from tracedb.export import variance
     from tracedb.output import write
     from tracedb.report import run as engine
+    from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
-    filters = _filters(chosen)
+    filters = Filters(**chosen)
     folder = None if out is None or _is_csv(out) else _folder(out)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         answer = variance.prepare(connection, db, filters, top)
@@ -87,7 +86,7 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
 
 @click.command("stacks")
 @database_option
-@filter_options
+@event_filter_options
 @output_option("Write to this file instead of stdout.")
 def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
     """Write kernel time by Python stack as folded stacks, for speedscope and flamegraph.pl.
@@ -98,11 +97,12 @@ def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
     from tracedb.export import stacks as folded
     from tracedb.output import refuse, write_text
     from tracedb.report import run as engine
+    from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
     refuse(out, db)
-    filters = _filters(chosen)
+    filters = Filters(**chosen)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         lines, warnings = folded.text(connection, db, filters)
     for text in warnings:
@@ -149,16 +149,6 @@ def samples_csv(db: Path, parts: int, out: Path | None) -> None:
 def _is_csv(out: Path) -> bool:
     """Whether it is one file, or a pipe or device."""
     return not out.is_dir() and (out.suffix.lower() == ".csv" or out.exists())
-
-
-def _filters(chosen: dict[str, Any]) -> Filters:
-    from tracedb.errors import UsageError
-    from tracedb.report.filters import Filters
-
-    filters = Filters(**chosen)
-    if filters.by or filters.attention_as_matmul:
-        raise UsageError("the columns of these files are fixed: leave out --by and --attention-as-matmul")
-    return filters
 
 
 def _folder(out: Path) -> Path:

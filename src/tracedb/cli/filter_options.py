@@ -37,7 +37,7 @@ def _captures(ctx: click.Context, parameter: click.Parameter, values: Sequence[s
     return tuple(dict.fromkeys(part.strip() for part in found))
 
 
-def capture_option(command: F) -> F:
+def capture_option(start: str = "Only this capture") -> Callable[[F], F]:
     """Add ``--capture``; the command gets ``captures`` (see ``tracedb.report.captures.chosen``)."""
     return click.option(
         "--capture",
@@ -45,9 +45,8 @@ def capture_option(command: F) -> F:
         multiple=True,
         metavar="ID|PATHPART",
         callback=_captures,
-        help="Only this capture: its number, a unique part of its path, or a pattern. May be repeated; numbers also as "
-        "1,3.",
-    )(command)
+        help=f"{start}: its number, several numbers (1,3), a unique part of its path, or a pattern. May be repeated.",
+    )
 
 
 _ANOTHER_KEY = re.compile(r"(?<!\\),(?=\s*[A-Za-z_][\w.-]*=)")
@@ -93,7 +92,7 @@ _OPTIONS = (
         metavar="NAME,…",
         help="Only captures of these profilers.",
     ),
-    capture_option,
+    capture_option(),
     click.option(
         "--path",
         "paths",
@@ -150,21 +149,16 @@ _OPTIONS = (
         is_flag=True,
         help="Include dispatches timed while hardware counters were read, whose durations differ from a plain run.",
     ),
-    click.option(
-        "--attention-as-matmul",
-        is_flag=True,
-        help="Count kernels of fused attention, which consists of matrix products, as class matmul (matmul-fraction).",
-    ),
-    click.option(
-        "--by",
-        multiple=True,
-        callback=listed,
-        shell_complete=completion.groups,
-        metavar="COL,…",
-        help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
-    ),
 )
 """In the order in which ``--help`` lists them."""
+_BY = click.option(
+    "--by",
+    multiple=True,
+    callback=listed,
+    shell_complete=completion.groups,
+    metavar="COL,…",
+    help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
+)
 
 
 def capture_filter_options(command: F) -> F:
@@ -174,8 +168,22 @@ def capture_filter_options(command: F) -> F:
     return command
 
 
-def filter_options(command: F) -> F:
-    """Add the options that select and group events; the command gets the fields of ``Filters``."""
+def event_filter_options(command: F) -> F:
+    """Add the options that select events; the command gets these fields of ``Filters``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def filter_options(command: F) -> F:
+    """Add the options that select and group events; the command gets these fields of ``Filters``."""
+    return event_filter_options(_BY(command))
+
+
+def attention_option(command: F) -> F:
+    """Add ``--attention-as-matmul``, for commands that print matmul-fraction; no other report accepts it."""
+    return click.option(
+        "--attention-as-matmul",
+        is_flag=True,
+        help="Count fused-attention kernels as class matmul (matmul-fraction only).",
+    )(command)

@@ -249,7 +249,7 @@ def cli(ctx: click.Context, db: Path | None) -> None:
     """One DuckDB file answers questions about GPU traces.
 
     Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 an error; 2 wrong usage; 3 the database cannot
-    answer, because the necessary data was not captured; 4 a gate of `compare --fail-on` failed.
+    answer, because the necessary data was not captured; 4 a limit given with --fail-on was exceeded.
     """
     ctx.ensure_object(Settings).db = db
 

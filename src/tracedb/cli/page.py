@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli.filter_options import filter_options
+from tracedb.cli.filter_options import attention_option, filter_options
 from tracedb.cli.options import database_option, detail, note, output_option
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ ROWS = 100
 @click.argument("names", nargs=-1, metavar="[REPORT…]")
 @database_option
 @filter_options
+@attention_option
 @click.option(
     "--top",
     type=click.IntRange(min=1),

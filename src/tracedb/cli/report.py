@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracedb.cli import completion
-from tracedb.cli.filter_options import filter_options
+from tracedb.cli.filter_options import attention_option, filter_options
 from tracedb.cli.options import (
     database_option,
     detail,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--all", "is_all", is_flag=True, help="All reports, into one file or a folder; needs -o.")
 @database_option
 @filter_options
+@attention_option
 @sort_option
 @top_option
 @output_options

@@ -24,13 +24,13 @@ from tracedb.storage.lake_store import is_lake, is_remote
     help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and SQLite's integer division.",
 )
 @click.option("-ui", "is_ui", is_flag=True, help="Open DuckDB's UI in the browser, if its extension is installed.")
-@capture_option
+@capture_option("With --as, only this capture")
 @database_option
 def shell(db: Path, builtin: bool, dialect: str | None, captures: tuple[str, ...], is_ui: bool) -> None:
     """Open a read-only SQL prompt on the database.
 
     This is the DuckDB shell if `duckdb` is on the PATH (pip install duckdb-cli), else a built-in prompt: statements end
-    with a semicolon, .tables lists tables and views, .quit exits. --capture goes with --as.
+    with a semicolon, .tables lists tables and views, .quit exits.
     """
     from tracedb.catalog import nsys_tables
     from tracedb.cli import repl
@@ -43,7 +43,7 @@ def shell(db: Path, builtin: bool, dialect: str | None, captures: tuple[str, ...
     if is_ui and (builtin or dialect):
         raise click.UsageError("-ui goes with neither --builtin nor --as")
     if captures and not dialect:
-        raise click.UsageError("--capture goes with --as nsys")
+        raise click.UsageError("--capture needs --as nsys")
     program = None if builtin else shutil.which("duckdb")
     with database.open_read_only(db, None, nsys_tables.SETTINGS if dialect else None) as connection:
         chosen = numbers(connection, captures)

@@ -22,7 +22,7 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
     type=click.Choice(["nsys"]),
     help="Provide nsys's tables (CUPTI_ACTIVITY_KIND_KERNEL …) and accept SQLite's SQL.",
 )
-@capture_option
+@capture_option("With --as, only this capture")
 def sql(
     query: str,
     db: Path,
@@ -36,7 +36,7 @@ def sql(
 
     QUERY is the SQL, or - to read it from stdin. It can read the database only: no other files, no network, no
     settings. Views have a versioned name (v1.top_kernels) and a short one (top_kernels). Variables may be set first:
-    SET VARIABLE step_range = 'iter*'; FROM gpu_timeline. --capture goes with --as.
+    SET VARIABLE step_range = 'iter*'; FROM gpu_timeline.
     """
     from tracedb.catalog import nsys_tables, user_sql
     from tracedb.output import choose_format, write
@@ -45,7 +45,7 @@ def sql(
     from tracedb.storage.interrupt import interruptible
 
     if captures and not dialect:
-        raise click.UsageError("--capture goes with --as nsys; without it, write WHERE capture_id = … in the query")
+        raise click.UsageError("--capture needs --as nsys; without it, write WHERE capture_id = … in the query")
     form = choose_format(format_name, out)
     text = sys.stdin.read() if query == "-" else query
     settings = nsys_tables.SETTINGS if dialect else None

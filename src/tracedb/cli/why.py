@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from tracedb.cli import report as reports
-from tracedb.cli.filter_options import filter_options
+from tracedb.cli.filter_options import event_filter_options
 from tracedb.cli.options import database_option, output_options, warn
 
 
 @click.command()
 @database_option
-@filter_options
+@event_filter_options
 @click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="Number of reasons. [default: 5]")
 @output_options
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
