@@ -3,9 +3,10 @@
     python benchmarks/reports.py [--millions 10] [--of DATABASE] [--keep FILE] [--all] [--runs 1] [--out RESULTS.md]
 
 The file is synthetic: 8 captures, 200 kernel names, one operator per kernel, and one collective in twenty kernels on a
-second stream. With `--of` it repeats the captures of a database. Each report runs in its own process,
-`tracedb report NAME`, and writes all of its rows as CSV. With `--all`, every report runs instead of five, and prints
-its table as a user sees it: some of them have a row for each kernel. Prints the median and the maximum of the runs.
+second stream. With `--of` it repeats the captures of a database with all that belongs to them. Each report runs in its
+own process, `tracedb report NAME`, and writes all of its rows as CSV. With `--all`, every report runs instead of five,
+and prints its table as a user sees it, because some have a row for each kernel. Prints the median and the maximum of
+the runs.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def build(path: Path, millions: float) -> None:
 
 
 def repeat(path: Path, millions: float, source: Path) -> None:
-    """Write a database that repeats the captures of another one."""
+    """Write a database that repeats all that belongs to the captures of another one, with a label for each copy."""
     with workbench("2GB", None, path) as connection, attached(connection, path):
         connection.execute(f"ATTACH {quoted(str(source))} AS given (READ_ONLY)")
         schema.apply(connection, "benchmark")
@@ -74,10 +75,19 @@ def repeat(path: Path, millions: float, source: Path) -> None:
             """SELECT count(*) FILTER (kind = 'kernel'), (SELECT max(capture_id) + 1 FROM given.main.capture)
             FROM given.main.kernel_event"""
         ).fetchall()
+        tables = connection.execute(
+            """SELECT table_name FROM duckdb_columns()
+            WHERE database_name = 'given' AND schema_name = 'main' AND column_name = 'capture_id'
+                AND table_name IN (SELECT table_name FROM duckdb_tables() WHERE database_name = 'given')"""
+        ).fetchall()
         for number in range(math.ceil(millions * 1e6 / kernels)):
-            for table in ("capture", "device", "op", "kernel_event"):
-                moved = f"SELECT * REPLACE ((capture_id + {number * captures})::INTEGER AS capture_id)"
-                connection.execute(f"INSERT INTO main.{table} BY NAME {moved} FROM given.main.{table}")
+            for (table,) in tables:
+                moved = f"(capture_id + {number * captures})::INTEGER AS capture_id"
+                if table == "capture":
+                    moved += f", map_concat(labels, MAP {{'copy': '{number}'}}) AS labels"
+                connection.execute(
+                    f"INSERT INTO main.{table} BY NAME SELECT * REPLACE ({moved}) FROM given.main.{table}"
+                )
 
 
 def row(name: str, path: Path, times: int, *options: str) -> str:
