@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from support.command import run
 from support.tiny import GEMM, Tiny
-from tracedb.cli import completion
+from tracedb.cli import completion, options
 from tracedb.cli.examples import EXAMPLES
 from tracedb.cli.main import COMMANDS, cli
 
@@ -21,9 +21,24 @@ def file(sample: Path) -> Path:
     return sample
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_help_has_examples_that_parse(name: str) -> None:
-    shown = run(name, "--help").stdout
+def groups() -> list[str]:
+    """Return the names of sub-commands, such as ``lake align``."""
+    ctx = click.Context(cli)
+    found = {name: cli.get_command(ctx, name) for name in COMMANDS}
+    return [
+        f"{name} {member}"
+        for name, group in found.items()
+        if isinstance(group, click.Group)
+        for member in group.commands
+    ]
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *groups()])
+def test_every_help_has_examples_that_parse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "is_lake", lambda path: True)
+    shown = run(*name.split(), "--help").stdout
+    assert "INTEGER" not in shown and "FLOAT RANGE" not in shown, "an option without a metavar"
+    assert "...\n" not in shown.replace("[ARGS]...\n", ""), "a sentence of the list of commands is cut"
     assert EXAMPLES[name]
     for line in EXAMPLES[name]:
         assert f"  {line}\n" in shown
@@ -106,3 +121,8 @@ def test_bash_gets_what_follows_the_equals_sign(
     monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
     said = completion.WordsOfBash(cli, {}, "tracedb", "_TRACEDB_COMPLETE").complete()
     assert said.split() == [f"plain,{value}" for value in found]
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("report", 10), ("ingest", 600), ("views verify", 10)])
+def test_the_help_names_the_waiting_time_of_this_command(name: str, seconds: int) -> None:
+    assert f"0 does not wait. [default: {seconds}]" in " ".join(run(*name.split(), "--help").stdout.split())

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     "limits",
     multiple=True,
     metavar="LIMIT",
-    help="Exit with code 4 if this is exceeded: [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
-    "'step_ns>5%' (length of a step), 'total_ns>5%' (kernel time) or 'timeline[idle]>5%'. NAME may be a pattern. "
+    help="A gate: exit with code 4 if this is exceeded: [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such "
+    "as 'step_ns>5%' (length of a step), 'total_ns>5%' (kernel time) or 'timeline[idle]>5%'. NAME may be a pattern. "
     "May be repeated.",
 )
 @click.option(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def doctor(db: Path, format_name: str | None, out: Path | None) -> None:
     """Show what is installed, what the database is, and what its captures can and cannot answer.
 
-    The table groups captures with the same contents; other formats have a row with counts for each capture, and JSON
-    also has everything else.
+    The table groups captures with the same contents; other formats have a row with counts for each capture. Only JSON
+    also has the facts about the installation and the database.
     """
     from tracedb.catalog import doctor as facts
     from tracedb.output import choose_format, write

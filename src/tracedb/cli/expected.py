@@ -1,4 +1,4 @@
-"""``tracedb expected``: operators beside models of their GPU, ranked by the time lost; gates for CI."""
+"""``tracedb expected``: compare operator times with those predicted for the same GPU, largest losses first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "limits",
     multiple=True,
     metavar="LIMIT",
-    help="Exit with code 4 if this is exceeded: METRIC[NAME]>LIMIT[%], such as 'slower>0', 'lost>2%' or "
+    help="A gate: exit with code 4 if this is exceeded: METRIC[NAME]>LIMIT[%], such as 'slower>0', 'lost>2%' or "
     "'ratio[aten::mm]>1.2'. Metrics: slower (operators named), lost (their time beyond the interval, in ns or in % of "
     "the predicted time), ratio (measured over predicted time). NAME may be a pattern. May be repeated.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ for _command in (perfetto, xlsx, variance_csv, samples_csv, stacks):
 
 @export.command("lake")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@database_option
+@partial(database_option, lake_help="Copy from this lake instead of the database.")
 def lake(folder: Path, db: Path) -> None:
-    """Copy the captures into a lake of Parquet files, which other engines read too.
+    """Copy the captures into a lake of Parquet files.
 
-    DIR is a new folder, an existing lake, or an address (s3://…). Captures that are there already are not copied again.
+    Other engines can read a lake, too. DIR is a new folder, an existing lake, or an address (s3://…). Captures that are
+    there already are not copied again.
     """
     from tracedb.lake import export as lakes
 
@@ -57,7 +59,9 @@ def lake(folder: Path, db: Path) -> None:
 )
 @filter_options
 @sort_option
-@click.option("--families", is_flag=True, help="Match every template of a kernel, not only the one that ran.")
+@click.option(
+    "--families", is_flag=True, help="Match every instantiation of a kernel's template, not only the one that ran."
+)
 @click.option(
     "--counters",
     multiple=True,
@@ -84,10 +88,10 @@ def rocprof_yaml(
     out: Path | None,
     **chosen: Any,
 ) -> None:
-    """Write an input file of rocprofv3 that counts the kernels of a report.
+    """Write an input file of rocprofv3 that counts kernels.
 
-    By default the GEMMs of each capture whose time varies most. Each kernel is matched by its full name, so that
-    counting slows down no other kernel. Run it with `rocprofv3 -i FILE -- PROGRAM`.
+    They are those of a report, by default the GEMMs of each capture whose time varies most. Each kernel is matched by
+    its full name, so that counting slows down no other kernel. Run it with `rocprofv3 -i FILE -- PROGRAM`.
     """
     from tracedb.errors import NotCaptured
     from tracedb.export import rocprofv3

@@ -46,8 +46,8 @@ def perfetto(
     """Write captures as one timeline for the Perfetto UI.
 
     Each capture is a process (a rank), on one clock, with a track for each thread and stream. Events that overlap on a
-    stream get separate lanes, so that none is hidden. Arrows lead from calls to what they launched. Filters on GPU
-    events (--range, --class, --device, --skip-warmup) choose among those; all CPU activity of the same time is shown.
+    stream get separate lanes, so that none is hidden. Arrows lead from calls to what they launched. Filters on events
+    (--range, --class, --device, --skip-warmup) select GPU events only; all CPU activity of that period is shown.
     """
     from tracedb.errors import UsageError
     from tracedb.report.filters import Filters

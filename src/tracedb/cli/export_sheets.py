@@ -19,8 +19,9 @@ PER_CAPTURE = 5
 @click.option("--geo-mean", is_flag=True, help="Average over ranks by the geometric mean.")
 @output_option("A folder for the set of files, or FILE.xlsx for one workbook with all sheets.")
 def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
-    """Write the workbooks of a sweep: GPU timeline and collectives of every configuration.
+    """Write the workbooks of a sweep: GPU timeline, collectives.
 
+    Each has every configuration of the sweep.
     gpu_timeline_all_configs_mean.xlsx holds All_Data, Pivot_Time_ms, Pivot_Percent and Summary_By_Config;
     nccl_master_all_configs.xlsx, and .csv, hold NCCL_Data. Each workbook ends with notes: units, meanings, warnings.
     `tracedb report NAME -o FILE.xlsx` writes any other report as a sheet.
@@ -59,9 +60,10 @@ def xlsx(db: Path, geo_mean: bool, out: Path | None, **chosen: Any) -> None:
 )
 @output_option("A folder for the three files, or FILE.csv for the widest of them; stdout without it.")
 def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
-    """Write the time variance of GEMMs as CSV: kernel_time_min_us, kernel_time_max_us, time_diff_us and more.
+    """Write the time variance of GEMMs as CSV.
 
-    A folder gets top5_gemm_kernels_time_variance.csv, the same with the times of the shortest and longest call
+    The columns are kernel_time_min_us, kernel_time_max_us, time_diff_us and more. -o FOLDER writes three files:
+    top5_gemm_kernels_time_variance.csv, the same with the times of the shortest and longest call
     (…_with_timestamps.csv), and with the collectives that overlap them (…_with_collective_overlap.csv).
     """
     from tracedb.export import variance
@@ -89,10 +91,10 @@ def variance_csv(db: Path, top: int, out: Path | None, **chosen: Any) -> None:
 @event_filter_options
 @output_option("Write to this file instead of stdout.")
 def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
-    """Write kernel time by Python stack as folded stacks, for speedscope and flamegraph.pl.
+    """Write kernel time by Python stack, as folded stacks.
 
-    One line for each stack: the stage, the frames from the outermost on, the operator and the kernel with semicolons
-    between, then the time in ns. The lines add up to the kernel time.
+    speedscope and flamegraph.pl draw them. There is one line for each stack: the stage, the frames from the outermost
+    on, the operator and the kernel with semicolons between, then the time in ns. The lines add up to the kernel time.
     """
     from tracedb.export import stacks as folded
     from tracedb.output import refuse, write_text
@@ -125,10 +127,11 @@ def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
 )
 @output_option("A folder for the files.")
 def samples_csv(db: Path, parts: int, out: Path | None) -> None:
-    """Write sampled operators as CSV: GPU_OPERATOR_DTYPE_PARTS_PART.csv, a line for each shape.
+    """Write sampled operators as CSV files.
 
-    With the columns of estimate-train-time: the shape, then F_dur(us) and B_dur(us), or dur(us) of optimizers and
-    collectives. `tracedb ingest` reads these files again.
+    There is one file for each GPU, operator and element type (and part), named GPU_OPERATOR_DTYPE_PARTS_PART.csv, with
+    one line per shape. The columns are those of estimate-train-time: the shape, then F_dur(us) and B_dur(us), or
+    dur(us) of optimizers and collectives. `tracedb ingest` reads these files again.
     """
     from tracedb.errors import UsageError
     from tracedb.export import samples

@@ -129,7 +129,7 @@ _OPTIONS = (
         "--rule",
         type=click.Choice(["thread", "process", "time"]),
         help="Which kernels are inside a range: launched in it on its thread, launched in it on any thread of its "
-        "process, or started during it. [default: process, in nvtx-ranges and nvtx-kernels thread, as nsys; "
+        "process, or started during it. [default: process; thread in nvtx-ranges and nvtx-kernels, like nsys; "
         "time if no launches were recorded]",
     ),
     click.option(
@@ -147,7 +147,8 @@ _OPTIONS = (
     click.option(
         "--counted",
         is_flag=True,
-        help="Include dispatches timed while hardware counters were read, whose durations differ from a plain run.",
+        help="Also include kernels run while hardware counters were read; their durations are not those of a normal "
+        "run.",
     ),
 )
 """In the order in which ``--help`` lists them."""

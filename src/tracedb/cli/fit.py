@@ -32,19 +32,23 @@ from tracedb.cli.options import databases_option, detail, note, output_options, 
     type=click.Choice(["blend", "gaussian", "torch", "trees"]),
     default="blend",
     show_default=True,
-    help="Learner of the residual over the trend; torch and trees need the extras of those names.",
+    help="Model of what the trend leaves unexplained; torch and trees need the extras of those names.",
 )
 @click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator. May be repeated.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Number of random splits.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Number of random splits."
+)
 @click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Targets fitted at once. [default: number of cores]"
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and learners.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of splits and learners."
+)
 @click.option(
     "--features",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Python file with FEATURES, functions by operator from a shape to its FLOPs, bytes and sizes.",
+    help="Python file with FEATURES, a dict: operator → function of a shape that returns its FLOPs, bytes and sizes.",
 )
 @output_options
 def fit(
@@ -64,8 +68,8 @@ def fit(
 
     The output has the error of each model on held-out samples, which are split at random, by distinct work, and by
     amount of work (trained on the smaller four fifths, tested on the rest). The saved models are trained on all
-    samples. An operator of traces is also known at the shapes that were recorded, however few these are; calls beside
-    a collective are left out. Several --db are fitted together.
+    samples. With --from traces, the times of recorded shapes are also stored as they are, however few these are, and
+    calls that overlap a collective are left out. Several --db are fitted together.
     """
     # The matrices are small: threads inside numpy would only wait for each other. Set before numpy is imported; workers
     # inherit it.

@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path | None) -> None:
     """Set labels of captures; KEY= without a value removes the label.
 
-    CAPTURE is a number, a unique part of a path, or a pattern, as for --capture. A word with an equals sign is a label,
-    unless a slash precedes the sign (runs/lr=3). All reports use the new labels; clocks are aligned again, since labels
-    say which captures belong together.
-
-    \b
-    tracedb label 3 threads=512
-    tracedb label 'before/*' run=before
-    tracedb label rank3.json team=
+    CAPTURE is a number, a unique part of a path, or a pattern, as for --capture. An argument with '=' is a label; with
+    a slash before the '=', it is a path (runs/lr=3). All reports use the new labels; clocks are aligned again, since
+    labels say which captures belong together.
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write

@@ -20,18 +20,23 @@ def _root(folder: Path | None) -> Path:
 
 @click.group()
 def lake() -> None:
-    """Keep a lake of Parquet files, which `ingest --lake` and `export lake` fill."""
+    """Keep a lake of Parquet files: align, compact, verify.
+
+    A lake has the tables of many captures as Parquet files, in a folder or an object store, so that many processes can
+    load traces at once and other engines can read them. `ingest --lake` and `export lake` fill it.
+    """
 
 
 @lake.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
-@click.option("--all", "is_all", is_flag=True, help="Also runs to which no capture was added since.")
+@click.option("--all", "is_all", is_flag=True, help="Align all runs again, also those without new captures.")
 @click.option("--memory-limit", default="2GB", metavar="SIZE", help="Memory for the database engine. [default: 2GB]")
 @lake_option
 @patience_options
 def align(folder: Path | None, is_all: bool, memory_limit: str) -> None:
-    """Derive facts about several captures: clock offsets between ranks, operators of graph replays.
+    """Derive facts about several captures, such as clock offsets.
 
+    They are the offsets of the ranks' clocks, and which operators a replayed graph belongs to.
     Run it once when all traces of a run are in the lake; until then, waiting times of ranks use the recorded clocks.
     """
     from tracedb.lake import align as steps
@@ -66,10 +71,10 @@ def compact(folder: Path | None, memory_limit: str) -> None:
 @patience_options
 @output_options
 def verify(folder: Path | None, quick: bool, remove_unused: bool, format_name: str | None, out: Path | None) -> None:
-    """Compare the files of a lake with its manifest: by size and SHA-256.
+    """Compare the files of a lake with its manifest.
 
-    stdout gets a row for each file that is missing, damaged or unused; stderr, for each entry with such files, the
-    command that repairs it. Exit code 1 if anything is missing or damaged.
+    They are compared by size and SHA-256. stdout gets a row for each file that is missing, damaged or unused; stderr
+    gets, for each damaged entry, the command that repairs it. Exit code 1 if anything is missing or damaged.
     """
     from tracedb.lake import verify as steps
     from tracedb.output import choose_format, write

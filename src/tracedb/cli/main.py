@@ -27,9 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("tracedb.cli.report:report", "Print one view, filtered, grouped, ordered."),
     "plot": ("tracedb.cli.plot:plot", "Draw one view as a picture: PNG, SVG or HTML."),
     "page": ("tracedb.cli.page:page", "Write one HTML page: conclusions, pictures, tables, SQL."),
-    "why": ("tracedb.cli.why:why", "Say why the step is not at the roof, in words."),
+    "why": ("tracedb.cli.why:why", "Say what keeps the step from the hardware's peak."),
     "brief": ("tracedb.cli.brief:brief", "Print one page of Markdown for a chat or a ticket."),
-    "compare": ("tracedb.cli.compare:compare", "Compare runs with a baseline; gates for CI."),
+    "compare": ("tracedb.cli.compare:compare", "Compare runs with a baseline; can fail a CI job."),
     "sql": ("tracedb.cli.sql:sql", "Run one SELECT, read-only."),
     "sql-dialect": ("tracedb.cli.sql_dialect:sql_dialect", "Print views as SQL of Spark, ClickHouse or Trino."),
     "export": ("tracedb.cli.export:export", "Write files for other tools: Perfetto, spreadsheets, rocprofv3."),
@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("tracedb.cli.mcp:mcp", "Serve the database to a language model, read-only."),
     "fit": ("tracedb.cli.fit:fit", "Learn operator times from samples."),
     "predict": ("tracedb.cli.predict:predict", "Predict operator times from fitted models."),
-    "expected": ("tracedb.cli.expected:expected", "Compare operators with models of their GPU; gates for CI."),
+    "expected": ("tracedb.cli.expected:expected", "Compare operator times with predictions; can fail a CI job."),
     "views": ("tracedb.cli.views:views", "List, show and verify the views."),
     "schema": ("tracedb.cli.schema:schema", "List the tables, or the columns of one."),
     "lake": ("tracedb.cli.lake:lake", "Keep a lake of Parquet files: align, compact, verify."),
@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "label": ("tracedb.cli.label:label", "Set or remove labels of captures."),
     "merge": ("tracedb.cli.merge:merge", "Put several databases together into a new one."),
     "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
-    "whatif": ("tracedb.cli.whatif:whatif", "Time the steps again as if something were faster or gone."),
+    "whatif": ("tracedb.cli.whatif:whatif", "Estimate the step time if some work were faster or removed."),
     "completion": ("tracedb.cli.completion_script:completion", "Print the script for Tab completion in a shell."),
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
@@ -246,7 +246,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 )
 @click.pass_context
 def cli(ctx: click.Context, db: Path | None) -> None:
-    """One DuckDB file answers questions about GPU traces.
+    """Load GPU traces into one DuckDB file and ask it questions.
 
     Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 an error; 2 wrong usage; 3 the database cannot
     answer, because the necessary data was not captured; 4 a limit given with --fail-on was exceeded.

@@ -32,18 +32,15 @@ if TYPE_CHECKING:
     "format_name",
     type=click.Choice([name for name in FORMATS if name not in ("parquet", "xlsx")]),
     default="table",
-    help="Form of the account on stdout. [default: table]",
+    help="Format of the summary on stdout. [default: table]",
 )
 @patience_options
 def merge(databases: tuple[Path, ...], target: Path, format_name: str) -> None:
     """Put the captures of several databases together into a new one.
 
-    Samples that were recorded on several machines, or ranks that were ingested on each. A capture that several of
-    them hold, which the digest of its file tells, comes once. Captures are numbered anew, and clocks aligned again.
-    The new file appears only when it is complete; `tracedb ingest OTHER.duckdb --db FILE` adds to an existing one.
-
-    \b
-    tracedb merge machine1.duckdb machine2.duckdb -o all.duckdb
+    For samples from several machines, or ranks that were ingested separately. A capture that is in several databases
+    (the same bytes) is kept once. Captures are numbered anew, and clocks aligned again. The new file appears only when
+    it is complete; `tracedb ingest OTHER.duckdb --db FILE` adds to an existing one.
     """
     from tracedb.output import write
     from tracedb.pipeline import merge as engine

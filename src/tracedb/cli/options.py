@@ -47,10 +47,19 @@ def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
     return callback
 
 
-def lake_option(command: F) -> F:
+LAKE_HELP = (
+    "A lake (a folder of Parquet files with the same tables) instead of the database: a path, s3://…, gs://… or az://…."
+)
+
+
+def _name_of(command: Callable[..., Any]) -> str:
+    return command.__name__.replace("_", "-")
+
+
+def lake_option(command: F, help_text: str = LAKE_HELP) -> F:
     """Add ``--lake``, which goes before or after a command's name; the help of commands that refuse it leaves it
     out."""
-    name = command.__name__.replace("_", "-")
+    name = _name_of(command)
     return click.option(
         "--lake",
         type=click.Path(path_type=Path),
@@ -59,7 +68,7 @@ def lake_option(command: F) -> F:
         callback=_lake,
         hidden=name in WRITERS and name != "ingest",
         metavar="DIR",
-        help="A lake of Parquet files instead of the database: a folder, s3://…, gs://… or az://….",
+        help=help_text,
     )(command)
 
 
@@ -108,22 +117,23 @@ def _wait(ctx: click.Context, parameter: click.Parameter, value: float | None) -
 
 def patience_options(command: F) -> F:
     """Add ``--wait``, ``-q`` and ``-v``."""
+    default = WRITER_SECONDS if _name_of(command) in WRITERS else READER_SECONDS
     command = click.option(
         "--wait",
         type=click.FloatRange(min=0),
         expose_value=False,
         callback=_wait,
         metavar="SECONDS",
-        help="How long to wait while another process has the database open; 0 does not wait. "
-        f"[default: {READER_SECONDS:g}; {WRITER_SECONDS:g} for commands that write]",
+        help=f"How long to wait while another process has the database open; 0 does not wait. [default: {default:g}]",
     )(command)
     command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
     return click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
 
 
-def database_option(command: F) -> F:
-    """Add ``--db``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its name."""
-    command = lake_option(patience_options(command))
+def database_option(command: F, lake_help: str = LAKE_HELP) -> F:
+    """Add ``--db``, ``--lake``, ``--wait``, ``-q`` and ``-v``; the command gets ``db``, given before or after its
+    name."""
+    command = lake_option(patience_options(command), lake_help)
     return click.option(
         "--db",
         type=click.Path(path_type=Path),

@@ -34,7 +34,7 @@ ROWS = 100
     "sides",
     multiple=True,
     metavar="A B…",
-    help="Compare the other sides with A, as `tracedb compare A B` does. May be repeated for each side.",
+    help="Compare the other sides with A, as `tracedb compare A B…` does.",
 )
 @output_option("The page: FILE.html, which needs no network and no other file.")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
@@ -50,7 +50,7 @@ def page(
     """Write one HTML page: what was recorded, conclusions, pictures, tables, and the SQL of each.
 
     REPORT…: only these reports; by default all that have an answer. Filters work as in `tracedb report`. Pictures need
-    the extra `plot`. Example: tracedb page --db run.duckdb -o run.html
+    the extra `plot`.
     """
     from tracedb.output.destination import refuse
     from tracedb.output.write import write_text

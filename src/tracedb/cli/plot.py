@@ -45,7 +45,7 @@ def plot(
     """Draw one view as a picture.
 
     Without NAME, list the pictures. Filters work as in `tracedb report`. SQL computes every number in a picture;
-    --show-sql prints it. Example: tracedb plot gantt --rank 0 --step 3 -o gantt.png
+    --show-sql prints it.
     """
     from tracedb.output import write
     from tracedb.plot import registry

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     help="With --step: link bandwidth for collectives without samples.",
 )
 @click.option(
-    "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict a trace's operators (or a database's)."
+    "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Predict the operators of this trace or database."
 )
 @click.option(
     "--gpu-spec",
@@ -94,8 +94,9 @@ def predict(
     with --step, training steps; with none of these, every sample in --db beside its measured time. The interval from
     low to high is meant to contain 90 % of measurements.
 
-    Matrix products of an fp16 step (--step with JSON) are priced for NaN operands, on which an H100 is faster: under
-    AdamW, weights kept in fp16 only become NaN. Set "operands": "finite" in the configuration if they do not.
+    Matrix products of an fp16 step (--step with JSON) are priced for NaN operands: AdamW turns weights that are kept
+    only in fp16 into NaN, and an H100 is faster on NaN. Set "operands": "finite" in the configuration if yours stay
+    finite.
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, refuse, write

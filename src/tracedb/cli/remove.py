@@ -18,10 +18,6 @@ def remove(meant: tuple[str, ...], db: Path, format_name: str | None, out: Path 
 
     CAPTURE is a number, a unique part of a path, or a pattern, as for --capture. The ingested files are not touched and
     can be ingested again. Clocks of the remaining captures are aligned again.
-
-    \b
-    tracedb remove 3
-    tracedb remove rank3.json 'before/*'
     """
     from tracedb.cli.label import account
     from tracedb.output import choose_format, write

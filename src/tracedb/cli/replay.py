@@ -22,7 +22,7 @@ from tracedb.cli.options import (
 @database_option
 @click.option("--capture", metavar="ID|PATHPART", help="The capture to replay. [default: the lowest rank's]")
 @click.option("--step", type=click.IntRange(min=0), metavar="N", help="Only this step (ProfilerStep#N).")
-@click.option("--range", "range_glob", metavar="GLOB", help="Ranges of such a name are the passes.")
+@click.option("--range", "range_glob", metavar="GLOB", help="Take each range with a matching name as one pass.")
 @click.option("--device", metavar="NAME", help="cuda, cuda:N or cpu. [default: the current GPU]")
 @click.option(
     "--mode",
@@ -45,14 +45,21 @@ from tracedb.cli.options import (
     show_default=True,
     help="sustained: operators take turns without a pause; rested: a pause before each sample.",
 )
-@click.option("--samples", type=click.IntRange(min=1), default=20, show_default=True, help="Samples of each operator.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Samples of each operator.",
+)
 @click.option(
     "--operator",
     "operators",
     multiple=True,
     callback=listed,
     metavar="GLOB,…",
-    help="Only operators of such names, or with '!' before it all but these.",
+    help="Only operators with matching names; with a leading '!', all others.",
 )
 @click.option(
     "--library",
@@ -65,10 +72,12 @@ from tracedb.cli.options import (
     "--energy",
     type=click.FloatRange(min=0.2),
     metavar="SECONDS",
-    help="Measure joules by NVML's counter, in a loop of this length for each operator.",
+    help="Also measure energy (NVML): run each operator in a loop for this many seconds.",
 )
 @click.option(
-    "--measured", metavar="TIME|CSV", help="Wall time of a pass without profiler: 12.5ms, or a CSV with duration_s."
+    "--measured",
+    metavar="TIME|CSV",
+    help="Measured wall time of a pass without the profiler: 12.5ms, or a CSV with a column duration_s.",
 )
 @click.option(
     "--threads",
@@ -103,7 +112,7 @@ def replay(
 ) -> None:
     """Run the unique operators of a capture again, and put their times beside the recorded ones.
 
-    An operator is called by its recorded name, shapes, strides, element types and values, on tensors made up to them.
+    An operator is called by its recorded name, shapes, strides, element types and values, on random tensors of these.
     What cannot be replayed is listed with its share of the time. Results go into the table replay; `tracedb report
     replay` prints them again, `report replay-passes` what they predict for a whole pass.
     """

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     help="Show every column of the view, however wide a table gets; hardware counters are a column each.",
 )
 @click.option(
-    "--measured", is_flag=True, help="Put times measured outside of traces beside the ranges (range-time only)."
+    "--measured", is_flag=True, help="Add a column with the times that the program itself measured (range-time only)."
 )
 @window_option("Only this period after the first GPU event of a run, such as 10ms:12.5ms (critical-path only).")
 @click.option(
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--engine",
     type=click.Choice(("spark", "ray")),
-    help="Let DuckDB run in the tasks of Spark or Ray, one for each run of a lake; needs --lake.",
+    help="Run the report on Spark or Ray, in one task (with DuckDB) per run in the lake; needs --lake.",
 )
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
@@ -80,15 +80,7 @@ def report(
     --show-sql prints the query. With --by, --top counts rows within each group.
 
     Several reports go into one file, a section or sheet each (-o all.html, .md, .xlsx, .json, .txt), or into a folder
-    (-o FOLDER) with a file for each report, over all captures and for each capture, and an index.
-
-    \b
-    tracedb report top-kernels --class matmul,attention --by capture --top 5
-    tracedb report gemm-variance --where channels=4,8 --by sweep,channels --sort -cv_percent
-    tracedb report kernels --path '*rank0*' --range 'forward*' --range 'backward*' --wide
-    tracedb report gpu-timeline top-kernels stragglers -o run.xlsx
-    tracedb report --all -o reports
-    tracedb report gemm-variance --engine spark --lake /data/lake
+    (-o FOLDER). A folder gets an index and, for each report, one file over all captures and one per capture.
     """
     from tracedb.output import choose_format, write
     from tracedb.report import registry

@@ -39,15 +39,23 @@ SECONDS_BETWEEN_NOTES = 5.0
     type=click.Choice(["allreduce"]),
     help="Sample while this collective runs on all GPUs of this host: how much slower operators are beside it.",
 )
-@click.option("--parts", type=click.IntRange(min=1), default=1, metavar="N", help="Split the sweep into N parts …")
-@click.option("--part", type=click.IntRange(min=1), default=1, metavar="K", help="… and run the K-th (1 to N).")
+@click.option(
+    "--parts",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Split the sweep into N parts; --part chooses one.",
+)
+@click.option(
+    "--part", type=click.IntRange(min=1), default=1, metavar="K", help="Run only the K-th of --parts (1 to N)."
+)
 @click.option("--random", type=click.IntRange(min=1), metavar="N", help="Only N randomly chosen shapes of the sweep.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of --random.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --random.")
 @click.option(
     "--run",
     "mode",
     type=click.Choice(["get_all", "get_one", "get_profiler", "run_function"]),
-    help="Override run in the configuration.",
+    help="Override the key run of the configuration.",
 )
 @click.option(
     "--keep-traces", type=click.Path(path_type=Path), metavar="DIR", help="Keep the profiler's traces in this folder."
@@ -64,7 +72,8 @@ SECONDS_BETWEEN_NOTES = 5.0
     default=3,
     show_default=True,
     metavar="N",
-    help="In the steady regime, measure the power of N shapes of each operator; the host's launching in any case.",
+    help="Repeat N shapes of each operator back to back, to measure the host's launch time and, in the steady regime, "
+    "power.",
 )
 @click.option("--peaks", is_flag=True, help="Measure the device's peak rates first, for roofline; needs no CONFIG.")
 @click.option("--retry-failed", is_flag=True, help="Run shapes again that ran out of memory or failed.")

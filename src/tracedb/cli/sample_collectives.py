@@ -13,10 +13,15 @@ from tracedb.cli.options import database_option, note, output_options
 @click.argument("configurations", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CONFIG…")
 @database_option
 @click.option(
-    "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes a node. [default: one per GPU; 2 with gloo]"
+    "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes per node. [default: one per GPU; 2 with gloo]"
 )
 @click.option(
-    "--nodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Hosts; each runs this."
+    "--nodes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of hosts; run this command on each.",
 )
 @click.option("--rendezvous", metavar="HOST:PORT", help="Where the nodes meet: one of them, and a free port there.")
 @click.option(
@@ -47,9 +52,9 @@ def sample_collectives(
 ) -> None:
     """Sample the collective of each CONFIG (YAML) over its sizes into the database, profiling every rank.
 
-    kernel_name is allreduce, allgather, reducescatter, alltoall, broadcast, gather, scatter or p2p; the only shape
-    parameter is the number of elements that each rank contributes. All ranks meet at a barrier before each call: the
-    shortest time of any rank is the transfer, the rest is waiting.
+    In CONFIG, kernel_name is allreduce, allgather, reducescatter, alltoall, broadcast, gather, scatter or p2p; the only
+    shape parameter is the number of elements that each rank contributes. All ranks meet at a barrier before each call:
+    the shortest time of any rank is the transfer, the rest is waiting.
 
     On several nodes, run the same command on each at the same time, with a database of its own, and merge these.
     """

@@ -15,12 +15,7 @@ from tracedb.cli.options import database_option, note, output_options
 @database_option
 @output_options
 def schema(table: str | None, db: Path, format_name: str | None, out: Path | None) -> None:
-    """List the tables, or the columns of one table or view with type, unit and meaning.
-
-    \b
-    tracedb schema kernel_event
-    tracedb schema top_kernels
-    """
+    """List the tables, or the columns of one table or view with type, unit and meaning."""
     from tracedb.catalog import describe
     from tracedb.output import choose_format, write
 

@@ -16,16 +16,20 @@ ENGINES = ("spark", "clickhouse", "trino")
 @click.argument("engine", type=click.Choice(ENGINES))
 @click.option("--view", "views", multiple=True, metavar="NAME", help="Only this view, with those it reads; repeatable.")
 @click.option("--list", "is_list", is_flag=True, help="List the views that are declared for the engine.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@click.option(
+    "-o",
+    "--output",
+    "--out",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write to this file instead of stdout.",
+)
 def sql_dialect(engine: str, views: tuple[str, ...], is_list: bool, out: Path | None) -> None:
     """Print the views as SQL of Spark, ClickHouse or Trino.
 
-    DuckDB's views are the definition. A view is offered for an engine only if its whole stack was run there and gave
-    the same rows (for Trino: if it parses; no server was at hand). The views read the tables of a lake.
-
-    \b
-    tracedb sql-dialect clickhouse -o views.sql
-    tracedb sql-dialect spark --view top-kernels --view idle-breakdown
+    DuckDB's views are the definition. A view is offered for an engine only if it and all views that it reads were run
+    there and gave the same rows; Trino's were only parsed, never run. The views read the tables of a lake.
     """
     from tracedb.dialect import script
 

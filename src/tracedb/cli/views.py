@@ -43,7 +43,7 @@ def _say_shipped(db: Path, is_file: bool) -> None:
 @database_option
 @output_options
 def show(name: str, db: Path, format_name: str | None, out: Path | None) -> None:
-    """Show one view: meaning, columns with type and unit, and its SQL.
+    """Show one view: meaning, columns with type and unit, SQL.
 
     NAME is v1.top_kernels, top_kernels or top-kernels. Formats other than table have the columns only.
     """
@@ -70,7 +70,10 @@ def show(name: str, db: Path, format_name: str | None, out: Path | None) -> None
 @database_option
 @output_options
 def verify(db: Path, format_name: str | None, out: Path | None) -> None:
-    """Compare the views in the file with the shipped ones; exit code 1 if any differs."""
+    """Compare the views in the file with the shipped ones.
+
+    Exit code 1 if any differs.
+    """
     from tracedb.catalog import describe
     from tracedb.errors import TracedbError
     from tracedb.output import choose_format, write

@@ -12,7 +12,9 @@ from tracedb.cli.options import note, some, warn
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
     "-o",
+    "--output",
     "--out",
+    "out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Write the readings here. [default: conditions-DATE-TIME.csv]",
@@ -23,7 +25,7 @@ from tracedb.cli.options import note, some, warn
     default=20.0,
     show_default=True,
     metavar="N",
-    help="Readings a second of each GPU.",
+    help="Readings per second of each GPU.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @click.pass_context

@@ -32,7 +32,9 @@ from tracedb.cli.window_option import window_option
 )
 @click.option("--launch-delay", type=click.IntRange(min=0), metavar="NS", help="Time from a launch to its GPU work.")
 @click.option(
-    "--ranks-equal", is_flag=True, help="No rank is late: all take as long as the median rank without waiting."
+    "--ranks-equal",
+    is_flag=True,
+    help="No rank waits for another in collectives, and ranks slower than the median take as long as the median one.",
 )
 @click.option("--bandwidth", metavar="FACTOR", help="Collectives transfer FACTOR times as fast, such as 2x.")
 @click.option("--no-sync", is_flag=True, help="The host waits for no GPU work.")
@@ -53,7 +55,7 @@ from tracedb.cli.window_option import window_option
     "--models",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Price --gpu and --shape by these models, fitted with tracedb fit --from traces, where they know an operator.",
+    help="For --gpu and --shape, take times from these models (tracedb fit --from traces) where they know an operator.",
 )
 @click.option("--store", is_flag=True, help="Keep the rows in the table whatif (tracedb report whatif).")
 @click.option("--step", type=int, metavar="N", help="Only this step. [default: from the first to the last]")
@@ -79,11 +81,11 @@ def whatif(
     out: Path | None,
     **chosen: Any,
 ) -> None:
-    """Time the steps again as if something were faster or gone.
+    """Estimate the step time if some work were faster or removed.
 
     The dependencies between host and GPU work stay as recorded. All changes are made together; several of them are
     also made one by one. Without any, the usual changes are compared: which single one is worth most? The column
-    "at most" takes a change as far as it goes.
+    "at most" is the gain if the changed work took no time at all.
     """
     from tracedb.errors import NotCaptured, UsageError
     from tracedb.output import choose_format, refuse, write

@@ -29,7 +29,7 @@ def why(
     version: str,
     **chosen: Any,
 ) -> None:
-    """Say why the step is not at the roof: the five largest reasons, with evidence and what to try.
+    """Say what keeps the step from the hardware's peak: the five largest reasons, with evidence and what to try.
 
     The step time of every GPU is divided by reason, so shares add up and nothing counts twice. With --format or -o
     FILE.csv, .json, …, the rows of `tracedb report why` are written instead. Rules of your own go into the table
