@@ -13,6 +13,7 @@ import pytest
 
 import tracedb
 from tracedb.errors import NotCaptured, UsageError
+from tracedb.output import Answer
 
 
 @pytest.fixture
@@ -94,6 +95,35 @@ def test_labels_are_columns_where_asked(file: Path) -> None:
     assert rows.columns[:3] == ["channels", "sweep", "threads"]
     assert rows.select("channels, labels['channels']").fetchall()[0][0] in ("4", "16")
     assert "channels" not in tracedb.report("kernels", file, top=5).columns
+
+
+@pytest.mark.parametrize("name", ["gemm-variance", "gpu-timeline", "configurations", "kernels"])
+def test_columns_of_labels_do_not_shift_the_display(file: Path, name: str) -> None:
+    rows = tracedb.report(name, file, label_columns=True)
+    assert rows.columns == [column.name for column in rows.answer.columns]
+    shown, plain = rows._shown()[0], tracedb.report(name, file)._shown()[0]
+    assert shown.shows is not None and plain.shows is not None
+    displayed = [show.columns for show in shown.shows]
+    for columns in (show.columns for show in plain.shows if show.kind != "place"):
+        assert columns in displayed
+        for column in columns:
+            assert _values(shown, column) == _values(plain, column)
+    repr(rows)
+    head = rows._repr_markdown_().splitlines()[0]
+    assert [word.strip() for word in head.split("|")[1:4]] == ["channels", "sweep", "threads"]
+
+
+def _values(shown: Answer, column: str) -> list[object]:
+    place = [item.name for item in shown.columns].index(column)
+    return [row[place] for row in shown.rows]
+
+
+def test_columns_of_labels_that_a_report_cannot_have_are_said(file: Path) -> None:
+    said = "label_columns has no effect: rows of top-kernels have no labels"
+    assert any(said in text for text in tracedb.report("top-kernels", file, label_columns=True).warnings)
+    assert not any(said in text for text in tracedb.report("top-kernels", file).warnings)
+    by = tracedb.report("top-kernels", file, label_columns=True, by="channels")
+    assert not any("label_columns" in text for text in by.warnings)
 
 
 def test_sums_are_exact_in_data_frames(file: Path) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tracedb.output import Answer, from_rows
+from tracedb.output import Answer, Show, about, from_rows
 from tracedb.report import keyword_filters, registry
 from tracedb.report import run as engine
-from tracedb.report.query import plan
+from tracedb.report.filters import BY_BUILT_IN
+from tracedb.report.query import Query, plan
 from tracedb.storage.connection import connect, identifier, quoted
 
 if TYPE_CHECKING:
@@ -122,16 +123,12 @@ def report(
         found = engine.run(connection, path, query, top)
         is_kept = definition.is_by_row  # other answers are already in a temporary table of this cursor
         text = query.select(query.source, query.where, top) if is_kept else query.select("temp.answer", "", top)
-        columns = [column.name for column in found.answer.columns]
-        relation = connection.sql(_readable(connection, text, found.answer, columns, label_columns))
-    return ReportRelation(
-        relation,
-        tuple(found.answer.warnings),
-        tuple(found.notes),
-        query.text(top),
-        found.answer,
-        connection,
-    )
+        labels = _label_columns(connection, query) if label_columns else {}
+        relation = connection.sql(_readable(text, found.answer, labels))
+    answer = _with_labels(found.answer, query, labels)
+    if label_columns and "labels" not in query.columns and not set(query.by) - set(BY_BUILT_IN):
+        answer.warnings.append(f"label_columns has no effect: rows of {name} have no labels; by=LABEL groups them by one")
+    return ReportRelation(relation, tuple(answer.warnings), tuple(found.notes), query.text(top), answer, connection)
 
 
 def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duckdb.DuckDBPyConnection, Path]:
@@ -147,20 +144,35 @@ def _own_cursor(db: str | Path | duckdb.DuckDBPyConnection | None) -> tuple[duck
     return cursor, Path(file or catalog)
 
 
-def _readable(
-    connection: duckdb.DuckDBPyConnection, text: str, answer: Answer, columns: Sequence[str], label_columns: bool
-) -> str:
+def _label_columns(connection: duckdb.DuckDBPyConnection, query: Query) -> dict[str, str]:
+    """Return the columns of labels by name, each with its label."""
+    if "labels" not in query.columns:
+        return {}
+    keys = connection.execute(
+        "SELECT DISTINCT unnest(map_keys(s.labels)) AS key FROM temp.selected_capture AS s ORDER BY key"
+    ).fetchall()
+    return {f"label_{key}" if key in query.columns else key: key for (key,) in islice(keys, 100)}
+
+
+def _readable(text: str, answer: Answer, labels: Mapping[str, str]) -> str:
     """Return the query with 128-bit integers as 64-bit ones, which Arrow and pandas keep exact, and label columns."""
     huge = [identifier(column.name) for column in answer.columns if column.type in ("HUGEINT", "UHUGEINT")]
     casts = ", ".join(f"{name}::BIGINT AS {name}" for name in huge)
     star = f"* REPLACE ({casts})" if huge else "*"
-    if not label_columns or "labels" not in columns:
-        return f"SELECT {star} FROM ({text})"
-    keys = connection.execute(
-        "SELECT DISTINCT unnest(map_keys(s.labels)) AS key FROM temp.selected_capture AS s ORDER BY key"
-    ).fetchall()
-    labels = [
-        f"labels[{quoted(key)}] AS {identifier(f'label_{key}' if key in columns else key)}"
-        for (key,) in islice(keys, 100)
-    ]
-    return f"SELECT {', '.join([*labels, star])} FROM ({text})"
+    listed = [f"labels[{quoted(key)}] AS {identifier(name)}" for name, key in labels.items()]
+    return f"SELECT {', '.join([*listed, star])} FROM ({text})"
+
+
+def _with_labels(answer: Answer, query: Query, labels: Mapping[str, str]) -> Answer:
+    """Return an answer with columns of labels before its own, which the display then does not repeat."""
+    if not labels:
+        return answer
+    words = query.scope.label_words
+    shows = [Show((name,), name, "text", words=words.get(key, {})) for name, key in labels.items()]
+    for show in answer.shows or ():
+        if show.kind != "place":
+            shows.append(show)
+        elif "rank" in show.columns:
+            shows.append(Show(("rank",), "rank", "raw"))
+    columns = [about(name, "VARCHAR", f"Label {key}.") for name, key in labels.items()]
+    return replace(answer, columns=[*columns, *answer.columns], shows=shows)
