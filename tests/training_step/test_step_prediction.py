@@ -99,6 +99,24 @@ class TestPrediction:
         assert other["estimated"]["RMSlayernorm_fwd"] == "bytes, at the rate of sampled operators"
         assert other["estimated"]["bmm_fwd"] == "FLOPs, at the rate of sampled operators"
 
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"layer": ["layernorm", "linaer3"]}, "the models have no linaer3 (fwd) that fits the step"),
+            ({"layer": ["layernorm", "linaer3"]}, "did you mean linear3?"),
+            ({"norm": "layrnorm"}, "did you mean layernorm?"),
+            ({"layer": ["layernorm", "xyzzy"]}, "sample it, or leave it out of layer"),
+        ],
+    )
+    def test_operators_of_unknown_work_are_refused(
+        self, models: Path, tmp_path: Path, change: Mapping[str, Any], said: str
+    ) -> None:
+        path = tmp_path / "step.json"
+        path.write_text(json.dumps({**SMALL, **change}))
+        done = run("predict", "--models", models, "--step", path)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
     def test_matrix_products_on_nan_are_faster(self, models: Path, tmp_path: Path) -> None:
         (finite,), (nan,) = rows(models, tmp_path), rows(models, tmp_path, operands="nan")
         assert finite["parts"]["linear3_bwd"] / nan["parts"]["linear3_bwd"] == pytest.approx(ON_NAN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import statistics
 from collections.abc import Mapping
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tracedb.errors import TracedbError, UsageError
+from tracedb.regress import own_features
 from tracedb.regress.conditions import STEADY, Conditions
-from tracedb.regress.work_model import ELEMENT_BYTES, PRODUCTS, work
+from tracedb.regress.work_model import ELEMENT_BYTES, OPERATORS, PRODUCTS, work
 from tracedb.training_step import composition, recorded_effects
 from tracedb.training_step.composition import GRADIENT_LAYOUT, Part
 from tracedb.training_step.configuration import Step
@@ -304,6 +306,8 @@ class Prices:
         """Return the cost of a part without samples: the larger of its FLOPs' and its bytes' time."""
         if part.operator == self._step.loss and (price := self._loss(part.pass_)):
             return price
+        if part.operator not in OPERATORS and own_features.function(part.operator) is None:
+            raise self._unknown(part)
         flops, moved = work(part.operator, part.pass_, self._step.dtype, self._shape)
         by_bytes = moved / self._memory_rate()
         if part.operator.startswith(("linear", "bmm", "baddbmm", "flash", "moe")):
@@ -346,6 +350,15 @@ class Prices:
         if not rates:
             raise self._nothing("linear1 to linear4")
         return math.exp(sum(map(math.log, rates)) / len(rates))
+
+    def _unknown(self, part: Part) -> TracedbError:
+        """Return the error for an operator that can be priced by neither a model nor its work."""
+        there = sorted({target.operator for target in getattr(self._models, "targets", ())} | set(OPERATORS))
+        close = difflib.get_close_matches(part.operator, there, 1)
+        return TracedbError(
+            f"step {self._step.name}: the models have no {part.operator} ({part.pass_}) that fits the step, and its "
+            "work is not known; " + (f"did you mean {close[0]}?" if close else "sample it, or leave it out of layer")
+        )
 
     def _nothing(self, wanted: str) -> TracedbError:
         return TracedbError(
