@@ -392,6 +392,19 @@ class TestDoctor:
         assert "not captured" in said and "…" not in said
         assert max(map(len, said.partition("what the captures hold")[2].splitlines())) <= 80
 
+    def test_captures_with_stacks_or_allocations_are_a_group_of_their_own(self, tmp_path: Path) -> None:
+        tiny = Tiny(tmp_path / "x.duckdb")
+        for _ in range(3):
+            tiny.capture()
+        tiny.add("frame", capture_id=2, frame_id=1, kind="module", name="nn.Module: Linear_3", start_ns=0)
+        tiny.add("frame", capture_id=2, frame_id=2, kind="function", name="a.py(1): f", start_ns=0)
+        tiny.add("memory_event", capture_id=3, memory_event_id=1, start_ns=0)
+        path = tiny.save()
+        rows = json.loads(run("doctor", "--db", path, "--format", "json").stdout)["rows"]
+        names = ("stacks", "modules", "memory_events")
+        assert [[row[name] for name in names] for row in rows] == [[None] * 3, [1, 1, None], [None, None, 1]]
+        assert "and 1 more" not in run("doctor", "--db", path).stdout
+
     def test_it_prints_no_environment(self, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SECRET_TOKEN", "hunter2")
         assert "hunter2" not in run("doctor", "--db", db).output

@@ -114,6 +114,56 @@ def test_nothing_but_the_database_is_read_and_nothing_is_written(file: Path, tmp
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_faulty_arguments_are_named(file: Path) -> None:
+    results = asked(
+        file,
+        ("report", {"name": "top-kernels", "wher": {"channels": "4"}, "max_rows": 1}),
+        ("sql", {"query": "SELECT 1", "top": 3}),
+        ("captures", {"rank": 0}),
+        ("report", {"name": "top-kernels", "max_rows": "many"}),
+        ("report", {}),
+    )
+    assert [result.is_error for result in results] == [True] * len(results)
+    said = [result.content[0].text for result in results]
+    assert said[0].startswith("report has no argument 'wher'; did you mean where? there are: name, by, where, ")
+    assert said[1] == "sql has no argument 'top'; there are: query, max_rows"
+    assert said[2] == "captures has no argument 'rank'; there are: none"
+    assert said[3].startswith("report: max_rows: ") and said[3].endswith(", not 'many'")
+    assert said[4].startswith("report: name: ")
+    assert all("http" not in text and "\n" not in text for text in said)
+
+
+def test_one_value_stands_for_a_list_of_one(file: Path) -> None:
+    asking = {"name": "matmul-fraction", "by": ["rank"], "where": {"channels": "4"}, "rank": [0], "classes": ["matmul"]}
+    plain = {"name": "matmul-fraction", "by": "rank", "where": {"channels": 4}, "rank": 0, "classes": "matmul"}
+    listed, single = asked(file, ("report", asking), ("report", plain))
+    assert listed.structured_content == single.structured_content
+    assert single.structured_content["rows"]
+
+
+def test_columns_have_their_meaning(file: Path, session: tuple[list[Any], dict[str, Any]]) -> None:
+    for name in ("captures", "doctor", "top"):
+        columns = session[1][name].structured_content["columns"]
+        assert [column["name"] for column in columns if not column["meaning"]] == []
+    query = "SELECT event_id, k.duration_ns, k.duration_ns / 2 AS start_ns, source AS name FROM kernels AS k"
+    (answer,) = asked(file, ("sql", {"query": query}))
+    meant = {column["name"]: column["meaning"] for column in answer.structured_content["columns"]}
+    assert meant["event_id"].startswith("Number of the event within the capture")
+    assert meant["duration_ns"]
+    assert meant["start_ns"] is None and meant["name"] is None  # computed, and another column renamed
+
+
+def test_a_query_that_takes_too_long_is_told_how_long(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    from tracedb import mcp_server
+
+    monkeypatch.setattr(mcp_server, "SECONDS", 0.2)
+    slow = "SELECT count(*) FROM range(100000000000) AS a(i), range(100) AS b(j) WHERE i % 7 = j"
+    with pytest.raises(ToolError, match=r"stopped after 0\.2 s; ask for less"):
+        asyncio.run(mcp_server.server(file).call_tool("sql", {"query": slow}))
+
+
 def test_rows_and_texts_are_capped(session: tuple[list[Any], dict[str, Any]]) -> None:
     found = session[1]["long"].structured_content
     assert (len(found["rows"]), found["more_rows"], found["texts_cut"]) == (500, True, 500)

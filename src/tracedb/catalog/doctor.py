@@ -16,6 +16,7 @@ from tracedb import ingester
 from tracedb.catalog import describe
 from tracedb.errors import DatabaseBusy
 from tracedb.output import Answer, Column, Show, from_rows, from_sql
+from tracedb.storage import schema
 from tracedb.storage.connection import open_read_only
 from tracedb.storage.database_file import STORAGE_VERSIONS, storage_version
 
@@ -41,6 +42,9 @@ ABILITIES = {
     "collectives": "Collective kernels.",
     "collective_sizes": "Collective kernels with message sizes.",
     "counters": "Hardware counter values.",
+    "stacks": "Frames of Python functions.",
+    "modules": "Calls of nn.Module, from recorded stacks.",
+    "memory_events": "Events of the memory allocator.",
     "rank": "Rank of the process.",
     "clock": "World time of the capture's clock zero.",
 }
@@ -70,7 +74,16 @@ shared AS (
     WHERE k.kind = 'kernel' AND k.class = 'collective'
     GROUP BY k.capture_id
 ),
-reading AS (SELECT n.capture_id, count(*) AS counters FROM main.counter AS n GROUP BY n.capture_id)
+reading AS (SELECT n.capture_id, count(*) AS counters FROM main.counter AS n GROUP BY n.capture_id),
+stack AS (
+    SELECT
+        f.capture_id,
+        count(*) FILTER (f.kind = 'function') AS stacks,
+        count(*) FILTER (f.kind = 'module') AS modules
+    FROM main.frame AS f
+    GROUP BY f.capture_id
+),
+allocator AS (SELECT m.capture_id, count(*) AS memory_events FROM main.memory_event AS m GROUP BY m.capture_id)
 SELECT
     c.capture_id, c.source, c.path, c.status, c.labels,
     nullif(gpu.kernels, 0) AS kernels,
@@ -86,6 +99,9 @@ SELECT
     shared.collectives,
     nullif(gpu.collective_sizes, 0) AS collective_sizes,
     reading.counters,
+    nullif(stack.stacks, 0) AS stacks,
+    nullif(stack.modules, 0) AS modules,
+    allocator.memory_events,
     c.rank AS rank,
     c.clock_zero_unix_ns AS clock
 FROM main.capture AS c
@@ -96,6 +112,8 @@ LEFT JOIN span ON span.capture_id = c.capture_id
 LEFT JOIN step ON step.capture_id = c.capture_id
 LEFT JOIN shared ON shared.capture_id = c.capture_id
 LEFT JOIN reading ON reading.capture_id = c.capture_id
+LEFT JOIN stack ON stack.capture_id = c.capture_id
+LEFT JOIN allocator ON allocator.capture_id = c.capture_id
 """
 
 _ISSUES = """
@@ -109,6 +127,14 @@ FROM main.ingest_issue AS i
 GROUP BY i.severity, i.code
 ORDER BY i.severity DESC, events DESC, i.code
 """
+
+_ISSUE_TEXTS = {
+    "severity": "note (not stored by design) or warning (the file is faulty).",
+    "code": "Kind of issue.",
+    "events": "Number of events that it concerns.",
+    "captures": "Number of captures in which it was noted.",
+    "example": "Description from one of these captures.",
+}
 
 
 @dataclass
@@ -201,7 +227,8 @@ def contents(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
 def captures(connection: duckdb.DuckDBPyConnection) -> Answer:
     """Return a row for each capture: counts of its contents, NULL for what was not captured."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE held AS {_CAPTURES}")
-    answer = from_sql(connection, "FROM temp.held ORDER BY capture_id", ABILITIES)
+    described = {column.name: column.description for column in schema.columns(connection, "main", "capture")}
+    answer = from_sql(connection, "FROM temp.held ORDER BY capture_id", described | ABILITIES)
     answer.rows = list(answer.rows)
     return answer
 
@@ -240,7 +267,7 @@ def _contents_of(held: Sequence[bool], is_held: bool) -> str:
 
 def issues(connection: duckdb.DuckDBPyConnection) -> Answer:
     """Return the issues noted by ingest, by code."""
-    answer = from_sql(connection, _ISSUES)
+    answer = from_sql(connection, _ISSUES, _ISSUE_TEXTS)
     answer.rows = [(*row[:4], _brief(row[4])) for row in answer.rows]
     return answer
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from tracedb.catalog import nsys_tables
+from tracedb.catalog import meanings, nsys_tables
 from tracedb.errors import TracedbError
 from tracedb.output import Answer, from_sql
 from tracedb.storage.database_file import is_damage
@@ -80,7 +80,7 @@ def run(connection: duckdb.DuckDBPyConnection, text: str) -> Answer:
     """Check and run the text. Call this, and read the answer, inside ``explained()``."""
     query = variables_set(connection, text)
     check(connection, query)
-    return from_sql(connection, query)
+    return from_sql(connection, query, meanings.of_query(connection, query))
 
 
 def limited(answer: Answer, top: int) -> bool:

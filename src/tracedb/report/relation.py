@@ -127,7 +127,9 @@ def report(
         relation = connection.sql(_readable(text, found.answer, labels))
     answer = _with_labels(found.answer, query, labels)
     if label_columns and "labels" not in query.columns and not set(query.by) - set(BY_BUILT_IN):
-        answer.warnings.append(f"label_columns has no effect: rows of {name} have no labels; by=LABEL groups them by one")
+        answer.warnings.append(
+            f"label_columns has no effect: rows of {name} have no labels; by=LABEL groups them by one"
+        )
     return ReportRelation(relation, tuple(answer.warnings), tuple(found.notes), query.text(top), answer, connection)
 
 
