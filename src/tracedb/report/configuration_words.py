@@ -30,6 +30,19 @@ def setting(connection: duckdb.DuckDBPyConnection, scope: Scope) -> str:
     return f"coalesce({', '.join(words)}, 'source ' || source)"
 
 
+def row(scope: Scope) -> str:
+    """Return an expression over ``labels``, ``rank``, ``device_id`` and ``capture_id`` that names the row of a device.
+
+    Parts that no row needs to be told apart are left out: labels that do not vary, and the device if captures have one.
+    """
+    items = [f"{quoted(key + '=')} || labels[{quoted(key)}]" for key in scope.varying] + ["'rank ' || rank"]
+    capture = "'capture ' || capture_id"
+    own = f"concat_ws(' ', {', '.join(items)})"
+    name = f"concat_ws(' ', {own}, {capture})" if scope.names else f"coalesce(nullif({own}, ''), {capture})"
+    device = "CASE WHEN count(*) OVER (PARTITION BY capture_id) > 1 THEN 'device ' || coalesce(device_id::VARCHAR, '?') END"
+    return f"concat_ws(' ', {name}, {device})"
+
+
 def _unlabelled(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, str]:
     """Return for each source the captures with steps that have none of the varying labels, in words."""
     keys = ", ".join(map(quoted, scope.varying))

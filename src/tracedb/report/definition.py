@@ -59,7 +59,8 @@ class Report:
 
     In it, ``{by}`` is replaced by the --by columns, each followed by a comma, ``{group}`` by an expression for their
     values in words, ``{order}`` by their order, each followed by a comma, ``{setting}`` by an expression for the row's
-    configuration: the --by columns, else the varying labels, ``{whole}`` by what shares of step time are shares of.
+    configuration: the --by columns, else the varying labels, ``{row}`` by one for the row's device: the --by columns,
+    else the varying labels and rank, ``{whole}`` by what shares of step time are shares of.
     """
 
     also: tuple[str, ...] = ()

@@ -223,6 +223,7 @@ def _gist(connection: duckdb.DuckDBPyConnection, query: Query, text: str) -> str
         "{group}": f"{words} || ': '" if words else "''",
         "{order}": "".join(f"{item}, " for item in order),
         "{setting}": words or configuration_words.setting(connection, query.scope),
+        "{row}": words or configuration_words.row(query.scope),
         "{whole}": quoted(_whole(query.scope)),
     }
     for place, sql in filled.items():
