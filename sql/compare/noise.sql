@@ -1,13 +1,12 @@
 -- Tests for --beyond-noise whether a metric differs between a side and the baseline by more than it varies between
--- units.
--- In:  temp view side_independent (answer.sql), temp table side_name; {baseline}: a side; the macros v1._mann_whitney_u
---      and v1._mann_whitney_p.
+-- runs, or between steps of one run each.
+-- In:  temp view side_independent (answer.sql); the macros v1._mann_whitney_u and v1._mann_whitney_p.
 -- Out: temp table side_noise(side, kind, name, metric, p_value): two-sided p-value, NULL with fewer than 4 values on a
---      side; a value is a step or a run, not a rank. A value without the entry has a time of 0, no calls, and no time
---      per call.
+--      side; a value is a run or a step, not a rank (answer.sql). A value without the entry has a time of 0, no calls,
+--      and no time per call.
 CREATE OR REPLACE TEMP TABLE side_noise AS
 WITH measures AS (
-    SELECT f.side, f.kind, f.name, unnest([
+    SELECT f.other, f.side, f.kind, f.name, unnest([
         ('total_ns', f.total_ns), ('calls', f.calls), ('call_ns', f.call_ns)
     ]) AS measure
     FROM side_independent AS f
@@ -15,11 +14,10 @@ WITH measures AS (
 
 ranked AS (
     SELECT
-        s.side AS other, f.side, f.kind, f.name, f.measure[1] AS metric,
-        rank() OVER (PARTITION BY s.side, f.kind, f.name, f.measure[1] ORDER BY f.measure[2]) AS first_place,
-        count(*) OVER (PARTITION BY s.side, f.kind, f.name, f.measure[1], f.measure[2]) AS ties
+        f.other, f.side, f.kind, f.name, f.measure[1] AS metric,
+        rank() OVER (PARTITION BY f.other, f.kind, f.name, f.measure[1] ORDER BY f.measure[2]) AS first_place,
+        count(*) OVER (PARTITION BY f.other, f.kind, f.name, f.measure[1], f.measure[2]) AS ties
     FROM measures AS f
-    INNER JOIN side_name AS s ON s.side <> {baseline} AND f.side IN (s.side, {baseline})
     WHERE f.measure[2] IS NOT NULL
 ),
 

@@ -124,8 +124,7 @@ def test_gates(slower: tuple[Path, Path], limits: tuple[str, ...], code: int) ->
     )
     holds = {"calls>0%", "total_ns>90%", "timeline.total_ns>500%", "timeline[idle]>5%", f"kernel[{ADD}].call_ns>5%",
              "class[elem*]>1%"}  # fmt: skip
-    passed = [text for text in limits if text in holds]
-    assert (f"tracedb: passed: {', '.join(passed)}\n" in done.stderr) == bool(passed)
+    assert [f"tracedb: passed: {text}: " in done.stderr for text in limits] == [text in holds for text in limits]
     assert "kernel time" in done.stdout
 
 
@@ -137,7 +136,7 @@ def test_a_verdict_stands_in_one_line_and_a_row_has_one_unit(
     lines = run("-q", "compare", *slower).stdout.splitlines()
     rule = next(at for at, line in enumerate(lines) if line.startswith("─"))
     assert all(len(line) <= width for line in lines)
-    assert all(line.endswith(("too few units", "slower", "faster", "within the spread")) for line in lines[rule + 1 :])
+    assert all(line.endswith(("too few steps", "slower", "faster", "within the spread")) for line in lines[rule + 1 :])
     assert len({unit for line in lines[:rule] for unit in line.split() if unit in ("µs", "ms", "s")}) == 1
 
 
@@ -230,7 +229,7 @@ def test_sides_that_are_not_alike(odd: Path, sides: tuple[str, ...], words: str,
     assert f"tracedb: warning: {found['warnings'][0]}" in done.stderr
     (row,) = found["rows"]
     assert (row["ratio"], row["difference_mean_ns"]) == (ratio, None if ratio is None else 0)
-    assert row["verdict"] == ("not comparable" if ratio is None else "too few units")
+    assert row["verdict"] == ("not comparable" if ratio is None else "too few steps")
 
 
 def test_shared_captures_are_said(odd: Path) -> None:
@@ -317,7 +316,9 @@ def test_junit_and_annotations(tmp_path: Path) -> None:
     suite = ElementTree.parse(path).getroot()[0]
     assert [suite.get(key) for key in ("tests", "failures", "errors")] == ["3", "1", "1"]
     found = [(case.get("name"), [child.tag for child in case]) for case in suite.iter("testcase")]
-    assert found == [(gates[0], ["failure"]), (gates[1], []), (gates[2], ["error"])]
+    assert found == [(gates[0], ["failure"]), (gates[1], ["system-out"]), (gates[2], ["error"])]
+    (passed,) = suite.findall("testcase/system-out")
+    assert passed.text == f"{sides[1]}: idle: 0 → 0 ns"
     (failure,) = suite.iter("failure")
     assert 'k"&<b>]]> ::error::x: 100 → 200 ns (+100.0 %)' in str(failure.text)
     commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
@@ -354,7 +355,7 @@ def test_ranks_of_a_step_are_no_evidence_apart_from_each_other(tmp_path: Path, i
     ]
     (row,) = rows(*sides, "--kind", "total")
     assert (row["base_mean_ns"], row["mean_ns"], row["units"], row["independent_units"]) == (103.5, 203.5, 8, 1)
-    assert (row["p_value"], row["verdict"]) == (None, "too few units")
+    assert (row["p_value"], row["verdict"]) == (None, "too few steps" if marked else "too few runs")
     done = run("compare", *sides, "--fail-on", "total_ns>5%", "--beyond-noise")
     assert done.exit_code == 3 and "a side has 1" in done.stderr
 
@@ -416,3 +417,78 @@ def test_gpus_are_counted_by_run(tmp_path: Path) -> None:
             tiny.kernel(GEMM, 0, 100)
     done = run("compare", "run=a", "run=b", "--db", tiny.save(), "--kind", "total", "--format", "json")
     assert json.loads(done.stdout)["warnings"] == ["a run of run=a has 1 GPU, one of run=b has 2"]
+
+
+def several_runs(path: Path, of_sides: dict[str, list[list[int]]]) -> Path:
+    """Sides of several runs: for each run, the duration of the kernel of each step."""
+    tiny = Tiny(path)
+    for side, of_runs in of_sides.items():
+        for number, durations in enumerate(of_runs):
+            tiny.capture(0, {"side": side, "run": str(number)}, path=f"/run/{side}{number}.json")
+            for step, duration in enumerate(durations):
+                event = tiny.kernel(GEMM, 10_000 * step, duration)
+                tiny.range(step + 1, f"ProfilerStep#{step}", 10_000 * step, 10_000 * step + 9_000, (event,))
+    return tiny.save()
+
+
+def test_steps_of_one_run_are_no_evidence_apart_from_each_other(tmp_path: Path) -> None:
+    """Two runs against two: twelve steps a side, all apart, but only two values that chance could have ordered."""
+    db = several_runs(tmp_path / "x.duckdb", {
+        "a": [[100, 101, 102, 103, 104, 105], [110, 111, 112, 113, 114, 115]],
+        "b": [[120, 121, 122, 123, 124, 125], [130, 131, 132, 133, 134, 135]],
+    })  # fmt: skip
+    sides = ("side=a", "side=b", "--db", db)
+    done = run("compare", *sides, "--kind", "total", "--format", "json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["independent_units"], row["base_independent_units"], row["tested_over"]) == (2, 2, "runs")
+    assert (row["p_value"], row["verdict"]) == (None, "too few runs")
+    assert (
+        "too few runs to tell a difference from noise: 2 of the baseline, 2 of side=b; each side needs 4" in done.stderr
+    )
+    done = run("compare", *sides, "--fail-on", "total_ns>5%", "--beyond-noise")
+    assert done.exit_code == 3 and "needs 4 runs a side" in done.stderr and "record more runs" in done.stderr
+    done = run("compare", "side=a,run=0", "side=b,run=0", "--db", db, "--kind", "total")
+    assert "verdicts are over steps, of one run a side: they say nothing about other runs" in done.stderr
+    assert done.stdout.rstrip().endswith("slower")
+
+
+def test_four_runs_a_side_are_tested_by_their_means(tmp_path: Path) -> None:
+    """Steps of a run are far apart and overlap those of the other side; the means of the runs do not."""
+    db = several_runs(tmp_path / "x.duckdb", {
+        "a": [[100, 900], [101, 901], [102, 902], [103, 903]],
+        "b": [[110, 910], [111, 911], [112, 912], [113, 913]],
+    })  # fmt: skip
+    done = run("compare", "side=a", "side=b", "--db", db, "--kind", "total", "--format", "json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["verdict"], row["independent_units"]) == ("slower", 4)
+    assert row["p_value"] == pytest.approx(0.0304, abs=1e-4)
+    assert "verdicts are over means of runs: 4 of the baseline, 4 of side=b" in done.stderr
+    done = run("compare", "side=a", "side=b", "--db", db, "--fail-on", "total_ns>1%", "--beyond-noise")
+    assert done.exit_code == 4 and "p = 0.03 over 4 and 4 runs" in done.stderr
+
+
+def test_a_passed_gate_says_by_how_much_its_entry_grew(runs: Callable[..., Path], tmp_path: Path) -> None:
+    sides = runs(100, 200, 300, 400), runs(110, 230, 330, 460)
+    path = tmp_path / "gates.xml"
+    done = run("compare", *sides, "--fail-on", "total_ns>5%", "--fail-on", "total_ns>50%", "--beyond-noise",
+               "--junit", path)  # fmt: skip
+    grew = "kernel time: 250 → 282 ns (+13.0 %)"
+    assert f"passed: total_ns>5%: {sides[1]}: {grew}, but within the spread, p = 0.67 over 4 and 4 steps" in done.stderr
+    assert f"passed: total_ns>50%: {sides[1]}: {grew}\n" in done.stderr
+    assert [case.text for case in ElementTree.parse(path).getroot().findall(".//testcase/system-out")] == [
+        f"{sides[1]}: {grew}, but within the spread, p = 0.67 over 4 and 4 steps of one run each",
+        f"{sides[1]}: {grew}",
+    ]
+
+
+def test_names_of_gates_as_reports_spell_them(slower: tuple[Path, Path]) -> None:
+    done = run("compare", *slower, "--fail-on", "timeline[exposed_collective]>5%")
+    assert (done.exit_code, "passed: timeline[exposed_collective]>5%: " in done.stderr) == (0, True)
+    for text, meant in (
+        ("exposed_collective>5%", "did you mean 'timeline[exposed collective]>5%'?"),
+        ("idle_ns>5", "did you mean 'timeline[idle]>5'?"),
+        ("kernel>5%", "did you mean 'kernel.total_ns>5%'?"),
+        ("nonsense>5%", "those of timeline are computation, exposed collective"),
+    ):
+        done = run("compare", *slower, "--fail-on", text)
+        assert done.exit_code == 2 and meant in done.stderr

@@ -27,8 +27,8 @@ def test_gist(tmp_path: Path) -> None:
     done = run("report", "configurations", "--db", db)
     assert done.exit_code == 0
     assert (
-        "best: channels=4, 2.000 ms a step; next: channels=8, 1.50 times as long, beyond noise (p = 0.03)"
-        in done.stderr
+        "best: channels=4, 2.000 ms a step; next: channels=8, 1.50 times as long, beyond noise (p = 0.03 over steps of "
+        "one run each: says nothing about other runs)" in done.stderr
     )
     done = run("report", "configurations", "--db", db, "--skip-warmup", "1", "--by", "channels", "--format", "json")
     assert "best: channels=4, 2.000 ms a step; next: channels=8, 1.50 times as long, too few steps" in done.stderr

@@ -83,6 +83,34 @@ def test_p_value(insert: Insert, ask: Ask) -> None:
     assert ask("SELECT p_value FROM v1.configurations") == [(pytest.approx(0.030383, abs=1e-6),)] * 2
 
 
+def test_steps_of_one_run_are_not_independent(insert: Insert, ask: Ask, report: Report) -> None:
+    """Two runs a setting: twelve steps against twelve, all apart, are two values against two."""
+    for capture, base in enumerate((100, 110, 120, 130)):
+        labels = {"channels": "4" if capture < 2 else "8", "run": str(capture)}
+        steps(insert, capture, [base + number for number in range(6)], labels)
+    columns = "labels['run'], runs, steps, beyond_noise, p_value, tested_over, verdict"
+    found = ask(f"SELECT {columns} FROM v1.configurations ORDER BY step_mean_ns")
+    assert found[0][:4] == ("0", 1, 6, True) and found[0][5:] == ("steps", "beyond noise")
+    by = {"channels": "{base}.labels['channels']"}
+    assert report("configurations", columns.replace("labels['run']", "channels"), by=by) == [
+        ("4", 2, 12, None, None, "runs", "too few runs to tell"),
+        ("8", 2, 12, None, None, "runs", "too few runs to tell"),
+    ]
+
+
+def test_four_runs_a_setting_are_tested_by_their_means(insert: Insert, report: Report) -> None:
+    """Steps of both settings overlap; the means of the runs do not. One run against four is too few again."""
+    for capture in range(8):
+        base = 100 + capture + (10 if capture > 3 else 0)
+        steps(insert, capture, (base, base + 800), {"channels": "4" if capture < 4 else "8", "run": str(capture)})
+    by = {"channels": "{base}.labels['channels']"}
+    found = report("configurations", "channels, runs, steps, p_value, tested_over, verdict", by=by)
+    right = (4, 8, pytest.approx(0.030383, abs=1e-6), "runs", "beyond noise")
+    assert found == [("4", *right), ("8", *right)]
+    found = report("configurations", "runs, verdict", by=by, where={"e": "e.capture_id IN (0, 4, 5, 6, 7)"})
+    assert sorted(found) == [(1, "too few runs to tell"), (4, "too few runs to tell")]
+
+
 def test_the_best_is_tested_against_the_second(insert: Insert, ask: Ask) -> None:
     steps(insert, 0, (100, 180, 102, 190), FAST)
     steps(insert, 1, (103, 181, 101, 195), SLOW)

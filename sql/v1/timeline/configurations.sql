@@ -4,8 +4,12 @@
 -- ranges early); it takes the configuration as long as its slowest rank. Each step gives one value, not one per rank:
 -- ranks wait for each other, so their times are not independent. Files of unknown rank are separate runs. The best
 -- setting has the lowest mean.
--- Every other setting is tested against the best by the ranks of its step times (v1._mann_whitney_p), and the best
--- against the second best; with fewer than 4 steps on either side there is no result.
+-- Every other setting is tested against the best (v1._mann_whitney_p), and the best against the second best. Steps of
+-- one run are not independent: what disturbs a run disturbs its steps. So where a side has several runs, the test is
+-- over runs, each with the mean of its steps; taking their steps for independent would find a difference between equal
+-- settings in one case of four instead of one of twenty. One run against one run leaves only steps, whose test says
+-- nothing about other runs. Fewer than 4 values on either side give no result: of 3 against 3 no difference can be
+-- significant (p >= 0.1).
 CREATE VIEW v1.configurations AS
 WITH spans AS (
     SELECT
@@ -38,8 +42,7 @@ steps AS (
     SELECT
         /* by */
         /* grain */ profiler, setting, /* end grain */
-        set_id,
-        run_path,
+        coalesce(run_path, set_id::VARCHAR) AS run,
         step_number,
         max(part_ns) AS step_ns,
         dense_rank() OVER (ORDER BY /* by */ /* grain */ profiler, setting, /* end grain */ true) AS setting_id
@@ -92,6 +95,7 @@ means AS (
         /* by */
         /* grain */ profiler, setting, /* end grain */
         setting_id,
+        count(DISTINCT run) AS runs,
         count(*) AS steps,
         sum(step_ns) / count(*) AS mean_ns,
         median(step_ns) AS median_ns,
@@ -105,24 +109,39 @@ means AS (
 ),
 -- The setting that each setting is tested against.
 rivals AS (
-    SELECT m.setting_id, r.setting_id AS rival_id
+    SELECT m.setting_id, r.setting_id AS rival_id, m.runs > 1 OR r.runs > 1 AS is_by_run
     FROM means AS m
     INNER JOIN means AS r ON r.place = CASE m.place WHEN 1 THEN 2 ELSE 1 END
 ),
-ranked AS (
-    SELECT
-        v.setting_id,
-        n.setting_id = v.setting_id AS is_own,
-        rank() OVER (PARTITION BY v.setting_id ORDER BY n.step_ns) AS first_place,
-        count(*) OVER (PARTITION BY v.setting_id, n.step_ns) AS ties
+run_means AS (
+    SELECT setting_id, sum(step_ns) / count(*) AS mean_ns
+    FROM steps
+    GROUP BY setting_id, run
+),
+tested AS (
+    SELECT v.setting_id, n.setting_id = v.setting_id AS is_own, n.step_ns AS value_ns
     FROM rivals AS v
     INNER JOIN steps AS n ON n.setting_id IN (v.setting_id, v.rival_id)
+    WHERE NOT v.is_by_run
+    UNION ALL
+    SELECT v.setting_id, n.setting_id = v.setting_id AS is_own, n.mean_ns AS value_ns
+    FROM rivals AS v
+    INNER JOIN run_means AS n ON n.setting_id IN (v.setting_id, v.rival_id)
+    WHERE v.is_by_run
+),
+ranked AS (
+    SELECT
+        setting_id,
+        is_own,
+        rank() OVER (PARTITION BY setting_id ORDER BY value_ns) AS first_place,
+        count(*) OVER (PARTITION BY setting_id, value_ns) AS ties
+    FROM tested
 ),
 sums AS (
     SELECT
         setting_id,
-        count(*) FILTER (is_own) AS own_steps,
-        count(*) FILTER (NOT is_own) AS rival_steps,
+        count(*) FILTER (is_own) AS own_values,
+        count(*) FILTER (NOT is_own) AS rival_values,
         sum(2 * first_place + ties - 1) FILTER (is_own) AS twice_ranks,
         sum(ties::HUGEINT * ties - 1) AS tie_cubes
     FROM ranked
@@ -130,17 +149,20 @@ sums AS (
 ),
 tests AS (
     SELECT
-        setting_id,
-        CASE WHEN own_steps >= 4 AND rival_steps >= 4
+        s.setting_id,
+        CASE WHEN v.is_by_run THEN 'runs' ELSE 'steps' END AS tested_over,
+        CASE WHEN own_values >= 4 AND rival_values >= 4
             THEN v1._mann_whitney_p(
-                v1._mann_whitney_u(own_steps, twice_ranks), own_steps, rival_steps, tie_cubes)
+                v1._mann_whitney_u(own_values, twice_ranks), own_values, rival_values, tie_cubes)
         END AS p_value
-    FROM sums
+    FROM sums AS s
+    INNER JOIN rivals AS v ON v.setting_id = s.setting_id
 )
 SELECT
     /* by means */
     /* grain */ means.profiler AS source, means.setting AS labels, /* end grain */
     z.ranks,
+    means.runs,
     means.steps,
     means.mean_ns AS step_mean_ns,
     means.median_ns AS step_median_ns,
@@ -156,17 +178,24 @@ SELECT
     g.straggler_member AS straggler_rank,
     means.is_best,
     t.p_value < 0.05 AS beyond_noise,
-    t.p_value
+    t.p_value,
+    t.tested_over,
+    CASE
+        WHEN t.p_value < 0.05 THEN 'beyond noise'
+        WHEN t.p_value IS NOT NULL THEN 'within noise'
+        ELSE 'too few ' || t.tested_over || ' to tell'
+    END AS verdict
 FROM means
 INNER JOIN sizes AS z ON true /* using means z */ /* grain */ AND z.profiler = means.profiler AND z.setting = means.setting /* end grain */
 LEFT JOIN shares AS h ON true /* using means h */ /* grain */ AND h.profiler = means.profiler AND h.setting = means.setting /* end grain */
 LEFT JOIN stragglers AS g ON true /* using means g */ /* grain */ AND g.profiler = means.profiler AND g.setting = means.setting /* end grain */
 LEFT JOIN tests AS t ON t.setting_id = means.setting_id;
 
-COMMENT ON VIEW v1.configurations IS 'Which setting is best: step times, exposed collectives, idle time and straggler. Grain: configuration.';
+COMMENT ON VIEW v1.configurations IS 'Which setting is best: step times, exposed collectives, idle time and straggler. Differences are tested by rank (Mann-Whitney) over runs if a setting has several, else over steps. Grain: configuration.';
 COMMENT ON COLUMN v1.configurations.source IS 'Profiler or format of the captures.';
 COMMENT ON COLUMN v1.configurations.labels IS 'Configuration: labels of the captures, without the rank.';
 COMMENT ON COLUMN v1.configurations.ranks IS 'Number of ranks, or of captures recorded together if ranks are unknown. [count]';
+COMMENT ON COLUMN v1.configurations.runs IS 'Number of runs: recordings of all ranks together, or files if ranks are unknown. [count]';
 COMMENT ON COLUMN v1.configurations.steps IS 'Number of steps with GPU work; a step counts once for all ranks. [count]';
 COMMENT ON COLUMN v1.configurations.step_mean_ns IS 'Mean step time. A step takes as long as its slowest rank: the range of the step, or its GPU work from first start to last end if that is longer. [ns]';
 COMMENT ON COLUMN v1.configurations.step_median_ns IS 'Median step time. [ns]';
@@ -181,5 +210,7 @@ COMMENT ON COLUMN v1.configurations.idle_percent IS 'Share of GPU time during wh
 COMMENT ON COLUMN v1.configurations.gpus IS 'Number of GPUs (devices of captures) that the shares cover. [count]';
 COMMENT ON COLUMN v1.configurations.straggler_rank IS 'Rank that is the straggler, as in stragglers; NULL if there is none or it is unknown. [-]';
 COMMENT ON COLUMN v1.configurations.is_best IS 'Whether no other setting has a lower mean step time.';
-COMMENT ON COLUMN v1.configurations.beyond_noise IS 'Whether the difference from the best setting (for the best: from the second best) exceeds the spread between steps (p_value < 0.05); NULL with fewer than 4 steps on either side.';
-COMMENT ON COLUMN v1.configurations.p_value IS 'Two-sided p-value of the Mann-Whitney test over steps, against the best setting (for the best: the second best); NULL with fewer than 4 steps on either side. [probability]';
+COMMENT ON COLUMN v1.configurations.beyond_noise IS 'Whether the difference from the best setting (for the best: from the second best) exceeds the spread between runs, or between steps if both have one run (p_value < 0.05); NULL with fewer than 4 of them on either side.';
+COMMENT ON COLUMN v1.configurations.p_value IS 'Two-sided p-value of the Mann-Whitney test against the best setting (for the best: the second best), over means of runs or over steps (tested_over); NULL with fewer than 4 on either side. [probability]';
+COMMENT ON COLUMN v1.configurations.tested_over IS 'What the test compares: runs (means of their steps) if either setting has several, since steps of one run are not independent, else steps of one run each, which say nothing about other runs; NULL if there is no other setting.';
+COMMENT ON COLUMN v1.configurations.verdict IS 'beyond noise, within noise, too few runs to tell or too few steps to tell (fewer than 4 on either side); NULL if there is no other setting.';

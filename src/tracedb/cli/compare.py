@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 @click.option(
     "--beyond-noise",
     is_flag=True,
-    help="With --fail-on, fail only if the growth is significant: beyond the spread between steps, or between runs if "
-    "no steps are marked (rank test, p < 0.05; ranks of a step count once). Exit code 3 if there are too few to tell.",
+    help="With --fail-on, fail only if the growth is significant: beyond the spread between runs, or between steps of "
+    "one run a side (rank test, p < 0.05; ranks of a step count once). Exit code 3 if there are too few to tell.",
 )
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the gates as JUnit XML."
@@ -104,6 +104,7 @@ def compare(
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
         found.notes = [f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked"]
+        found.notes += comparison.tested(connection)
         for text in found.notes:
             note(text)
         for text in found.warnings:
@@ -121,7 +122,7 @@ def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | No
     from tracedb.output import ci_reports, write_text
 
     if junit is not None:
-        cases = [ci_reports.Case(item.gate.text, item.failed, item.undecided) for item in verdicts]
+        cases = [ci_reports.Case(item.gate.text, item.failed, item.undecided, item.passed) for item in verdicts]
         write_text(ci_reports.junit("tracedb compare", cases, warnings), junit)
     if is_github:
         for text in warnings:
@@ -139,7 +140,8 @@ def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | No
         if not failed:
             raise error
         warn(str(error))
-    if passed := [item.gate.text for item in verdicts if not item.failed and not item.undecided]:
-        note(f"passed: {', '.join(passed)}")
+    for item in verdicts:
+        if not item.failed and not item.undecided:
+            note(f"passed: {item.gate.text}" + (f": {item.passed}" if item.passed else ""))
     if failed:
         click.get_current_context().exit(4)

@@ -10,6 +10,7 @@ from tracedb.compare.comparison import (
     remarks,
     select,
     side,
+    tested,
     warnings,
 )
 from tracedb.compare.gates import KINDS, Gate, Verdict, gate
@@ -28,5 +29,6 @@ __all__ = [
     "remarks",
     "select",
     "side",
+    "tested",
     "warnings",
 ]

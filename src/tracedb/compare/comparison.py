@@ -143,6 +143,7 @@ def compared(
             script.run(text)
         script.fill("answer", baseline=str(baseline))
         script.fill("likeness", baseline=str(baseline))
+        script.fill("evidence")
         yield connection
 
 
@@ -234,6 +235,12 @@ def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
     return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
 
 
+def tested(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return what the verdicts are about: runs, or steps of one run each."""
+    rows = connection.execute("SELECT note FROM temp.side_evidence ORDER BY place").fetchall()
+    return [str(text) for (text,) in rows]
+
+
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the caveats of the sides."""
     rows = connection.execute("SELECT warning FROM temp.side_warning ORDER BY side, warning").fetchall()
@@ -243,7 +250,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
 def judged(
     connection: duckdb.DuckDBPyConnection, gates: Sequence[Gate], baseline: int, beyond_noise: bool
 ) -> list[Verdict]:
-    """Return the verdict of each gate. ``beyond_noise``: growth counts only if the rank test over units agrees."""
+    """Return the verdict of each gate. ``beyond_noise``: growth counts only if the rank test agrees."""
     if beyond_noise and gates:
         _Script(connection, []).fill("noise", baseline=str(baseline))
     incomparable = next((text for is_incomparable, text in remarks(connection) if is_incomparable), "")
@@ -258,9 +265,11 @@ _MEANINGS = {
     "status": "both, new (not in the baseline) or vanished (only there).",
     "base_units": "Units of the baseline: steps of ranks where all captures mark steps, else captures.",
     "units": "Units of the side.",
-    "base_independent_units": "Units of the baseline that the test is over: steps of runs, else runs; their ranks are "
-    "no evidence apart from each other.",
-    "independent_units": "Units of the side that the test is over.",
+    "base_independent_units": "Runs or steps of the baseline that the test is over; their ranks are no evidence apart "
+    "from each other.",
+    "independent_units": "Runs or steps of the side that the test is over.",
+    "tested_over": "What the test is over: runs (their means) if either side has several or no steps are marked, since "
+    "steps of one run are not independent; else steps of one run each, which say nothing about other runs.",
     "base_calls_per_unit": "Calls per unit in the baseline.",
     "calls_per_unit": "Calls per unit in the side.",
     "base_mean_ns": "Time per unit in the baseline, in ns.",
@@ -271,9 +280,9 @@ _MEANINGS = {
     "call_mean_ns": "Time per call in the side, in ns.",
     "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
     "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
-    "p_value": "Two-sided p-value of the Mann-Whitney test over independent units; NULL below 4 a side.",
-    "verdict": "slower or faster (beyond the spread between units, p < 0.05), within the spread, too few units, "
-    "not comparable.",
+    "p_value": "Two-sided p-value of the Mann-Whitney test over runs or steps (tested_over); NULL below 4 a side.",
+    "verdict": "slower or faster (beyond the spread between runs or steps, p < 0.05), within the spread, too few runs, "
+    "too few steps, not comparable.",
 }
 _SHOWS = (
     Show(("side",), kind="word"),

@@ -19,8 +19,10 @@ _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_u
 _GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
 _STEP = re.compile(r"^step_ns(?=\s*>)")
 """The length of a step from its first to its last GPU work: the total of the timeline."""
+_PARTS = ("computation", "exposed collective", "exposed copy", "busy", "idle", "total")
+"""Entries of the timeline (``sql/compare/timeline.sql``). Reports spell them with an underscore, and gates may."""
 FEWEST_UNITS = 4
-"""Least number of independent units on a side for the test to decide (``sql/compare/answer.sql``)."""
+"""Least number of runs, or steps of one run, on a side for the test to decide (``sql/compare/answer.sql``)."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,15 @@ class Gate:
         return f"kind = {quoted(self.kind)}{named}"
 
     @property
+    def growth(self) -> str:
+        """SQL for the growth of a row of the answer, in the limit's unit."""
+        base, other = _METRICS[self.metric]
+        return f"100 * ({other} - {base}) / nullif({base}, 0)" if self.is_percent else f"{other} - {base}"
+
+    @property
     def exceeded(self) -> str:
         """The condition on rows of the answer in which growth exceeds the limit."""
-        base, other = _METRICS[self.metric]
-        growth = f"{other} - {base}"
-        if self.is_percent:
-            growth = f"100 * ({growth}) / nullif({base}, 0)"
-        return f"{self.entries} AND {growth} > {self.limit!r}"
+        return f"{self.entries} AND {self.growth} > {self.limit!r}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Verdict:
     """What exceeds the limit, in words."""
     undecided: str = ""
     """Why it can neither pass nor fail, in words."""
+    passed: str = ""
+    """The largest growth of a gate that passed, in words."""
 
 
 def gate(text: str) -> Gate:
@@ -71,16 +77,28 @@ def gate(text: str) -> Gate:
     kind = "total" if match is None else match[1] or match[4] or "total"
     metric = "" if match is None else match[5] or match[3] or "total_ns"
     if match is None or metric not in _METRICS or kind not in KINDS:
-        raise UsageError(
-            f"--fail-on {text!r}: expected [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
-            "'step_ns>5%', 'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "
-            f"metrics: step_ns, {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}"
-        )
+        raise UsageError(_unknown(text, match, metric))
     try:
         limit = float(match[6])
     except ValueError as error:
         raise UsageError(f"--fail-on {text!r}: {match[6]} is no number") from error
-    return Gate(text, kind, metric, limit, bool(match[7]), match[2])
+    name = match[2].replace("_", " ") if kind == "timeline" and match[2] else match[2]
+    return Gate(text, kind, metric, limit, bool(match[7]), name)
+
+
+def _unknown(text: str, match: re.Match[str] | None, metric: str) -> str:
+    """Return what is wrong with a gate, and what it may mean if its metric is a kind or a part of the timeline."""
+    meant = ""
+    if match is not None and metric not in _METRICS:
+        entry = re.sub(r"_(ns|percent)$", "", metric).replace("_", " ")
+        words = f"timeline[{entry}]" if entry in _PARTS else f"{metric}.total_ns" if metric in KINDS else ""
+        meant = f"did you mean '{words}>{match[6]}{match[7]}'? " if words else ""
+    return (
+        f"--fail-on {text!r}: {meant}expected [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
+        "'step_ns>5%', 'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "
+        f"metrics: step_ns, {', '.join(_METRICS)}; kinds: {', '.join(KINDS)}; `tracedb compare A B --top 0` lists the "
+        f"names of each kind, those of timeline are {', '.join(_PARTS)}"
+    )
 
 
 def judge(
@@ -97,52 +115,83 @@ def judge(
 def _judged(connection: duckdb.DuckDBPyConnection, item: Gate, incomparable: str, beyond_noise: bool) -> Verdict:
     if incomparable and item.metric != "call_ns":
         return Verdict(item, undecided=incomparable)
-    ((entries, units),) = connection.execute(
-        f"SELECT count(*), min(least(base_independent_units, independent_units)) FROM temp.answer WHERE {item.entries}"
+    ((entries, units, tested_over),) = connection.execute(
+        f"""SELECT count(*), min(least(base_independent_units, independent_units)),
+                arg_min(tested_over, least(base_independent_units, independent_units))
+            FROM temp.answer WHERE {item.entries}"""
     ).fetchall()
     if not entries and item.name is not None:
         return Verdict(item, undecided=_unnamed(connection, item))
     if beyond_noise and entries and units < FEWEST_UNITS:
-        return Verdict(
-            item,
-            undecided=f"--beyond-noise needs {FEWEST_UNITS} steps a side, or runs where no steps are marked (ranks of "
-            f"a step count once), and a side has {units}; record more steps",
-        )
-    rows = _exceeding(connection, item, beyond_noise)
-    beyond = [row for row in rows if row[3] is not None and row[3] < 0.05]
+        return Verdict(item, undecided=_too_few(units, tested_over))
+    rows = _grown(connection, item, beyond_noise, item.exceeded)
+    beyond = [row for row in rows if row.p_value is not None and row.p_value < 0.05]
     if beyond:
-        side, name, growth, p_value = beyond[0]
-        said = f"{side}: {name}: {growth}" + (f", p = {p_value:.2g}" if beyond_noise else "")
-        return Verdict(item, failed=said + (f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""))
-    untested = [row for row in rows if row[3] is None]
+        more = f", and {len(beyond) - 1} more" if beyond[1:] else ""
+        return Verdict(item, failed=f"{beyond[0].side}: {beyond[0].said}" + beyond[0].evidence(beyond_noise) + more)
+    untested = [row for row in rows if row.p_value is None]
     if untested:
         return Verdict(
             item,
-            undecided=f"{untested[0][0]}: {untested[0][1]}: {untested[0][2]} cannot be told from noise: it occurs in "
-            f"fewer than {FEWEST_UNITS} steps or runs of a side",
+            undecided=f"{untested[0].side}: {untested[0].said} cannot be told from noise: it occurs in "
+            f"fewer than {FEWEST_UNITS} {untested[0].tested_over} of a side",
         )
-    return Verdict(item)
+    if rows:
+        return Verdict(item, passed=f"{rows[0].side}: {rows[0].said}, but within the spread" + rows[0].evidence(True))
+    below = _grown(connection, item, beyond_noise, item.entries)
+    return Verdict(item, passed=f"{below[0].side}: {below[0].said}" if below else "")
 
 
-def _exceeding(
-    connection: duckdb.DuckDBPyConnection, item: Gate, beyond_noise: bool
-) -> list[tuple[str, str, str, float | None]]:
-    """Return side, name, growth in words and p-value of each entry that exceeds the limit; without the test the p-value
-    is 0."""
+def _too_few(units: int, tested_over: str) -> str:
+    """Return why the test cannot decide, and what to record."""
+    if tested_over == "steps":
+        return (
+            f"--beyond-noise needs {FEWEST_UNITS} steps a side (ranks of a step count once), and a side has {units}; "
+            "record more steps"
+        )
+    return (
+        f"--beyond-noise needs {FEWEST_UNITS} runs a side where a side has several runs or no steps are marked (steps "
+        f"of one run are not independent), and a side has {units}; record more runs"
+    )
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How an entry of a side grew."""
+
+    side: str
+    said: str
+    """The entry, both values and the growth in percent, in words."""
+    p_value: float | None
+    """Of the rank test; without the test 0."""
+    tested_over: str
+    base_units: int
+    units: int
+
+    def evidence(self, is_tested: bool) -> str:
+        """Return the result of the test in words, empty without one."""
+        if not is_tested:
+            return ""
+        numbers = f"{self.base_units} and {self.units} {self.tested_over}"
+        return f", p = {self.p_value:.2g} over {numbers}" + (" of one run each" if self.tested_over == "steps" else "")
+
+
+def _grown(connection: duckdb.DuckDBPyConnection, item: Gate, beyond_noise: bool, condition: str) -> list[_Growth]:
+    """Return how the entries that fulfil a condition grew, the largest growth first."""
     base, other = _METRICS[item.metric]
     p_value, join = "0.0", ""
     if beyond_noise:
         p_value = "n.p_value"
         join = f"""LEFT JOIN temp.side_noise AS n ON n.side = a.side_number AND n.kind = a.kind AND n.name = a.name
             AND n.metric = {quoted(item.metric)}"""
-    return connection.execute(
-        f"""SELECT a.side, {_on_one_line("a.name")},
-                {_change(item.metric, base, other)}
+    rows = connection.execute(
+        f"""SELECT a.side, {_on_one_line("a.name")} || ': ' || {_change(item.metric, base, other)}
                     || coalesce(format(' ({{:+.1f}} %)', 100 * ({other} - {base}) / nullif({base}, 0)), ''),
-                {p_value}::DOUBLE
-            FROM (FROM temp.answer WHERE {item.exceeded}) AS a {join}
-            ORDER BY {other} - {base} DESC, a.side, a.name"""
+                {p_value}::DOUBLE, a.tested_over, a.base_independent_units, a.independent_units
+            FROM (FROM temp.answer WHERE {condition} AND {other} IS NOT NULL AND {base} IS NOT NULL) AS a {join}
+            ORDER BY {item.growth} DESC NULLS LAST, {other} - {base} DESC, a.side, a.name"""
     ).fetchall()
+    return [_Growth(*row) for row in rows]
 
 
 def _change(metric: str, base: str, other: str) -> str:

@@ -12,11 +12,12 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True)
 class Case:
-    """A check: its name, and why it failed or could not be made; if both are empty it passed."""
+    """A check: its name, and why it failed or could not be made; if both are empty it passed, with what it found."""
 
     name: str
     failed: str = ""
     undecided: str = ""
+    passed: str = ""
 
 
 def junit(suite: str, cases: Sequence[Case], said: Sequence[str]) -> str:
@@ -30,6 +31,8 @@ def junit(suite: str, cases: Sequence[Case], said: Sequence[str]) -> str:
         for kind, text in (("failure", case.failed), ("error", case.undecided)):
             if text:
                 ElementTree.SubElement(item, kind, {"message": _xml(text)}).text = _xml(text)
+        if case.passed:
+            ElementTree.SubElement(item, "system-out").text = _xml(case.passed)
     if said:
         ElementTree.SubElement(top, "system-out").text = _xml("\n".join(said))
     ElementTree.indent(root)

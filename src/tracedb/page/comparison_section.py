@@ -38,6 +38,7 @@ def section(sides: Sequence[str], path: Path, steps: comparison.Steps, top: int)
         made.notes = [
             f"baseline: {visible(sides[0])}; times are means per unit, a step of a rank where steps are marked",
             f"the {top} largest differences of each kind",
+            *map(visible, comparison.tested(connection)),
         ]
         said = [text for _, text in comparison.remarks(connection)] + comparison.warnings(connection)
         made.warnings = [visible(text) for text in said]

@@ -39,7 +39,9 @@ def row(scope: Scope) -> str:
     capture = "'capture ' || capture_id"
     own = f"concat_ws(' ', {', '.join(items)})"
     name = f"concat_ws(' ', {own}, {capture})" if scope.names else f"coalesce(nullif({own}, ''), {capture})"
-    device = "CASE WHEN count(*) OVER (PARTITION BY capture_id) > 1 THEN 'device ' || coalesce(device_id::VARCHAR, '?') END"
+    device = (
+        "CASE WHEN count(*) OVER (PARTITION BY capture_id) > 1 THEN 'device ' || coalesce(device_id::VARCHAR, '?') END"
+    )
     return f"concat_ws(' ', {name}, {device})"
 
 
