@@ -69,6 +69,28 @@ def test_profilers_and_files_of_one_run(tmp_path: Path) -> None:
     ]
 
 
+def test_launches_that_were_not_recorded_are_counted(tmp_path: Path) -> None:
+    """By each answer that compares calls with kernels: on the page, and as a warning."""
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture(None)
+    tiny.add("launch", capture_id=1, launch_id=1, name="cudaLaunchKernel", thread_id=1, start_ns=0, duration_ns=5)
+    tiny.kernel("first", 10, 100, launch_id=1)
+    tiny.kernel("second", 400, 100)
+    tiny.kernel("third", 900, 100)
+    db = tiny.save()
+    page = " ".join(run("why", "--db", db).stdout.split())
+    assert (
+        "- the launches of 2 of 3 GPU events were not recorded, so why the GPU idles before these is not known" in page
+    )
+    unknown = "tracedb: warning: 2 of 3 kernels have no recorded launch: why the GPU idles before them is unknown"
+    left_out = "tracedb: warning: 2 of 3 kernels have no recorded launch and are left out"
+    for name in ("why", "idle-breakdown", "gpu-gaps"):
+        assert unknown in run("report", name, "--db", db).stderr.splitlines()
+    for name in ("launch-latency", "queue-depth", "cuda-kern-exec-sum"):
+        assert left_out in run("report", name, "--db", db).stderr.splitlines()
+    assert "recorded launch" not in run("report", "top-kernels", "--db", db).stderr
+
+
 def test_rows_for_scripts(db: Path) -> None:
     found = json.loads(run("why", "--db", db, "--format", "json").stdout)
     assert found["report"] == "why"

@@ -55,6 +55,14 @@ def test_another_events_launch_makes_work_pending(events: None, ask: Ask) -> Non
     assert [row[7:] for row in ask(GAPS)] == [(True, 5), (True, 0)]
 
 
+def test_the_launch_of_what_ends_a_gap_not_recorded(events: None, ask: Ask) -> None:
+    """Work may have been pending, unless another recorded launch says that it was."""
+    ask("DELETE FROM main.launch WHERE launch_id = 3")
+    assert [row[7:] for row in ask(GAPS)] == [(None, None), (True, 0)]
+    ask("UPDATE main.launch SET start_ns = 12, duration_ns = 2 WHERE launch_id = 4")
+    assert [row[7:] for row in ask(GAPS)] == [(True, None), (True, 0)]
+
+
 def test_launches_not_recorded(events: None, ask: Ask) -> None:
     ask("DELETE FROM main.launch")
     assert [row[7:] for row in ask(GAPS)] == [(None, None), (None, None)]

@@ -36,6 +36,23 @@ def test_gaps_before_and_after_the_next_launch(
     assert found == [(1, 20, 10, 10, 0, 0)]
 
 
+def test_no_cause_before_an_event_whose_launch_was_not_recorded(
+    insert: Insert, ask: Ask, report: Report, shuffled: Callable[[], None]
+) -> None:
+    """A later launch says from when on work was pending, but not that none was before."""
+    insert("launch", "launch_id start_ns", (1, 0), (4, 250), (5, 290), capture_id=0, name="l", duration_ns=1)
+    insert("kernel_event", "event_id launch_id start_ns", (1, 1, 10), (2, None, 100), (3, None, 260), (4, 4, 300),
+           (5, 5, 310), (6, None, 400),
+           capture_id=0, kind="kernel", name="add", device_id=0, duration_ns=10)  # fmt: skip
+    right = [(4, 80 + 150 + 30 + 80, 0, 10 + 30, 80 + 140 + 80, 0)]
+    assert ask(f"SELECT {PARTS} FROM v1.idle_breakdown") == right
+    shuffled()
+    assert ask(f"SELECT {PARTS} FROM v1.idle_breakdown") == right
+    assert report("idle_breakdown", PARTS, by={"d": "{base}.device_id"}) == right
+    columns = "idle_ns, unknown_ns, host_bound_ns, device_bound_ns"
+    assert report("idle_breakdown", columns, where={"e": "e.event_id <= 2"}) == [(80, 80, None, None)]
+
+
 def test_the_longest_gap(insert: Insert, ask: Ask) -> None:
     insert("kernel_event", "event_id kind name start_ns duration_ns",
            (1, "kernel", "a", 0, 10), (2, "kernel", "a", 15, 10), (3, "kernel", "a", 60, 1), (4, "kernel", "a", 62, 1),

@@ -74,6 +74,16 @@ def without_launches(insert: Insert) -> None:
            capture_id=1, device_id=0, kind="kernel", name=ADD)  # fmt: skip
 
 
+def some_launches(insert: Insert) -> None:
+    """The host is silent for 100 µs before the launch of the third kernel; that of the second was not recorded."""
+    insert("capture", "capture_id source", (1, "rocprofv3"))
+    insert("launch", "launch_id name start_ns duration_ns",
+           (1, "hipLaunchKernel", 0, 5_000), (3, "hipLaunchKernel", 300_000, 5_000),
+           capture_id=1, thread_id=1)  # fmt: skip
+    insert("kernel_event", "event_id launch_id start_ns", (1, 1, 10_000), (2, None, 100_000), (3, 3, 310_000),
+           capture_id=1, device_id=0, kind="kernel", name=ADD, duration_ns=50_000)  # fmt: skip
+
+
 def straggler(insert: Insert) -> None:
     """Rank 1 of two is late by 90 ns to eight calls of 10 ns, which do not overlap anything."""
     insert("capture", "capture_id rank", (0, 0), (1, 1), source="torch")
@@ -146,6 +156,7 @@ WRITERS: dict[str, Callable[[Insert], None]] = {
     "fp32 too": partial(products, dtypes=(BFLOAT, FLOAT)),
     "fp8": partial(products, dtypes=(FLOAT8,)),
     "without launches": without_launches,
+    "some launches": some_launches,
     "straggler": straggler,
     "copies": copies,
     "copying call": copying_call,
@@ -290,6 +301,15 @@ def test_a_smaller_type_is_advised_only_where_products_use_a_larger_one(
 
 def test_without_launches_idle_time_has_no_cause(why: dict[str, Rows]) -> None:
     assert times(why["without launches"]) == [("unfused", 20), ("unknown_idle", 20)]
+
+
+def test_idle_time_before_an_event_without_launch_has_no_cause(why: dict[str, Rows], insert: Insert, ask: Ask) -> None:
+    found = {"unfused": 150_000, "host_between": 150_000, "unknown_idle": 40_000, "launch_bound": 10_000}
+    assert dict(times(why["some launches"])) == found
+    some_launches(insert)
+    assert ask("SELECT host_bound_ns, device_bound_ns, unknown_ns FROM v1.idle_breakdown") == [
+        (150_000, 10_000, 40_000)
+    ]
 
 
 def test_a_straggler_is_named(why: dict[str, Rows]) -> None:

@@ -1,6 +1,6 @@
 -- What did the host do while a device was idle? Grain: idle slice of v1._why_slice × reason.
 -- Up to the first launch of anything that runs later, nothing was pending and the host is the cause, as in
--- v1.idle_breakdown. That part is, in this order: loading data, by name (v1._why_rule, subject host); silence of at least
+-- v1.idle_breakdown; if the launch of the event that ends the gap was not recorded, that is unknown. That part is, in this order: loading data, by name (v1._why_rule, subject host); silence of at least
 -- 50 µs on all threads that launch GPU work; API calls that block; and the rest, in which the host runs operators and
 -- launches. If the gap began in a call that waits for the GPU (or within 30 µs of its end), the rest belongs to that
 -- call: without it the host would be ahead. So does the rest of later gaps, with the time that launching takes, until
@@ -13,16 +13,18 @@ CREATE VIEW v1._why_idle AS
 WITH gaps AS (
     SELECT
         s.clock_id, s.gpu_id, s.event_id, s.steps, s.start_ns, s.end_ns, s.from_ns,
-        s.first_launch_ns IS NOT NULL OR s.event_id IS NULL
+        l.launch_id IS NOT NULL OR s.event_id IS NULL
             AND /* whole */ count(s.first_launch_ns) OVER (PARTITION BY s.clock_id) > 0
             /* part r.capture_id IS NOT NULL */ AS is_known,
-        CASE
-            WHEN is_known AND s.event_id IS NULL THEN s.end_ns
-            ELSE greatest(least(s.end_ns, coalesce(s.first_launch_ns, s.start_ns)), s.start_ns)
-        END AS host_end_ns,
+        -- From here on launched work is known to be pending.
+        greatest(least(s.end_ns, coalesce(s.first_launch_ns, s.end_ns)), s.start_ns) AS pending_ns,
+        CASE WHEN is_known THEN pending_ns ELSE s.start_ns END AS host_end_ns,
+        pending_ns - host_end_ns AS unknown_ns,
         -- The time from a launch to its start, as long as that is what launching takes. Work launched earlier was pending.
         CASE WHEN is_known AND s.end_ns - s.first_launch_ns <= 50000 THEN s.end_ns - host_end_ns ELSE 0 END AS launch_ns
     FROM v1._why_slice AS s /* inline */
+    LEFT JOIN main.kernel_event AS e ON e.capture_id = s.clock_id AND e.event_id = s.event_id
+    LEFT JOIN v1._timed_launch AS l ON l.capture_id = e.capture_id AND l.launch_id = e.launch_id
     LEFT JOIN (
         SELECT DISTINCT k.capture_id
         FROM main.kernel_event AS k
@@ -240,9 +242,10 @@ SELECT r.clock_id, r.gpu_id, r.steps, r.event_id, 'launch_bound', r.own_ns::BIGI
 FROM rest AS r
 WHERE r.own_ns > 0
 UNION ALL
-SELECT
-    g.clock_id, g.gpu_id, g.steps, g.event_id,
-    CASE WHEN g.is_known THEN 'dependency' ELSE 'unknown_idle' END,
-    g.end_ns - g.host_end_ns - g.launch_ns
+SELECT g.clock_id, g.gpu_id, g.steps, g.event_id, 'dependency', g.end_ns - g.pending_ns - g.launch_ns
 FROM gaps AS g
-WHERE g.end_ns - g.host_end_ns > g.launch_ns;
+WHERE g.end_ns - g.pending_ns > g.launch_ns
+UNION ALL
+SELECT g.clock_id, g.gpu_id, g.steps, g.event_id, 'unknown_idle', g.unknown_ns
+FROM gaps AS g
+WHERE g.unknown_ns > 0;

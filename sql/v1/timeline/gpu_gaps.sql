@@ -1,7 +1,8 @@
 -- When is a GPU idle, between which events, and was work launched in time?
 -- Grain: idle interval of a device between its first and last GPU event. Method: one ordered pass; a gap opens if an
 -- event starts after the latest end so far. Work was pending if the launch of any later event had returned before the
--- gap began: then the GPU waited for something else (another stream, a copy, an event), not for the CPU.
+-- gap began: then the GPU waited for something else (another stream, a copy, an event), not for the CPU. If none had,
+-- but the launch of the event that ends the gap was not recorded, it is unknown.
 CREATE VIEW v1.gpu_gaps AS
 WITH events AS (
     SELECT
@@ -70,7 +71,7 @@ SELECT
     a.name AS after_name,
     a.class AS after_class,
     a.launched_ns AS after_launched_ns,
-    g.first_launched_ns <= g.reach_ns AS was_pending,
+    CASE WHEN g.first_launched_ns <= g.reach_ns THEN true WHEN a.launched_ns IS NOT NULL THEN false END AS was_pending,
     CASE WHEN a.launched_ns IS NOT NULL
         THEN greatest(least(g.idle_end_ns, a.launched_ns) - g.reach_ns, 0)
     END AS unlaunched_ns
@@ -94,5 +95,5 @@ COMMENT ON COLUMN v1.gpu_gaps.after_event_id IS 'The event that ends the gap (ke
 COMMENT ON COLUMN v1.gpu_gaps.after_name IS 'Name of that event.';
 COMMENT ON COLUMN v1.gpu_gaps.after_class IS 'Class of that event.';
 COMMENT ON COLUMN v1.gpu_gaps.after_launched_ns IS 'When the call that launched that event returned, on the capture''s clock; NULL if not recorded. [ns]';
-COMMENT ON COLUMN v1.gpu_gaps.was_pending IS 'Whether any launch of later work on the device had returned before the gap began; NULL if no launch was recorded.';
+COMMENT ON COLUMN v1.gpu_gaps.was_pending IS 'Whether any launch of later work on the device had returned before the gap began; NULL if unknown: no recorded launch had, and that of the event that ends the gap was not recorded.';
 COMMENT ON COLUMN v1.gpu_gaps.unlaunched_ns IS 'Part of the gap before the event that ends it was launched; NULL if its launch was not recorded. [ns]';

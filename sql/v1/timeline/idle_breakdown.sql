@@ -1,10 +1,10 @@
 -- Why is the GPU not computing: nothing launched, launched but not started, or waiting for a collective?
 -- Grain: capture × device. An idle gap lies between the latest end so far and the next start. Up to the first launch
 -- call of anything that starts later it is host-bound, because nothing is pending; after that it is device-bound:
--- launch overhead, or waiting for another stream. If the launches of what follows were not recorded, it is unknown. So
--- host + device + unknown = idle, exactly, and idle is that of gpu_timeline. Exposed collectives are not idle although
--- the device waits; they are a separate column. Of events that start at the same time, only the first can end a gap, and
--- what is launched next is the same whichever it is; their order matters only if some events are left out (hook part).
+-- launch overhead, or waiting for another stream. If the launch of the event that ends the gap was not recorded, the
+-- part up to the first recorded launch is unknown: work may have been pending. So host + device + unknown = idle,
+-- exactly, and idle is that of gpu_timeline. Exposed collectives are not idle although the device waits; they are a
+-- separate column.
 CREATE VIEW v1.idle_breakdown AS
 WITH events AS (
     SELECT
@@ -15,6 +15,7 @@ WITH events AS (
         e.start_ns,
         e.end_ns,
         /* whole */ NULL::BIGINT /* part e.reach_ns */ AS device_reach_ns,
+        l.start_ns IS NOT NULL AS is_launched,
         /* whole */ l.start_ns /* part e.next_launch_ns */ AS launch_ns,
         CASE WHEN e.kind IN ('memcpy', 'memset') THEN 3 WHEN e.class = 'collective' THEN 2 ELSE 1 END AS layer
     FROM v1._gpu_event AS e /* join e */
@@ -29,19 +30,20 @@ reaches AS (
         start_ns,
         end_ns,
         layer,
+        is_launched,
         /* whole */ max(end_ns) OVER earlier /* part CASE WHEN max(end_ns) OVER earlier IS NOT NULL THEN device_reach_ns END */
             AS from_ns,
         coalesce(max(end_ns) FILTER (layer = 1) OVER earlier, start_ns) AS reach_1_ns,
         coalesce(max(end_ns) FILTER (layer <= 2) OVER earlier, start_ns) AS reach_2_ns,
         min(launch_ns) OVER (
             PARTITION BY /* by */ clock_id, gpu_id
-            ORDER BY /* whole */ start_ns /* part start_ns, event_id */
+            ORDER BY start_ns, event_id
             ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS next_launch_ns
     FROM events
     WINDOW earlier AS (
         PARTITION BY /* by */ clock_id, gpu_id
-        ORDER BY /* whole */ start_ns /* part start_ns, event_id */ ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ORDER BY start_ns, event_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ),
 -- An idle gap ends where graph replays that were not recorded may have run.
@@ -53,6 +55,7 @@ gaps AS (
         h.start_ns,
         h.end_ns,
         h.layer,
+        h.is_launched,
         h.reach_1_ns,
         h.reach_2_ns,
         h.next_launch_ns,
@@ -69,14 +72,18 @@ times AS (
         count(*) FILTER (idle_ns > 0) AS gaps,
         coalesce(sum(idle_ns), 0)::BIGINT AS idle_ns,
         coalesce(max(idle_ns), 0)::BIGINT AS longest_gap_ns,
-        -- NULL if no launch was recorded: the cause of idle time was not captured, so it is not 0.
-        CASE WHEN count(next_launch_ns) > 0 THEN
-            coalesce(sum(before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+        coalesce(sum(before_launch_ns) FILTER (NOT is_launched), 0)::BIGINT AS unknown_ns,
+        -- NULL if the causes of all idle time, or all launches, were not recorded: then they are not 0.
+        CASE WHEN count(next_launch_ns) > 0
+            AND coalesce(bool_or(is_launched OR before_launch_ns < idle_ns) FILTER (idle_ns > 0), true)
+        THEN
+            coalesce(sum(before_launch_ns) FILTER (is_launched), 0)
         END::BIGINT AS host_bound_ns,
-        CASE WHEN count(next_launch_ns) > 0 THEN
-            coalesce(sum(idle_ns - before_launch_ns) FILTER (idle_ns > 0 AND next_launch_ns IS NOT NULL), 0)
+        CASE WHEN count(next_launch_ns) > 0
+            AND coalesce(bool_or(is_launched OR before_launch_ns < idle_ns) FILTER (idle_ns > 0), true)
+        THEN
+            sum(idle_ns - before_launch_ns)
         END::BIGINT AS device_bound_ns,
-        coalesce(sum(idle_ns) FILTER (next_launch_ns IS NULL), 0)::BIGINT AS unknown_ns,
         (coalesce(sum(greatest(end_ns, reach_2_ns) - greatest(start_ns, reach_2_ns)) FILTER (layer <= 2), 0)
             - coalesce(sum(greatest(end_ns, reach_1_ns) - greatest(start_ns, reach_1_ns)) FILTER (layer = 1), 0))::BIGINT
             AS collective_wait_ns
@@ -107,10 +114,10 @@ COMMENT ON COLUMN v1.idle_breakdown.device_id IS 'Device number within the captu
 COMMENT ON COLUMN v1.idle_breakdown.gaps IS 'Number of idle gaps. [count]';
 COMMENT ON COLUMN v1.idle_breakdown.idle_ns IS 'Time during which nothing runs, from the first start to the last end; where a report chooses or groups events of a device, the part of it that ends with them, as in gpu_timeline. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.longest_gap_ns IS 'The longest idle gap of a device in this row. [ns]';
-COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of the idle time in which no launched work is pending; NULL if no launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.host_bound_ns IS 'Part of the idle time in which no launched work is pending; NULL if all of it is unknown or no launch was recorded. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.host_bound_percent IS 'Share of the idle time. [percent]';
-COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of the idle time in which launched work is pending; NULL if no launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.device_bound_ns IS 'Part of the idle time in which launched work is pending; NULL if all of it is unknown or no launch was recorded. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.device_bound_percent IS 'Share of the idle time. [percent]';
-COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of the idle time for which this is unknown because no later launch was recorded. [ns]';
+COMMENT ON COLUMN v1.idle_breakdown.unknown_ns IS 'Part of the idle time for which this is unknown, because the launch of the event that ends the gap was not recorded. [ns]';
 COMMENT ON COLUMN v1.idle_breakdown.unknown_percent IS 'Share of the idle time. [percent]';
 COMMENT ON COLUMN v1.idle_breakdown.collective_wait_ns IS 'Time during which collectives run and no computation does; not part of the idle time. [ns]';

@@ -36,6 +36,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     """Return everything needed to read the answer correctly."""
     said = _outdated(connection) + unfinished(connection) + _damaged(connection)
     said += time_caveats.warnings(connection, report.view, report.needs)
+    said += time_caveats.without_launch(connection, report.view)
     said += _graphs(connection) + _own_rules(connection, scope)
     if report.needs in (Needs.MESSAGES, Needs.PIPELINES):
         said += message_checks.warnings(connection, scope)

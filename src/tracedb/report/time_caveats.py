@@ -22,6 +22,8 @@ BETWEEN_CLOCKS = (
     "why",
 )
 """Views that compare times of calls with times of kernels."""
+_OF_LAUNCHES = ("launch_latency", "queue_depth", "cuda_kern_exec_sum")
+"""Those of which kernels without a launch are no part."""
 _NO_EVENTS = (Needs.CALLS, Needs.SAMPLES)
 """Requirements of reports without GPU events."""
 
@@ -54,6 +56,34 @@ def warnings(connection: duckdb.DuckDBPyConnection, view: str, needs: Needs) -> 
     if needs in _NO_EVENTS:
         codes = [code for code in codes if code.startswith("time_")]
     return said(connection, "", "temp.selected_capture", codes)
+
+
+def without_launch(connection: duckdb.DuckDBPyConnection, view: str) -> list[str]:
+    """Return how much GPU work has no recorded launch, for the answers about launches and what waits for them."""
+    if view not in BETWEEN_CLOCKS:
+        return []
+    ((kernels, kernels_without, events, events_without),) = shared_work.ask(
+        connection,
+        """SELECT count(*) FILTER (e.is_kernel), count(*) FILTER (e.is_kernel AND e.launch_id IS NULL),
+                count(*), count(*) - count(e.launch_id)
+           FROM (
+               SELECT k.launch_id, k.kind IN ('kernel', 'graph') AS is_kernel FROM main.kernel_event AS k
+               SEMI JOIN temp.selected_capture AS s ON s.capture_id = k.capture_id
+               WHERE k.time_fault IS NULL) AS e""",
+    )
+    if view in _OF_LAUNCHES:
+        said = f"{kernels_without:,} of {kernels:,} kernels have no recorded launch and are left out"
+        return [said] if kernels_without else []
+    if not events_without:
+        return []
+    is_kernels = kernels_without == events_without
+    which = (
+        f"{kernels_without:,} of {kernels:,} kernels" if is_kernels else f"{events_without:,} of {events:,} GPU events"
+    )
+    what = (
+        "what these waited for is inferred" if view == "critical_path" else "why the GPU idles before them is unknown"
+    )
+    return [f"{which} have no recorded launch: {what}"]
 
 
 def all_impossible(connection: duckdb.DuckDBPyConnection) -> str:
