@@ -18,6 +18,7 @@ from support import engine_tables
 from support.command import run
 from support.engine_tables import assert_same, exported, fill_clickhouse
 from tracedb.dialect import script, view_tree
+from tracedb.dialect.engines import ENGINES
 from tracedb.dialect.joins import without_asof, without_named_windows
 from tracedb.dialect.portable import portable
 from tracedb.storage.connection import plan_quickly
@@ -163,5 +164,5 @@ def test_a_script_parses_and_names_what_it_needs(engine: str, tmp_path: Path) ->
 
 def test_every_declared_view_is_a_view() -> None:
     public = {view.name for view in shipped() if not view.is_private}
-    for engine in script.ENGINES:
+    for engine in ENGINES:
         assert set(script.declared(engine)) <= public

@@ -22,6 +22,7 @@ from tracedb.cli.options import (
     warn,
 )
 from tracedb.cli.window_option import window_option
+from tracedb.distribute.engines import ENGINES
 
 if TYPE_CHECKING:
     from tracedb.report.definition import Report
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--engine",
-    type=click.Choice(("spark", "ray")),
+    type=click.Choice(list(ENGINES)),
     help="Run the report on Spark or Ray, in one task (with DuckDB) per run in the lake; needs --lake.",
 )
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")

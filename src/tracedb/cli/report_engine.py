@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.cli.options import detail, some
 from tracedb.distribute import plan as division
+from tracedb.distribute.engines import ENGINES
 from tracedb.errors import TracedbError, UsageError
 from tracedb.report import view_template
 from tracedb.report.filters import BY_BUILT_IN, label
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from tracedb.report.query import Query
 
-ENGINES = {"spark": "pyspark", "ray": "ray"}
-"""Engine -> the package that it needs."""
 _OF_CAPTURES = {"capture": "s.capture_id", "rank": "s.rank", "source": "s.source"}
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from tracedb.cli.options import note, some
+from tracedb.dialect.engines import ENGINES
 from tracedb.errors import TracedbError
-
-ENGINES = ("spark", "clickhouse", "trino")
 
 
 @click.command("sql-dialect")

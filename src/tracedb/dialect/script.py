@@ -6,19 +6,15 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 
 from sqlglot import exp
 
-from tracedb.dialect import clickhouse, spark, trino, view_tree
+from tracedb.dialect import clickhouse, view_tree
+from tracedb.dialect.engines import ENGINES
 from tracedb.errors import UsageError
 from tracedb.storage import lake_tables, resources
 from tracedb.storage.views import CURRENT
-
-ENGINES: dict[str, Callable[[exp.Expr], str]] = {
-    "spark": spark.rewritten,
-    "clickhouse": clickhouse.rewritten,
-    "trino": trino.rewritten,
-}
 
 CLASS_COLUMNS = {
     **dict.fromkeys(("name", "class", "rule_source", "shipped_class", "short_name"), "VARCHAR"),
@@ -44,7 +40,7 @@ def statements(engine: str, names: Sequence[str] = ()) -> list[str]:
     Raises ``UsageError`` for a view that is not declared for the engine.
     """
     chosen = wanted(engine, names)
-    rewritten = ENGINES[engine]
+    rewritten: Callable[[exp.Expr], str] = import_module(f"tracedb.dialect.{engine}").rewritten
     databases = [] if engine == "trino" else [f"CREATE DATABASE IF NOT EXISTS {CURRENT}"]
     return databases + [
         f"CREATE {'VIEW' if engine == 'clickhouse' else 'OR REPLACE VIEW'} {CURRENT}.{name} AS\n"

@@ -19,7 +19,7 @@ LONGEST = 400
 _WRAPPED_INTERRUPT = "failed: KeyboardInterrupt"
 """Part of DuckDB's message if Ctrl-C arrives while Python hands it a table."""
 _ABORTED = "transaction is aborted"
-_ENGINES = frozenset({"duckdb", "_duckdb", "pyarrow"})
+_LIBRARIES = frozenset({"duckdb", "_duckdb", "pyarrow"})
 _DECODERS = frozenset({"gzip", "lzma", "msgspec", "sqlite3", "struct", "zlib", "zstandard"})
 _FILE_FAULTS = frozenset({"IOException", "SerializationException", "FatalException"})
 _NO_ROOM = frozenset({"No space left on device", "File too large", "Disk quota exceeded"})
@@ -57,7 +57,7 @@ def one_line(error: BaseException, reader: str | None = None) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory to read it; read fewer files at once (--jobs 1), or on a larger machine"
     library = type(error).__module__.partition(".")[0]
-    if library in _ENGINES:
+    if library in _LIBRARIES:
         return _of_engine(error, reader)
     if isinstance(error, OSError | UnicodeError):
         return _shortened(str(error)) or type(error).__name__
@@ -115,7 +115,7 @@ def _where(error: BaseException, reader: str | None) -> str:
 
 def _is_library(module: str) -> bool:
     top = module.partition(".")[0]
-    return top in sys.stdlib_module_names or top in _ENGINES or top in _DECODERS or top in ("numpy", "click")
+    return top in sys.stdlib_module_names or top in _LIBRARIES or top in _DECODERS or top in ("numpy", "click")
 
 
 def _named(error: BaseException) -> str:
