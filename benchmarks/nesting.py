@@ -16,8 +16,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tracedb.intervals import compiled_nesting, nesting
-from tracedb.intervals.compiled_nesting import Column, Ranges
+from tracedb.intervals import native_nesting, nesting
+from tracedb.intervals.native_nesting import Column, Ranges
 
 SIZES = (20, 1_000, 5_000, 50_000, 250_000)
 NEST = "SELECT item_id, 0 AS lane_a, lane AS lane_b, start_ns, end_ns, item_id AS tie FROM ranges"
@@ -57,7 +57,7 @@ def main() -> None:
             connection.register("calls", calls)
 
             def compiled(ranges: Ranges = ranges, starts: Column = starts) -> None:
-                found = compiled_nesting.nested(ranges)
+                found = native_nesting.nested(ranges)
                 assert found is not None
                 list(found.around(starts, starts + 5))
 

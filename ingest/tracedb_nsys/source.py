@@ -24,9 +24,9 @@ class NsysIngester:
 
     def describe(self) -> dict[str, str]:
         """Say which reader of large tables is in use."""
-        from tracedb_nsys.export import pages
+        from tracedb_nsys.export import native_pages
 
-        return {"reader": pages.state()}
+        return {"reader": native_pages.state()}
 
     def find(self, files: Sequence[Path]) -> Iterable[Capture]:
         """Claim SQLite and Parquet exports and reports; of one capture's recordings, the first in that order."""

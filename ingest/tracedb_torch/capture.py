@@ -25,7 +25,7 @@ from tracedb_torch.link.link_sql import Linker
 from tracedb_torch.link.numpy_columns import Held
 from tracedb_torch.link.rows_arrays import HeldLinker
 from tracedb_torch.link.rules import Rules, Seen, rules_of
-from tracedb_torch.split.prefetch import Reading
+from tracedb_torch.split.scan_ahead import Reading
 from tracedb_torch.staging import HELD, Stage, drop_rows
 from tracedb_torch.staging_columns import NUMBERED
 from tracedb_torch.trace_kinds import Claim

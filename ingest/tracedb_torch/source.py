@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracedb.ingester import Begun, Capture, Options, Rows
 from tracedb_torch.scan import native_scanner
-from tracedb_torch.split.prefetch import Reading
+from tracedb_torch.split.scan_ahead import Reading
 from tracedb_torch.trace_kinds import Claim, claim_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tracedb_torch.decode.block_decoder import BlockReader, Decoded
 from tracedb_torch.recover.salvage import ARRAY_END, Salvage
 from tracedb_torch.scan import scanned_batches
 from tracedb_torch.split.blocks import Trace, blocks
-from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
+from tracedb_torch.split.scan_ahead import Ahead, Scanned, scanners_of
 from tracedb_torch.staging import Stage
 from tracedb_torch.staging_columns import COLUMNS, NUMBERED
 

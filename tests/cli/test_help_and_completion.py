@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from support.command import run
 from support.tiny import GEMM, Tiny
-from tracedb.cli import completion, options
+from tracedb.cli import completion_candidates, options
 from tracedb.cli.examples import EXAMPLES
 from tracedb.cli.main import COMMANDS, cli
 
@@ -119,7 +119,7 @@ def test_bash_gets_what_follows_the_equals_sign(
     line = f"tracedb report --db = {tiny.save()} {words}"
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
-    said = completion.WordsOfBash(cli, {}, "tracedb", "_TRACEDB_COMPLETE").complete()
+    said = completion_candidates.WordsOfBash(cli, {}, "tracedb", "_TRACEDB_COMPLETE").complete()
     assert said.split() == [f"plain,{value}" for value in found]
 
 

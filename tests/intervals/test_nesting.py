@@ -17,7 +17,7 @@ from support.loading import ask, ingest
 from support.rows import insert
 from support.traces import Event, annotation, call, kernel, launched, write
 from tracedb.derive import annotation_buffer, annotation_kernel, event_buffer
-from tracedb.intervals import compiled_nesting, nesting
+from tracedb.intervals import native_nesting, nesting
 from tracedb.storage import schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -205,9 +205,9 @@ def test_slack_lets_a_child_end_late(connection: duckdb.DuckDBPyConnection) -> N
     nesting.drop(connection)
 
 
-def nested(items: list[Item]) -> compiled_nesting.Nested | None:
+def nested(items: list[Item]) -> native_nesting.Nested | None:
     rows = [(item.lane, item.start, item.end, place) for place, item in enumerate(items)]
-    return compiled_nesting.nested(compiled_nesting.Ranges(*np.array(rows, np.int64).reshape(-1, 4).T))
+    return native_nesting.nested(native_nesting.Ranges(*np.array(rows, np.int64).reshape(-1, 4).T))
 
 
 CAPTURES = (
@@ -257,12 +257,12 @@ def by_sql(captures: Path) -> Written:
     """The same for captures that are nested by SQL throughout."""
     db = captures / "by_sql.duckdb"
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(compiled_nesting, "library", lambda: None)
+        monkeypatch.setattr(native_nesting, "library", lambda: None)
         ingest(captures, db=db)
     return written(db)
 
 
-@pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
+@pytest.mark.skipif(native_nesting.library() is None, reason="the compiled library was not built")
 class TestCompiled:
     """The library finds the same as the statements."""
 
@@ -284,7 +284,7 @@ class TestCompiled:
         if found is None:
             return
         expected = parents(items)
-        above = [None if parent == compiled_nesting.NOTHING else parent for parent in found.parent.tolist()]
+        above = [None if parent == native_nesting.NOTHING else parent for parent in found.parent.tolist()]
         assert dict(zip(found.ranges.item.tolist(), above, strict=True)) == expected
         assert dict(zip(found.ranges.item.tolist(), found.depth.tolist(), strict=True)) == {
             item: len(ancestors(item, expected)) for item in expected
@@ -336,7 +336,7 @@ class TestCompiled:
             insert(opened, "launch", "launch_id thread_id start_ns", (1, None, 5), (2, 0, 6), name="a", **given)
             insert(opened, "kernel_event", "event_id launch_id", (11, 1), (12, 2), name="k", kind="kernel",
                    start_ns=20, **given)  # fmt: skip
-            ranges = compiled_nesting.nested(compiled_nesting.Ranges(*np.array([[0, 0, 9, 3]], np.int64).T))
+            ranges = native_nesting.nested(native_nesting.Ranges(*np.array([[0, 0, 9, 3]], np.int64).T))
             assert ranges is not None
             met = event_buffer.Events()
             for table in ("kernel_event", "launch"):

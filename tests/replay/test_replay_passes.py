@@ -11,7 +11,7 @@ import pytest
 
 from support import rows
 from tracedb.replay.energy import _energy
-from tracedb.replay.measured_times import MeasuredPass, read
+from tracedb.replay.measured_pass import MeasuredPass, read
 from tracedb.storage import schema, views
 
 Insert = Callable[..., None]

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import build_native
-from tracedb_nsys.export import pages
-from tracedb_rocprof.csv import native_parser as csv_native
-from tracedb_torch.scan import native_scanner as torch_native
+from tracedb_nsys.export import native_pages
+from tracedb_rocprof.csv import native_parser
+from tracedb_torch.scan import native_scanner
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
@@ -18,9 +18,9 @@ FLAGS = (
 )
 FOLDER = "TRACEDB_FUZZ_LIBRARIES"
 USERS = {
-    "libtracedb_pages.so": pages,
-    "libtracedb_csv.so": csv_native,
-    "libtracedb_scan.so": torch_native,
+    "libtracedb_pages.so": native_pages,
+    "libtracedb_csv.so": native_parser,
+    "libtracedb_scan.so": native_scanner,
 }
 
 

@@ -17,7 +17,7 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Options, decompress
 from tracedb.ingester.native_library import CHOICE
 from tracedb_torch.int_columns import joined
-from tracedb_torch.split import blocks, prefetch
+from tracedb_torch.split import blocks, scan_ahead
 from tracedb_torch.trace_reader import Reader
 
 PIECES, EARLY_PIECES, FILE, EARLY_FILE = WAYS = ("pieces", "early pieces", "file", "early file")
@@ -88,20 +88,20 @@ def outcome(content: bytes, block: int = blocks.BLOCK, way: str = PIECES, **opti
 @contextmanager
 def sizes(block: int) -> Iterator[None]:
     """Have a trace cut into blocks of this size, and read by half as much."""
-    before = blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE
-    blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE = block, 2 * block, max(block // 2, 1)
+    before = blocks.BLOCK, scan_ahead.EARLY_BLOCK, decompress.PIECE
+    blocks.BLOCK, scan_ahead.EARLY_BLOCK, decompress.PIECE = block, 2 * block, max(block // 2, 1)
     try:
         yield
     finally:
-        blocks.BLOCK, prefetch.EARLY_BLOCK, decompress.PIECE = before
+        blocks.BLOCK, scan_ahead.EARLY_BLOCK, decompress.PIECE = before
 
 
-def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterator[bytes] | prefetch.Ahead:
+def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterator[bytes] | scan_ahead.Ahead:
     """Have a trace scanned in a way; early: for a while, before anything is taken."""
     pieces = (content[place : place + decompress.PIECE] for place in range(0, len(content), decompress.PIECE))
     if way == PIECES:
         return pieces
-    scanners = prefetch.scanners_of(options)
+    scanners = scan_ahead.scanners_of(options)
     assert scanners
     source: Iterator[bytes] | decompress.Plain = pieces
     if way in FILES:
@@ -109,7 +109,7 @@ def _source(content: bytes, way: str, folder: Path, options: Options) -> Iterato
         plain = decompress.Stream(folder / "trace.json").plain()
         assert plain is not None
         source = plain
-    scanned = prefetch.Ahead(scanners, source, is_early=way in EARLY)
+    scanned = scan_ahead.Ahead(scanners, source, is_early=way in EARLY)
     if way in EARLY:
         scanned._threads[0].join(0.01)
     return scanned

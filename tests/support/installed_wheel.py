@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tracedb import ingester
-from tracedb.intervals import compiled_nesting
+from tracedb.intervals import native_nesting
 
 
 def main() -> str | None:
@@ -24,7 +24,7 @@ def main() -> str | None:
         answer = json.loads(tracedb("report", "top-kernels", "--db", db, "--format", "json"))
     calls = sum(row["calls"] for row in answer["rows"])
     readers = {name: facts["reader"] for name, facts in ingester.descriptions() if "reader" in facts}
-    readers["nesting"] = "compiled" if compiled_nesting.library() is not None else "in Python"
+    readers["nesting"] = "compiled" if native_nesting.library() is not None else "in Python"
     print(f"{calls:,} kernels loaded; " + ", ".join(f"{name}: {state}" for name, state in sorted(readers.items())))
     is_compiled = set(readers.values()) == {"compiled"}
     return None if calls and is_compiled else "no kernels were loaded, or not every compiled library is in use"

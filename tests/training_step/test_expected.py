@@ -127,6 +127,8 @@ def test_an_operator_with_another_layout(planted: Callable[..., Path], models: P
         ("lost[aten::cat]>100000", 4, "ns lost"),
         ("ratio[aten::c*]>1.1", 4, "1.125 times the predicted time"),
         ("ratio[aten::mm]>1.1", 0, ""),
+        ("slower>1.2.3", 2, "1.2.3 is no number"),
+        ("slower.calls>1", 2, "expected METRIC[NAME]>LIMIT"),
         ("ratio[aten::bmm]>1.1", 3, "no operator of that name is predicted"),
         ("slower>1%", 2, "expected METRIC[NAME]>LIMIT"),
         ("speed>1", 2, "metrics: slower, lost, ratio"),

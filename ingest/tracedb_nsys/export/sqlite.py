@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb.ingester import sqlite_driver
-from tracedb_nsys.export import integer_limits, pages, sqlite_check
+from tracedb_nsys.export import integer_limits, native_pages, sqlite_check
 from tracedb_nsys.export.protocol import STRINGS, TEXT, Unsound, decoded, is_export, schema
 from tracedb_nsys.export.queries import check_order, joined, numbered, quoted, select
 from tracedb_nsys.export.read_ahead import in_turn
@@ -92,7 +92,7 @@ class SqliteExport:
         self._lock = threading.Lock()  # several threads read pieces
         self._spans: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, int] = {}
-        self._pages: dict[str, pages.Table | None] = {}
+        self._pages: dict[str, native_pages.Table | None] = {}
         self._read: dict[str, int] = {}
         self._is_checked = False
         self._found: str | None = None
@@ -193,11 +193,11 @@ class SqliteExport:
             return False
         return high - low < MOST_GAPS * max(self.count(table), 1)
 
-    def _by_pages(self, table: str) -> pages.Table | None:
+    def _by_pages(self, table: str) -> native_pages.Table | None:
         """Return the page reader of the table; None if SQLite has to read it."""
         if table not in self._pages:
             is_quiet = _address(self._path).endswith(IMMUTABLE)
-            self._pages[table] = pages.table(self._path, _connect(self._path), table) if is_quiet else None
+            self._pages[table] = native_pages.table(self._path, _connect(self._path), table) if is_quiet else None
         return self._pages[table]
 
     def _piece(self, table: str, columns: Sequence[str], rows: range) -> list[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The compiled parser of plain CSV blocks, if the C library is built.
+"""Bindings of the compiled parser of plain CSV blocks, a small C library.
 
 ``native/csv.h`` has the same declarations; if ``INTERFACE`` differs, the library is not used. Without the library, or
 with TRACEDB_READER=python in the environment, Arrow parses such blocks with the same result.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracedb.intervals import nesting
-from tracedb.intervals.compiled_nesting import NOTHING, Column, Spans, library, nest
+from tracedb.intervals.native_nesting import NOTHING, Column, Spans, library, nest
 from tracedb_torch.int_columns import column
 
 MOST = 2_500_000  # operators and calls held in memory at a time: 100 MB, from 3 GB of JSON

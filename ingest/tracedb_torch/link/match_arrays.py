@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracedb.intervals import compiled_nesting
+from tracedb.intervals import native_nesting
 from tracedb_torch.int_columns import WORDS
 from tracedb_torch.link.numpy_columns import Column, Held, Mask, Places, Texts, Values, having
 from tracedb_torch.link.rules import Rules, is_collective, is_launch
@@ -122,24 +122,24 @@ def _enclosing(held: Held, rules: Rules, calls: Places) -> tuple[Places, Places]
     order = _nesting_order(held, lane, start, end)
     call_lane, call_start, call_end = (values[calls] for values in _spans(held, "launch"))
     call_order = np.lexsort((call_start, call_lane))
-    found = compiled_nesting.nest(
-        compiled_nesting.Spans(lane[order], start[order], end[order]),
+    found = native_nesting.nest(
+        native_nesting.Spans(lane[order], start[order], end[order]),
         order.astype(np.int64, copy=False),
-        compiled_nesting.Spans(call_lane[call_order], call_start[call_order], call_end[call_order]),
+        native_nesting.Spans(call_lane[call_order], call_start[call_order], call_end[call_order]),
         rules.slack_ns,
     )
     if found is None:
         return None
     parent, around = np.full(len(order), NOWHERE), np.full(held.rows("launch"), NOWHERE)
-    parent[order] = np.where(found.parent == compiled_nesting.NOTHING, NOWHERE, found.parent)
-    around[calls[call_order]] = np.where(found.around == compiled_nesting.NOTHING, NOWHERE, found.around)
+    parent[order] = np.where(found.parent == native_nesting.NOTHING, NOWHERE, found.parent)
+    around[calls[call_order]] = np.where(found.around == native_nesting.NOTHING, NOWHERE, found.around)
     return parent, around
 
 
-def _spans(held: Held, table: str) -> compiled_nesting.Spans:
+def _spans(held: Held, table: str) -> native_nesting.Spans:
     thread, start = held.column(table, "tid"), held.column(table, "start_ns").values
     lane = np.where(thread.is_there, thread.values, -1).astype(np.int64)
-    return compiled_nesting.Spans(lane, start, start + held.column(table, "duration_ns").values)
+    return native_nesting.Spans(lane, start, start + held.column(table, "duration_ns").values)
 
 
 def _nesting_order(held: Held, lane: Values, start: Values, end: Values) -> Places:

@@ -12,7 +12,7 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
 
 if TYPE_CHECKING:
     from tracedb.report.filters import Filters
-    from tracedb.training_step.expected_gates import Gate
+    from tracedb.training_step.operator_gates import OperatorGate
 
 
 @click.command()
@@ -60,25 +60,25 @@ def expected(
     from tracedb.output import choose_format, refuse
     from tracedb.regress import load, store
     from tracedb.report.filters import Filters
-    from tracedb.training_step import expected_times
-    from tracedb.training_step.expected_gates import gate
+    from tracedb.training_step import expected_operators
+    from tracedb.training_step.operator_gates import operator_gate
 
     if models is not None and others:
         raise UsageError("--models and --others exclude each other: both say what the times are compared with")
-    gates = [gate(text) for text in limits]
+    gates = [operator_gate(text) for text in limits]
     filters = Filters(**chosen)
     form = choose_format(format_name, out)
     refuse(out, db, store.files(models) if models is not None else [])
     if models is not None:
-        number = expected_times.predict(db, models, load(models))
+        number = expected_operators.predict(db, models, load(models))
         note(f"{some(number, 'prediction')} by {models} stored")
     elif others:
-        number = expected_times.predict_by_others(db)
+        number = expected_operators.predict_by_others(db)
         note(f"{some(number, 'prediction')} by other captures stored")
     _print(db, filters, gates, form, rows_shown(form, top), out)
 
 
-def _print(db: Path, filters: Filters, gates: list[Gate], form: str, top: int, out: Path | None) -> None:
+def _print(db: Path, filters: Filters, gates: list[OperatorGate], form: str, top: int, out: Path | None) -> None:
     """Print the report, then judge the gates on all of its rows."""
     from tracedb.output import write
     from tracedb.report import registry
@@ -95,7 +95,7 @@ def _print(db: Path, filters: Filters, gates: list[Gate], form: str, top: int, o
         for text in found.notes:
             note(text)
         write(found.answer, form, out)
-        failed = [(item, said) for item in gates if (said := item.exceeded(connection))]
+        failed = [(item, said) for item in gates if (said := item.failure(connection))]
     for item, said in failed:
         click.echo(f"tracedb: gate failed: {item.text}: {said}", err=True)
     if failed:

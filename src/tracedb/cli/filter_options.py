@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tracedb.cli import completion
+from tracedb.cli import completion_candidates
 from tracedb.cli.options import listed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ _OPTIONS = (
         "ranks",
         multiple=True,
         callback=_whole_numbers,
-        shell_complete=completion.ranks,
+        shell_complete=completion_candidates.ranks,
         metavar="N,…",
         help="Only these ranks. May be repeated.",
     ),
@@ -88,7 +88,7 @@ _OPTIONS = (
         "sources",
         multiple=True,
         callback=listed,
-        shell_complete=completion.sources,
+        shell_complete=completion_candidates.sources,
         metavar="NAME,…",
         help="Only captures of these profilers.",
     ),
@@ -104,7 +104,7 @@ _OPTIONS = (
         "--where",
         multiple=True,
         callback=_pairs,
-        shell_complete=completion.labels,
+        shell_complete=completion_candidates.labels,
         metavar="K=V,…",
         help="Only captures with this label; several values (channels=4,8) match any of them, several labels "
         "(channels=8,threads=256) must all match; a comma within a value is written \\,.",
@@ -114,7 +114,7 @@ _OPTIONS = (
         "classes",
         multiple=True,
         callback=_classes,
-        shell_complete=completion.classes,
+        shell_complete=completion_candidates.classes,
         metavar="CLASS,…",
         help="Only kernels of these classes (matmul,attention …); with a leading '!', all others.",
     ),
@@ -156,7 +156,7 @@ _BY = click.option(
     "--by",
     multiple=True,
     callback=listed,
-    shell_complete=completion.groups,
+    shell_complete=completion_candidates.groups,
     metavar="COL,…",
     help="Group by a label, capture, rank, device, source, vendor, range or step. May be repeated.",
 )

@@ -53,7 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("tracedb.cli.merge:merge", "Put several databases together into a new one."),
     "remove": ("tracedb.cli.remove:remove", "Remove captures and all their rows."),
     "whatif": ("tracedb.cli.whatif:whatif", "Estimate the step time if some work were faster or removed."),
-    "completion": ("tracedb.cli.completion_script:completion", "Print the script for Tab completion in a shell."),
+    "completion": ("tracedb.cli.completion:completion", "Print the script for Tab completion in a shell."),
     "doctor": ("tracedb.cli.doctor:doctor", "Show what is installed and what the captures can answer."),
 }
 """Name of a command → (where it is, its line in the help)."""
@@ -141,7 +141,7 @@ class LazyGroup(click.Group):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         gc.set_threshold(GARBAGE_AFTER)
         if "_TRACEDB_COMPLETE" in os.environ:
-            import_module("tracedb.cli.completion").register()
+            import_module("tracedb.cli.completion_candidates").register()
         try:
             outcome = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             code = outcome if isinstance(outcome, int) else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli import completion
+from tracedb.cli import completion_candidates
 from tracedb.cli.filter_options import filter_options
 from tracedb.cli.options import database_option, detail, note, output_option, warn
 from tracedb.cli.window_option import window_option
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=completion.pictures)
+@click.argument("name", required=False, shell_complete=completion_candidates.pictures)
 @click.option("--list", "is_list", is_flag=True, help="List the pictures.")
 @database_option
 @filter_options

@@ -118,7 +118,7 @@ def replay(
     """
     from tracedb.errors import UsageError
     from tracedb.output import choose_format
-    from tracedb.replay import measured_times, runner
+    from tracedb.replay import measured_pass, runner
 
     if step is not None and range_glob is not None:
         raise UsageError("--step and --range exclude each other: both say what a pass is")
@@ -137,7 +137,7 @@ def replay(
         operators,
         libraries,
         energy or 0.0,
-        measured_times.read(measured, range_glob) if measured is not None else None,
+        measured_pass.read(measured, range_glob) if measured is not None else None,
         threads,
         keep_traces,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedb.cli import completion
+from tracedb.cli import completion_candidates
 from tracedb.cli.filter_options import attention_option, filter_options
 from tracedb.cli.options import (
     database_option,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME…]", shell_complete=completion.reports)
+@click.argument("names", nargs=-1, metavar="[NAME…]", shell_complete=completion_candidates.reports)
 @click.option("--list", "is_list", is_flag=True, help="List the reports.")
 @click.option("--all", "is_all", is_flag=True, help="All reports, into one file or a folder; needs -o.")
 @database_option

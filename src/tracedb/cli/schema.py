@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli import completion
+from tracedb.cli import completion_candidates
 from tracedb.cli.options import database_option, note, output_options
 
 
 @click.command()
-@click.argument("table", required=False, shell_complete=completion.relations)
+@click.argument("table", required=False, shell_complete=completion_candidates.relations)
 @database_option
 @output_options
 def schema(table: str | None, db: Path, format_name: str | None, out: Path | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli import completion
+from tracedb.cli import completion_candidates
 from tracedb.cli.options import database_option, note, output_options
 
 
@@ -39,7 +39,7 @@ def _say_shipped(db: Path, is_file: bool) -> None:
 
 
 @views.command()
-@click.argument("name", shell_complete=completion.relations)
+@click.argument("name", shell_complete=completion_candidates.relations)
 @database_option
 @output_options
 def show(name: str, db: Path, format_name: str | None, out: Path | None) -> None:

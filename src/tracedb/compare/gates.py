@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracedb.errors import UsageError
+from tracedb.report import gate_text
+from tracedb.report.gate_text import GateText
 from tracedb.storage.connection import quoted
 
 if TYPE_CHECKING:
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 KINDS = ("total", "timeline", "class", "collective", "gemm", "kernel")
 _METRICS = {"total_ns": ("base_mean_ns", "mean_ns"), "calls": ("base_calls_per_unit", "calls_per_unit"),
             "call_ns": ("base_call_mean_ns", "call_mean_ns")}  # fmt: skip
-_GATE = re.compile(r"(?:(\w+)\[(.+)\](?:\.(\w+))?|(?:(\w+)\.)?(\w+))\s*>\s*([0-9.]+)\s*(%?)", re.DOTALL)
 _STEP = re.compile(r"^step_ns(?=\s*>)")
 """The length of a step from its first to its last GPU work: the total of the timeline."""
 _PARTS = ("computation", "exposed collective", "exposed copy", "busy", "idle", "total")
@@ -73,26 +74,27 @@ def gate(text: str) -> Gate:
 
     Raises ``UsageError``.
     """
-    match = _GATE.fullmatch(_STEP.sub("timeline[total].total_ns", text.strip()))
-    kind = "total" if match is None else match[1] or match[4] or "total"
-    metric = "" if match is None else match[5] or match[3] or "total_ns"
-    if match is None or metric not in _METRICS or kind not in KINDS:
-        raise UsageError(_unknown(text, match, metric))
-    try:
-        limit = float(match[6])
-    except ValueError as error:
-        raise UsageError(f"--fail-on {text!r}: {match[6]} is no number") from error
-    name = match[2].replace("_", " ") if kind == "timeline" and match[2] else match[2]
-    return Gate(text, kind, metric, limit, bool(match[7]), name)
+    given = gate_text.parse(_STEP.sub("timeline[total].total_ns", text.strip()))
+    if given is None:
+        raise UsageError(_unknown(text))
+    is_plain = given.name is None and given.metric is None
+    kind = "total" if is_plain else given.subject
+    metric = given.subject if is_plain else given.metric or "total_ns"
+    if metric not in _METRICS or kind not in KINDS:
+        raise UsageError(_unknown(text, "" if metric in _METRICS else _meant(metric, given)))
+    name = given.name.replace("_", " ") if kind == "timeline" and given.name else given.name
+    return Gate(text, kind, metric, given.limit, given.is_percent, name)
 
 
-def _unknown(text: str, match: re.Match[str] | None, metric: str) -> str:
-    """Return what is wrong with a gate, and what it may mean if its metric is a kind or a part of the timeline."""
-    meant = ""
-    if match is not None and metric not in _METRICS:
-        entry = re.sub(r"_(ns|percent)$", "", metric).replace("_", " ")
-        words = f"timeline[{entry}]" if entry in _PARTS else f"{metric}.total_ns" if metric in KINDS else ""
-        meant = f"did you mean '{words}>{match[6]}{match[7]}'? " if words else ""
+def _meant(metric: str, given: GateText) -> str:
+    """Return what a gate may mean whose metric is a kind or a part of the timeline; empty if neither."""
+    entry = re.sub(r"_(ns|percent)$", "", metric).replace("_", " ")
+    words = f"timeline[{entry}]" if entry in _PARTS else f"{metric}.total_ns" if metric in KINDS else ""
+    return f"did you mean '{words}>{given.limit_text}'? " if words else ""
+
+
+def _unknown(text: str, meant: str = "") -> str:
+    """Return what is wrong with a gate."""
     return (
         f"--fail-on {text!r}: {meant}expected [KIND.]METRIC>LIMIT[%] or KIND[NAME][.METRIC]>LIMIT[%], such as "
         "'step_ns>5%', 'total_ns>5%', 'kernel.call_ns>20%' or 'timeline[idle]>5%'; "

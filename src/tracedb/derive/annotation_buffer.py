@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tracedb.derive.arrow_rows import are_integers, column
 from tracedb.derive.time_extent import Extent
-from tracedb.intervals.compiled_nesting import NOTHING, Nested, Ranges
+from tracedb.intervals.native_nesting import NOTHING, Nested, Ranges
 
 NO_RANGES = ("mark", "gpu_projection")
 """Styles of annotations that enclose nothing on the host."""

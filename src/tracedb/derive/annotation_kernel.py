@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tracedb.derive.event_buffer import Calls, Events
 from tracedb.intervals import nesting
-from tracedb.intervals.compiled_nesting import Column, Nested
+from tracedb.intervals.native_nesting import Column, Nested
 
 RULES = ("process", "thread", "time")
 CALLS = 500_000

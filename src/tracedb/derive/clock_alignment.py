@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from tracedb.derive import across_captures
-from tracedb.storage import pending_facts, resources
+from tracedb.storage import pending_facts, resources, statements
 
 _TABLES = ("clock_end", "clock_difference", "clock_slope", "clock_link", "clock_found")
 MEMORY_LIMIT = "2GB"
@@ -73,8 +73,4 @@ def _has_messages(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> int:
     """Run the statements of ``sql/derive/NAME.sql`` and return the number of rows the last one wrote."""
-    rows = 0
-    for statement in connection.extract_statements(resources.text("sql", "derive", f"{name}.sql")):
-        answer = connection.execute(statement).fetchone()
-        rows = int(answer[0]) if answer else 0
-    return rows
+    return statements.run(connection, resources.text("sql", "derive", f"{name}.sql"))

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tracedb.derive import across_captures, launch_order, sequence_alignment
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH, KERNEL_LAUNCH
-from tracedb.storage import pending_facts, resources
+from tracedb.storage import pending_facts, resources, statements
 
 MEMORY_LIMIT = "1GB"
 LEAST_SHARE = 0.5
@@ -286,5 +286,4 @@ def _run(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     text = resources.text("sql", "derive", f"{name}.sql")
     text = text.replace("{graph_launch}", GRAPH_LAUNCH).replace("{kernel_launch}", KERNEL_LAUNCH)
     text = text.replace("{most}", str(MOST_ROWS))
-    for statement in connection.extract_statements(text):
-        connection.execute(statement)
+    statements.run(connection, text)

@@ -10,7 +10,7 @@ import duckdb
 from tracedb.derive import annotation_kernel, time_faults
 from tracedb.derive.annotation_buffer import INSERT_NESTED, RANGES, Annotations
 from tracedb.derive.event_buffer import Events
-from tracedb.intervals import compiled_nesting, nesting
+from tracedb.intervals import native_nesting, nesting
 
 if TYPE_CHECKING:
     from tracedb.derive.clipped_event import IncrementalClipping
@@ -58,12 +58,12 @@ def finish(
 
 def _nested(
     connection: duckdb.DuckDBPyConnection, capture_id: int, annotations: Annotations
-) -> compiled_nesting.Nested | None:
+) -> native_nesting.Nested | None:
     """Nest ranges with the compiled library; None if SQL is required."""
-    if compiled_nesting.library() is None:
+    if native_nesting.library() is None:
         return None
     ranges = annotations.ranges(lambda: _last_ns(connection, capture_id))
-    return None if ranges is None else compiled_nesting.nested(ranges)
+    return None if ranges is None else native_nesting.nested(ranges)
 
 
 def _nest_by_statements(connection: duckdb.DuckDBPyConnection, capture_id: int, events: Events) -> None:

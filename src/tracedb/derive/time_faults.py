@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tracedb.derive import graph_launches
 from tracedb.derive.time_extent import Extent
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
-from tracedb.storage import pending_facts, resources
+from tracedb.storage import pending_facts, resources, statements
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,8 +156,7 @@ def _is_early(
 
 def _judge(connection: duckdb.DuckDBPyConnection, capture_id: int, ranges: _Ranges) -> list[Issue]:
     """Run the rules and return the issues."""
-    for statement in connection.extract_statements(_text("time_faults", capture_id, ranges)):
-        connection.execute(statement)
+    statements.run(connection, _text("time_faults", capture_id, ranges))
     rows = connection.execute(_text("time_issues", capture_id, ranges)).fetchall()
     return [(code, "warning", int(count), detail) for code, count, detail in rows]
 

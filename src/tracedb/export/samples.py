@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracedb.errors import NotCaptured
-from tracedb.export import statements
+from tracedb.export import queries
 from tracedb.output import refuse, write_text
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def write_files(connection: duckdb.DuckDBPyConnection, db: Path, folder: Path, p
 
     The k-th shape (from 1) belongs to part p where k mod parts = p - 1. Raises ``NotCaptured`` without samples.
     """
-    statements.run(connection, "samples")
+    queries.run(connection, "samples")
     connection.execute("FROM temp.sample_line")
     files: list[Path] = []
     left_out = 0
-    for (gpu, operator, dtype), lines in groupby(statements.rows(connection), key=lambda line: tuple(line[:3])):
+    for (gpu, operator, dtype), lines in groupby(queries.rows(connection), key=lambda line: tuple(line[:3])):
         found = list(lines)
         header, rows = _table(found)
         left_out += len(found) - len(rows)

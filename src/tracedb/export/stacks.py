@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.export import answers, statements
+from tracedb.export import answers, queries
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,5 +19,5 @@ def text(connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters) -> t
     Raises ``NotCaptured`` if no Python frames are around launches, ``UsageError`` if filters do not apply.
     """
     ground = answers.take(connection, db, "kernel-stacks", filters)
-    connection.execute(statements.text("stacks"))
-    return "".join(f"{row[0]}\n" for row in statements.rows(connection)), list(ground.warnings)
+    connection.execute(queries.text("stacks"))
+    return "".join(f"{row[0]}\n" for row in queries.rows(connection)), list(ground.warnings)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.errors import NotCaptured
-from tracedb.export import answers, statements
+from tracedb.export import answers, queries
 from tracedb.output import refuse, write
 from tracedb.output.workbook import Sheet, write_workbook
 from tracedb.output.write import writing
+from tracedb.storage.statements import set_variables
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,17 +39,17 @@ def write_set(
 
     Raises ``NotCaptured`` if there is no GPU activity.
     """
-    statements.set_variables(connection, geo_mean=is_geometric)
+    set_variables(connection, geo_mean=is_geometric)
     ground = answers.take(connection, db, "tracelens-gpu-timeline", filters)
-    statements.run(connection, "sweep_configuration")
-    statements.run(connection, "sweep_timeline")
+    queries.run(connection, "sweep_configuration")
+    queries.run(connection, "sweep_timeline")
     warnings = list(ground.warnings)
     timeline = [Sheet(name, answers.of_view(connection, name, ground)) for name in TIMELINE_SHEETS]
     missing = None
     collectives: list[Sheet] = []
     try:
         ground = answers.take(connection, db, "collectives", filters)
-        statements.run(connection, "sweep_collectives")
+        queries.run(connection, "sweep_collectives")
         collectives = [Sheet(name, answers.of_view(connection, name, ground)) for name in COLLECTIVE_SHEETS]
         warnings += [text for text in ground.warnings if text not in warnings]
     except NotCaptured as error:

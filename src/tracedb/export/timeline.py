@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracedb.errors import NotCaptured
-from tracedb.export import statements
+from tracedb.export import queries
 from tracedb.report import caveats, no_answer, registry, selection
+from tracedb.storage.statements import set_variables
 from tracedb.storage.views import CURRENT
 
 if TYPE_CHECKING:
@@ -107,20 +108,20 @@ class Timeline:
     def slices(self) -> Iterator[tuple[Slice, dict[str, Any]]]:
         """Yield every slice with its arguments, lane by lane, in time order, outer slices first."""
         for process in self.processes:
-            statements.set_variables(self.connection, trace_capture=process.capture_id)
+            set_variables(self.connection, trace_capture=process.capture_id)
             for name in ("trace_cpu", "trace_gpu"):
-                self.connection.execute(statements.text(name))
-                columns = statements.names(self.connection)[_FIRST:]
-                for row in statements.rows(self.connection):
+                self.connection.execute(queries.text(name))
+                columns = queries.names(self.connection)[_FIRST:]
+                for row in queries.rows(self.connection):
                     values = zip(columns, row[_FIRST:], strict=True)
                     yield Slice(*row[:_FIRST]), {key: value for key, value in values if value is not None}
 
     def samples(self) -> Iterator[Sample]:
         """Yield the values of counters, in time order for each counter of a process."""
         for process in self.processes:
-            statements.set_variables(self.connection, trace_capture=process.capture_id)
-            self.connection.execute(statements.text("trace_counter"))
-            for row in statements.rows(self.connection):
+            set_variables(self.connection, trace_capture=process.capture_id)
+            self.connection.execute(queries.text("trace_counter"))
+            for row in queries.rows(self.connection):
                 yield Sample(*row)
 
 
@@ -136,15 +137,13 @@ def prepare(
     Raises ``UsageError`` or ``NotCaptured`` if the filters do not apply, ``NotCaptured`` if there is no GPU activity.
     """
     scope = selection.select(connection, filters, CURRENT, False, None)
-    statements.set_variables(
-        connection, trace_aligned=is_aligned, trace_part=filters.on_events, trace_gpu_only=is_gpu_only
-    )
-    statements.run(connection, "trace_slice", scope)
-    statements.run(connection, "trace_lane")
-    while statements.run(connection, "trace_lane_spread"):
+    set_variables(connection, trace_aligned=is_aligned, trace_part=filters.on_events, trace_gpu_only=is_gpu_only)
+    queries.run(connection, "trace_slice", scope)
+    queries.run(connection, "trace_lane")
+    while queries.run(connection, "trace_lane_spread"):
         pass
-    statements.run(connection, "trace_track")
-    (row,) = connection.execute(statements.text("trace_header")).fetchall()
+    queries.run(connection, "trace_track")
+    (row,) = connection.execute(queries.text("trace_header")).fetchall()
     header = Header(*row)
     report = registry.find("gpu-timeline")
     if not header.gpu_slices:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.export import answers, statements
+from tracedb.export import answers, queries
 from tracedb.output import Answer, refuse, write
+from tracedb.storage.statements import set_variables
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,8 +24,8 @@ def prepare(connection: duckdb.DuckDBPyConnection, db: Path, filters: Filters, t
     Raises ``NotCaptured`` if there are no GEMMs.
     """
     ground = answers.take(connection, db, "gemm-variance", filters)
-    statements.set_variables(connection, variance_top=top)
-    statements.run(connection, "variance")
+    set_variables(connection, variance_top=top)
+    queries.run(connection, "variance")
     return answers.of_view(connection, FILES[-1], ground)
 
 

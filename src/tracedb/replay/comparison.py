@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tracedb.replay import statements
-from tracedb.storage import resources
+from tracedb.storage import resources, statements
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import TracedbError
 from tracedb.pipeline import run as pipeline
-from tracedb.replay import statements, tensors
+from tracedb.replay import tensors
 from tracedb.replay.copies import Transfer
 from tracedb.replay.operators import Form
 from tracedb.replay.timing import Call
 from tracedb.sampling import device as devices
 from tracedb.sampling.recording import FAULTS, fault_of
+from tracedb.storage import resources, statements
 from tracedb.storage.connection import open_read_only
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _with_kernels(outcomes: Mapping[str, Outcome], trace: Path, database: Path) 
     if loaded.error is not None:
         raise TracedbError(f"{trace}: the profiler's trace of the replay was not loaded: {loaded.error}")
     with open_read_only(database) as connection:
-        statements.run(connection, "probed")
+        statements.run(connection, resources.text("sql", "replay", "probed.sql"))
         rows = connection.execute("SELECT name, kernels, kernel_ns FROM temp.replay_probed").fetchall()
     launched = {name: (kernels, kernel_ns) for name, kernels, kernel_ns in rows}
     return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracedb.errors import NotCaptured, UsageError
-from tracedb.replay import statements
+from tracedb.storage import resources, statements
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,11 +71,12 @@ def prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> None
         replay_step=selection.step,
         replay_range=selection.range_glob,
     )
-    statements.run(connection, "passes")
+    statements.run(connection, resources.text("sql", "replay", "passes.sql"))
     if not _count(connection, "temp.replay_range"):
         wanted = f"--step {selection.step}" if selection.range_glob is None else f"--range {selection.range_glob!r}"
         raise UsageError(f"{wanted}: capture {selection.capture_id} has none; `tracedb report range-time` lists ranges")
-    statements.run(connection, "activity", "signatures")
+    statements.run(connection, resources.text("sql", "replay", "activity.sql"))
+    statements.run(connection, resources.text("sql", "replay", "signatures.sql"))
     if not _count(connection, "temp.replay_signature"):
         raise NotCaptured(
             f"nothing to replay: neither GPU activity nor operators in these passes of capture {selection.capture_id}; "

@@ -13,7 +13,7 @@ from tracedb.errors import NotCaptured, UsageError
 from tracedb.replay import copies, measure, recorded, sequence, store, variants
 from tracedb.replay.energy import Counter
 from tracedb.replay.measure import Chosen, Conditions, Measured
-from tracedb.replay.measured_times import MeasuredPass
+from tracedb.replay.measured_pass import MeasuredPass
 from tracedb.replay.operators import Incomplete, load_library, overloads
 from tracedb.replay.probe import Bench, Outcome, Trial
 from tracedb.replay.recorded import Recorded, Selection, Signature

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tracedb.pipeline import writable_database
 from tracedb.pipeline.task import MEMORY_LIMIT
-from tracedb.replay import recorded, statements
+from tracedb.replay import recorded
+from tracedb.storage import resources, statements
 from tracedb.storage.connection import attached, transaction, workbench
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def write(database: Path, done: Replayed) -> int:
         statements.set_variables(connection, replay_id=int(number))
         _results(connection, done)
         _run(connection, int(number), done)
-        statements.run(connection, "results")
+        statements.run(connection, resources.text("sql", "replay", "results.sql"))
     return int(number)
 
 

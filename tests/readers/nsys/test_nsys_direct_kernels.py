@@ -20,7 +20,7 @@ from support.nsys_files import ERAS, PID, Nsys
 from support.nsys_loaded import Loaded
 from tracedb.ingester import Options
 from tracedb_nsys import direct_kernels
-from tracedb_nsys.export import integer_limits, pages, sqlite
+from tracedb_nsys.export import integer_limits, native_pages, sqlite
 from tracedb_nsys.source import NsysIngester
 
 pytestmark = pytest.mark.usefixtures("only_few_views")
@@ -31,7 +31,7 @@ WHOLE = st.sampled_from([-1, 0, 1, 127, -128, 128, 32_767, 1 << 23, -(1 << 31), 
 VALUES = st.none() | WHOLE | st.integers(LEAST, (1 << 63) - 1)
 ANY = VALUES | st.floats(allow_nan=False) | st.text(max_size=3) | st.binary(max_size=3)
 COLUMNS = ("a", "b", "c")
-needs_library = pytest.mark.skipif(pages.library() is None, reason="the compiled reader was not built")
+needs_library = pytest.mark.skipif(native_pages.library() is None, reason="the compiled reader was not built")
 
 
 def made(path: Path, rows: Sequence[Sequence[Any]], page_size: int = 512, columns: str = "a, b, c") -> Path:
@@ -48,7 +48,7 @@ def made(path: Path, rows: Sequence[Sequence[Any]], page_size: int = 512, column
 
 
 def by_pages(path: Path, rows: range, columns: Sequence[str] = COLUMNS) -> list[tuple[Any, ...]] | None:
-    table = pages.table(path, sqlite3.connect(path), "t")
+    table = native_pages.table(path, sqlite3.connect(path), "t")
     assert table is not None
     batch = table.read(columns, rows)
     return None if batch is None else [tuple(row.values()) for row in batch.to_pylist()]
@@ -103,9 +103,9 @@ class TestPages:
 
     def test_tables_that_only_sqlite_can_read(self, tmp_path: Path) -> None:
         key = made(tmp_path / "key.sqlite", [(1, 2, 3)], columns="a INTEGER PRIMARY KEY, b, c")
-        assert pages.table(key, sqlite3.connect(key), "t") is None
+        assert native_pages.table(key, sqlite3.connect(key), "t") is None
         bare = made(tmp_path / "bare.sqlite", [], columns="a PRIMARY KEY, b, c) WITHOUT ROWID --")
-        assert pages.table(bare, sqlite3.connect(bare), "t") is None
+        assert native_pages.table(bare, sqlite3.connect(bare), "t") is None
         added = made(tmp_path / "added.sqlite", [], columns="a, b")
         with closing(sqlite3.connect(added)) as connection:
             connection.execute("INSERT INTO t VALUES (1, 2)")
@@ -119,7 +119,7 @@ class TestPages:
     def test_damage_does_no_harm(self, tmp_path: Path) -> None:
         path = made(tmp_path / "t.sqlite", [(at, -at, at << 20) for at in range(1_500)])
         whole = path.read_bytes()
-        library = pages.library()
+        library = native_pages.library()
         assert library is not None
         random = np.random.default_rng(3)
         for _ in range(300):
@@ -128,7 +128,9 @@ class TestPages:
                 data[at] = random.integers(256)
             damaged = tmp_path / "damaged.sqlite"
             damaged.write_bytes(data[: random.integers(1_024, len(data))])
-            batch = pages.Table(library, damaged, 2, "t", {"a": 0, "b": 1, "c": 2}).read(COLUMNS, range(1, 1_500))
+            batch = native_pages.Table(library, damaged, 2, "t", {"a": 0, "b": 1, "c": 2}).read(
+                COLUMNS, range(1, 1_500)
+            )
             assert batch is None or batch.num_rows <= 1_500
 
     def test_the_export_is_read_by_pages(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from support.examples import MORE
-from tracedb.intervals import compiled_nesting
+from tracedb.intervals import native_nesting
 from tracedb_torch.link import enclosing
 
-pytestmark = pytest.mark.skipif(compiled_nesting.library() is None, reason="the compiled library was not built")
+pytestmark = pytest.mark.skipif(native_nesting.library() is None, reason="the compiled library was not built")
 
 
 class Range(NamedTuple):

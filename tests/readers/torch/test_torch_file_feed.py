@@ -19,9 +19,9 @@ from tracedb.ingester import Options
 from tracedb.ingester.decompress import Plain, Stream
 from tracedb.pipeline import batch_load, capture_load, digest, discovery, task
 from tracedb_torch.scan import native_scanner
-from tracedb_torch.split import blocks, prefetch
+from tracedb_torch.split import blocks, scan_ahead
 from tracedb_torch.split.file_feed import Block, Feed
-from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
+from tracedb_torch.split.scan_ahead import Ahead, Scanned, scanners_of
 
 pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
 
@@ -219,7 +219,7 @@ class TestDigest:
 def test_both_ways_to_read_are_in_use(tmp_path: Path) -> None:
     """A packed trace comes in pieces, another one is read by the library."""
     for name, is_plain in (("x.json", True), ("x.json.gz", False)):
-        reading = prefetch.Reading(write(tmp_path / name, launched(3)), Options(cores=2))
+        reading = scan_ahead.Reading(write(tmp_path / name, launched(3)), Options(cores=2))
         assert isinstance(reading.source, Ahead)
         while reading.source.next(False) is not None:
             pass

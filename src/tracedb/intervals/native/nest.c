@@ -15,7 +15,7 @@
 #define NOTHING INT64_MIN /* no range */
 
 enum { FOUND, CROSSING, OUT_OF_MEMORY };
-enum { INTERFACE = 1 }; /* as in compiled_nesting.py */
+enum { INTERFACE = 1 }; /* as in native_nesting.py */
 
 typedef struct {
     const int64_t *lane, *start, *end, *item; /* sorted by lane, start, end (latest first) */

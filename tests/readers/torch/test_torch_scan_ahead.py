@@ -17,8 +17,8 @@ from tracedb.errors import ReadError
 from tracedb.ingester import Options
 from tracedb.pipeline import batch_load, discovery, early_read, task
 from tracedb_torch.scan import native_scanner
-from tracedb_torch.split import blocks, prefetch
-from tracedb_torch.split.prefetch import Ahead, Scanned, scanners_of
+from tracedb_torch.split import blocks, scan_ahead
+from tracedb_torch.split.scan_ahead import Ahead, Scanned, scanners_of
 
 pytestmark = pytest.mark.skipif(native_scanner.library() is None, reason="the compiled reader was not built")
 
@@ -68,7 +68,7 @@ class TestTexts:
         assert [bool(block.text) for block in take_all(found)[:4]] == [False, True, True, True]
 
     def test_are_kept_after_a_block_that_ended_in_an_event(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(prefetch, "DEPTH", 1)
+        monkeypatch.setattr(scan_ahead, "DEPTH", 1)
         found = begin([ODD, *[PLAIN] * 9], monkeypatch=monkeypatch)
         taken = take_all(found, carried=frozenset({0, 1, 2}))
         assert all(block.text for block in taken[:4])
@@ -81,18 +81,18 @@ class TestRoom:
         assert settled(found) > 30
         for _ in range(40):
             found.next(False)
-        assert settled(found) <= prefetch.DEPTH
+        assert settled(found) <= scan_ahead.DEPTH
         found.close()
 
     def test_early_blocks_take_so_much_memory_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(prefetch, "EARLY_BYTES", 4000)
+        monkeypatch.setattr(scan_ahead, "EARLY_BYTES", 4000)
         found = begin([PLAIN] * 40, is_early=True, monkeypatch=monkeypatch)
         assert 2 <= settled(found) < 30
         found.close()
 
     def test_few_texts_wait_also_before_the_first_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = begin([ODD] * 40, is_early=True, monkeypatch=monkeypatch)
-        assert settled(found) == prefetch.DEPTH
+        assert settled(found) == scan_ahead.DEPTH
         found.close()
 
 
@@ -159,13 +159,13 @@ class TestCommand:
         monkeypatch.setattr(early_read, "EARLY_FROM", 1)
         monkeypatch.setattr(batch_load, "SMALL_BYTES", 0)
         read: list[tuple[str, bool]] = []
-        begin = prefetch.Reading.__init__
+        begin = scan_ahead.Reading.__init__
 
-        def noted(self: prefetch.Reading, path: Path, options: Options, is_early: bool = False) -> None:
+        def noted(self: scan_ahead.Reading, path: Path, options: Options, is_early: bool = False) -> None:
             read.append((path.name, is_early))
             begin(self, path, options, is_early)
 
-        monkeypatch.setattr(prefetch.Reading, "__init__", noted)
+        monkeypatch.setattr(scan_ahead.Reading, "__init__", noted)
         for name, kernels in (("a.json", 3), ("b.json", 9), ("c.json", 5)):
             write(tmp_path / "in" / name, launched(kernels))
         assert ingest(tmp_path / "in", db=tmp_path / "db", jobs=1).exit_code == 0

@@ -1,4 +1,4 @@
-"""The compiled reader of SQLite pages: reads integer columns of a table, if the C library is built.
+"""Bindings of the compiled reader of SQLite pages, a small C library that reads integer columns of a table.
 
 ``native/pages.h`` has the same declarations; if ``INTERFACE`` differs, the library is not used. Without the library,
 with TRACEDB_READER=python in the environment, or if a table holds anything but integers within the limits of their
@@ -24,7 +24,9 @@ from tracedb_nsys.export.protocol import ROW
 LIBRARY = Path(__file__).with_name("native") / "libtracedb_pages.so"
 INTERFACE = 2
 NO_MEMORY = -2
-HEADER = 100
+HEADER_BYTES = 100
+PAGE_SIZE, RESERVED = slice(16, 18), 20
+"""Places in the header of a file: bytes of a page (1 for 65,536), and bytes that SQLite leaves free in each."""
 _int64, _pointer = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -71,9 +73,9 @@ def state() -> str:
 class Table:
     """A table of a file that is not being written. Any number of threads may read; the interpreter lock is released."""
 
-    def __init__(self, found: ctypes.CDLL, path: Path, root: int, name: str, places: dict[str, int]) -> None:
+    def __init__(self, compiled: ctypes.CDLL, path: Path, root: int, name: str, places: dict[str, int]) -> None:
         """``root``: the table's root page; ``places``: positions of its columns in a record."""
-        self._library = found
+        self._library = compiled
         self._path = path
         self._root = root
         self._name = name
@@ -91,11 +93,11 @@ class Table:
             column.least, column.most = limits(columns[at], self._name)
             column.values, column.is_missing = values[at].ctypes.data, missing[at].ctypes.data
         with self._path.open("rb", buffering=0) as file:
-            header = file.read(HEADER)
-            page_size = int.from_bytes(header[16:18], "big")
+            header = file.read(HEADER_BYTES)
+            page_size = int.from_bytes(header[PAGE_SIZE], "big")
             page_size = 65536 if page_size == 1 else page_size
             pages = os.fstat(file.fileno()).st_size // max(page_size, 1)
-            layout = _File(file.fileno(), page_size, page_size - header[20], pages, self._root)
+            layout = _File(file.fileno(), page_size, page_size - header[RESERVED], pages, self._root)
             count = self._library.tracedb_pages_read(
                 layout, rows.start, rows.stop - 1, made, len(made), numbers.ctypes.data, len(rows)
             )
@@ -113,8 +115,8 @@ class Table:
 
 def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None:
     """Return a table that can be read by pages; None if SQLite must read it."""
-    found = library()
-    if found is None:
+    compiled = library()
+    if compiled is None:
         return None
     with closing(connection):
         roots = connection.execute(
@@ -128,4 +130,4 @@ def table(path: Path, connection: sqlite3.Connection, name: str) -> Table | None
     if not roots or any(key or hidden for _, key, hidden in columns):
         return None
     places = {column: place for place, (column, _, _) in enumerate(columns)}
-    return Table(found, path, roots[0][0], name, places)
+    return Table(compiled, path, roots[0][0], name, places)

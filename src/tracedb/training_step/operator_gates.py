@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
+from tracedb.report import gate_text
 from tracedb.storage.connection import quoted
 
 if TYPE_CHECKING:
@@ -19,11 +19,10 @@ METRICS = {
 }
 """Metric → its SQL over operators with a prediction, and the words for its value."""
 PERCENT = "100 * {} / nullif(sum(a.predicted_ns), 0)"
-_GATE = re.compile(r"(\w+)(?:\[(.+)\])?\s*>\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Gate:
+class OperatorGate:
     """A limit on a metric, over all operators or over those of a name or pattern."""
 
     text: str
@@ -32,7 +31,7 @@ class Gate:
     limit: float
     is_percent: bool
 
-    def exceeded(self, connection: duckdb.DuckDBPyConnection) -> str:
+    def failure(self, connection: duckdb.DuckDBPyConnection) -> str:
         """Return in words what exceeds the limit; empty if nothing does.
 
         Raises ``NotCaptured`` if there is no prediction of an operator of the name.
@@ -50,12 +49,12 @@ class Gate:
         return str(said) if value > self.limit else ""
 
 
-def gate(text: str) -> Gate:
+def operator_gate(text: str) -> OperatorGate:
     """Return the gate that ``METRIC[NAME]>LIMIT[%]`` means. Raises ``UsageError``."""
-    match = _GATE.fullmatch(text.strip())
-    if match is None or match[1] not in METRICS or (match[4] and match[1] != "lost"):
+    given = gate_text.parse(text)
+    if given is None or given.metric or given.subject not in METRICS or (given.is_percent and given.subject != "lost"):
         raise UsageError(
             f"--fail-on {text!r}: expected METRIC[NAME]>LIMIT, such as 'slower>0', 'lost>2%', 'lost>1000000' (ns) or "
             f"'ratio[aten::mm]>1.2'; metrics: {', '.join(METRICS)}"
         )
-    return Gate(text, match[1], match[2], float(match[3]), bool(match[4]))
+    return OperatorGate(text, given.subject, given.name, given.limit, given.is_percent)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracedb.report import filter_sql, view_template
-from tracedb.storage import resources
+from tracedb.storage import resources, statements
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,17 +30,7 @@ def run(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope | None = 
     sql = text(name)
     if scope is not None:
         sql = view_template.resolve(sql, filter_sql.edits(scope, sql, "this export"))
-    rows = 0
-    for statement in connection.extract_statements(sql):
-        answer = connection.execute(statement).fetchone()
-        rows = int(answer[0]) if answer and isinstance(answer[0], int) else 0
-    return rows
-
-
-def set_variables(connection: duckdb.DuckDBPyConnection, **values: bool | int) -> None:
-    """Set the variables that the statements read with ``getvariable``."""
-    for name, value in values.items():
-        connection.execute(f"SET VARIABLE {name} = {str(value).lower()}")
+    return statements.run(connection, sql)
 
 
 def names(connection: duckdb.DuckDBPyConnection) -> list[str]:

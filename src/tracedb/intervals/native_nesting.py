@@ -1,4 +1,4 @@
-"""Nest ranges, and find the innermost range around each call, with the compiled library.
+"""Bindings of the compiled nesting, a small C library that nests ranges and finds the innermost range around each call.
 
 It gives the same result as the SQL of ``nesting`` in a tenth of the time or less, if the ranges fit in memory and no
 two of a thread cross. Without the library, or with TRACEDB_READER=python in the environment, SQL does everything.
