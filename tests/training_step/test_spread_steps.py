@@ -161,6 +161,9 @@ class Sampled:
     parameters = ("b", "h", "l")
     conditions = Conditions()
 
+    def outside(self, shape: Mapping[str, int]) -> list[str]:
+        return []
+
     def __init__(self, backward: float) -> None:
         self.times = {("flash_atten", "fwd"): 700, ("flash_atten", "bwd"): backward, ("RoPE", "fwd"): 1000}
 

@@ -172,6 +172,9 @@ def test_without_steady_samples_no_clock_is_stated() -> None:
         parameters = ("b",)
         conditions = rested
 
+        def outside(self, shape: Mapping[str, int]) -> list[str]:
+            return []
+
     class Rested:
         def find(self, *target: object) -> OfRested:
             return OfRested()

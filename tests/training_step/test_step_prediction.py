@@ -269,3 +269,7 @@ class TestRealStep:
             None,
         } <= asked
         assert "the GPU was busy for 110.8" in done.stderr
+        said = (
+            "matrix products were sampled without a regime: in a step an H100's are 1.23 times as fast, and 1.12 times"
+        )
+        assert any(text.startswith(said) for text in json.loads(done.stdout)["warnings"])

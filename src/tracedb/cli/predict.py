@@ -154,7 +154,9 @@ def _loaded(folder: Path, gpu_spec: Path | None) -> Library:
 def _say_outside(answer: Answer) -> None:
     outside = sorted({name for row in answer.rows for name in row[-1]})  # type: ignore[attr-defined]
     if outside:
-        warn(f"beyond the range of the samples in {', '.join(outside)}: extrapolated by the trend")
+        text = f"beyond the range of the samples in {', '.join(outside)}: extrapolated, and the interval is a guess"
+        answer.warnings.append(text)
+        warn(text)
 
 
 def _beside(models: Library, db: Path) -> Answer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from tracedb.regress.dataset import Table
 from tracedb.regress.features import features
-from tracedb.regress.model import Model
+from tracedb.regress.model import COVERAGE, Model
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int_]
 
 TEST_SHARE = 0.2
+BY_CHANCE = 0.01
+"""Probability below which an interval holds too few test rows for it to be chance."""
+ROUNDING = 1e-12
+"""Half width of an interval, in log time, of samples without any noise."""
 SPLITS = ("random", "grouped", "extrapolation")
 
 
@@ -30,6 +35,8 @@ class Score:
     p90_percent: float
     covered_percent: float
     """Test rows whose measured time is in the interval."""
+    shortfall: float = 1.0
+    """How many times as wide the interval had to be to hold nine of ten test rows; 1 if it held about as many."""
 
 
 def scores(table: Table, fit: Callable[[Table], Model], repeats: int, seed: int) -> list[Score]:
@@ -40,11 +47,28 @@ def scores(table: Table, fit: Callable[[Table], Model], repeats: int, seed: int)
         if parts:
             rows = sum(len(errors) for errors, _ in parts)
             numbers = [
-                (errors.mean(), np.median(errors), np.quantile(errors, 0.9), inside.mean() * 100)
-                for errors, inside in parts
+                (errors.mean(), np.median(errors), np.quantile(errors, 0.9), (widths <= 1).mean() * 100)
+                for errors, widths in parts
             ]
-            found.append(Score(split, rows, *(float(value) for value in np.mean(numbers, axis=0))))
+            mean, median, p90, covered = (float(value) for value in np.mean(numbers, axis=0))
+            shortfall = _shortfall([widths for _, widths in parts])
+            found.append(Score(split, rows, mean, median, p90, covered, shortfall))
     return found
+
+
+def _shortfall(repeats: Sequence[Array]) -> float:
+    """Return how many times as wide an interval had to be, from the half widths at which test rows lie in each repeat.
+
+    Repeats draw from the same samples, so that together they count as often as one of them. Whether too few rows are
+    inside is decided by the binomial distribution.
+    """
+    widths = np.sort(np.concatenate(repeats))
+    count = round(len(widths) / len(repeats))
+    inside = round(float((widths <= 1).mean()) * count)
+    chance = sum(math.comb(count, k) * COVERAGE**k * (1 - COVERAGE) ** (count - k) for k in range(inside + 1))
+    if chance >= BY_CHANCE:
+        return 1.0
+    return max(float(widths[min(math.ceil((len(widths) + 1) * COVERAGE), len(widths)) - 1]), 1.0)
 
 
 def split_rows(table: Table, split: str, repeats: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
@@ -83,15 +107,14 @@ def noise_floor(table: Table) -> float | None:
     return float(np.mean(np.abs(others - times[again]) / times[again]) * 100)
 
 
-def _judged(table: Table, fit: Callable[[Table], Model], train: Rows, test: Rows) -> tuple[Array, NDArray[np.bool_]]:
+def _judged(table: Table, fit: Callable[[Table], Model], train: Rows, test: Rows) -> tuple[Array, Array]:
+    """Return the errors of test rows in percent, and how far from the prediction they lie in half widths."""
     model = fit(_part(table, train))
     wanted = _part(table, test)
     predictions, times = model.predict(wanted.shapes), wanted.target_ns
     middle = np.array([item.predicted_ns for item in predictions])
-    inside = np.array(
-        [item.low_ns <= time <= item.high_ns for item, time in zip(predictions, times, strict=True)], dtype=bool
-    )
-    return np.abs(middle - times) / times * 100, inside
+    half = np.maximum(np.log([item.high_ns / item.predicted_ns for item in predictions]), ROUNDING)
+    return np.abs(middle - times) / times * 100, np.abs(np.log(times / middle)) / half
 
 
 def _part(table: Table, rows: Rows) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,9 @@ COVERAGE = 0.90
 """Share of new measurements that the interval should contain."""
 SMALLEST_SPREAD = 0.003
 """Below this, in log time, clocks and cards differ more than shapes do."""
+SHORTEST_NS = 1_000.0
+"""An extrapolated time is not shorter than this, or than the shortest sample: a kernel that does nothing takes about a
+microsecond."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,17 @@ class Prediction:
     predicted_ns: float
     low_ns: float
     high_ns: float
+    outside: tuple[str, ...] = ()
+    """Parameters of the shape that lie beyond the samples: the time is extrapolated, and its interval a guess."""
+
+
+def predictions(middle: Array, half: Array, outside: Sequence[tuple[str, ...]]) -> list[Prediction]:
+    """Return predictions from their logarithms, half widths of the intervals, and parameters beyond the samples."""
+    times = np.exp([middle, middle - half, middle + half])
+    return [
+        Prediction(float(ns), float(low), float(high), names)
+        for ns, low, high, names in zip(*times, outside, strict=True)
+    ]
 
 
 @dataclass
@@ -70,11 +85,15 @@ class Model:
         along = np.log(trend.amounts(problem(operator, pass_, ordered)) @ self.rates)
         mean, spread = self.learned.predict(found.values[:, self.kept])
         middle = self.guard.within(found.values[:, : found.base], along + mean)
-        half = self.quantile * np.maximum(spread, SMALLEST_SPREAD)
-        return [
-            Prediction(*(float(value) for value in row))
-            for row in zip(np.exp(middle), np.exp(middle - half), np.exp(middle + half), strict=True)
-        ]
+        beyond = [self.beyond(shape) for shape in ordered]
+        middle = np.where([bool(item) for item in beyond], np.maximum(middle, self._shortest), middle)
+        half = self.quantile * np.maximum(spread, SMALLEST_SPREAD) * [1 + sum(item.values()) for item in beyond]
+        return predictions(middle, half, [tuple(item) for item in beyond])
+
+    @property
+    def _shortest(self) -> float:
+        """The logarithm of the time that no extrapolation goes below."""
+        return min(float(self.guard.times.min()), math.log(SHORTEST_NS))
 
     @property
     def conditions(self) -> Conditions:
@@ -83,8 +102,20 @@ class Model:
 
     def outside(self, shape: Shape) -> list[str]:
         """Return the parameters of a shape that are beyond those of the samples."""
-        ranges = self.facts.get("ranges", {})
-        return [name for name, (least, most) in ranges.items() if not least <= shape[name] <= most]
+        return list(self.beyond(shape))
+
+    def beyond(self, shape: Shape) -> dict[str, float]:
+        """Return how far each parameter of a shape lies beyond the samples, as a multiple of their range.
+
+        Both are logarithms, and a range is at least a factor of two. An interval grows in proportion, as that of a line
+        does beyond the points that it was fitted to.
+        """
+        found = {}
+        for name, (least, most) in self.facts.get("ranges", {}).items():
+            distance = max(math.log(least / shape[name]), math.log(shape[name] / most))
+            if distance > 0:
+                found[name] = distance / max(math.log(most / least), math.log(2))
+        return found
 
 
 def fit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from tracedb.errors import UsageError
 from tracedb.regress import own_features, store
 from tracedb.regress.conditions import Conditions
 from tracedb.regress.model import Model, Prediction, Target
+from tracedb.regress.work_model import completed
 
 Shape = Mapping[str, int]
 
@@ -63,8 +64,12 @@ class Library(Protocol):
         """Return the prediction at each shape. Raises ``UsageError`` for an unknown target or parameter."""
 
 
+class Ambiguous(UsageError):
+    """There are models for several GPUs or element types, and none was named."""
+
+
 class Models:
-    """Fitted models. GPU names are compared ignoring spaces, dashes and case."""
+    """Fitted models. A GPU is named by its name or a part of it, ignoring spaces, dashes and case."""
 
     def __init__(self, models: Sequence[Model], facts: Mapping[str, Any], name: str) -> None:
         self._models = {self._key(model.target): model for model in models}
@@ -99,27 +104,41 @@ class Models:
 
         Raises ``UsageError`` that lists the available ones.
         """
-        found = self._narrowed(self.targets, "operator", operator, lambda target: target.operator)
+        self._check_operator(operator)
+        found = [target for target in self.targets if target.operator == operator]
         if gpu is not None:
-            wanted = plain(gpu)
-            found = self._narrowed(found, "GPU", gpu, lambda target: target.gpu, lambda name: plain(name) == wanted)
+            meant = named(gpu, {target.gpu for target in found})
+            found = self._narrowed(found, "GPU", gpu, lambda target: target.gpu, lambda name: name in meant)
         found = self._narrowed(found, "pass", pass_, lambda target: target.pass_)
         if dtype is not None:
             found = self._narrowed(found, "element type", dtype, lambda target: str(target.dtype))
         for what, values in (
-            ("GPU (--gpu)", {target.gpu for target in found}),
-            ("element type (--dtype)", {str(target.dtype) for target in found}),
+            ("GPUs; name one (--gpu)", {target.gpu for target in found}),
+            ("element types; name one (--dtype)", {str(target.dtype) for target in found}),
         ):
             if len(values) > 1:
-                raise UsageError(f"{self._name}: {operator} was fitted for several; name the {what}: {listed(values)}")
+                raise Ambiguous(f"{self._name}: {operator} was fitted for several {what}: {listed(values)}")
         return self._models[self._key(found[0])]
+
+    def _check_operator(self, operator: str) -> None:
+        """Raise ``UsageError`` if there is no model of an operator."""
+        there = {target.operator for target in self.targets}
+        if operator in there:
+            return
+        shapes = sum(call["name"] == operator for call in self.facts.get("calls", ()))
+        if shapes:
+            raise UsageError(
+                f"{self._name}: {operator} was recorded at {shapes} shape{'' if shapes == 1 else 's'}, too few for a "
+                "model; `tracedb expected` compares calls at recorded shapes"
+            )
+        raise UsageError(f"{self._name}: no model for operator {operator!r}; there are: {listed(there)}")
 
     def _narrowed(self, targets: Sequence[Target], what: str, wanted: str, of: Any, fits: Any = None) -> list[Target]:
         found = [target for target in targets if (fits(of(target)) if fits else of(target) == wanted)]
         if not found:
-            operator = "" if what == "operator" else f" of {targets[0].operator}"
-            raise UsageError(f"{self._name}: no model{operator} for {what} {wanted!r}; there are: "
-                             f"{listed({str(of(target)) for target in targets})}")  # fmt: skip
+            more = "; --gpu-spec FILE scales these to another GPU" if what == "GPU" else ""
+            raise UsageError(f"{self._name}: no model of {targets[0].operator} for {what} {wanted!r}; there are: "
+                             f"{listed({str(of(target)) for target in targets})}{more}")  # fmt: skip
         return found
 
     def predict(
@@ -134,9 +153,16 @@ class Models:
     ) -> list[Prediction]:
         """Return the prediction at each shape. Raises ``UsageError`` for an unknown target or parameter."""
         model = self.find(gpu, operator, pass_, dtype)
+        shapes = [filled(model, shape) for shape in shapes]
         for shape in shapes:
             check_shape(model, shape, self._name)
         return model.predict(shapes) if shapes else []
+
+
+def filled(model: OneModel, shape: Shape) -> dict[str, int]:
+    """Return a shape with the parameters that follow from the others; mp is 1 unless given."""
+    found = {"mp": 1, **shape} if "mp" in model.parameters else dict(shape)
+    return completed(model.target.operator, found, model.parameters) or found
 
 
 def check_shape(model: Model, shape: Shape, name: str) -> None:
@@ -164,6 +190,13 @@ def load(folder: str | Path) -> Models:
     """Return the models of a folder that ``tracedb fit`` wrote."""
     models, facts = store.read(Path(folder))
     return Models(models, facts, str(folder))
+
+
+def named(gpu: str, known: Collection[str]) -> list[str]:
+    """Return the GPUs that a name stands for: the one of that name, else those whose name contains it."""
+    wanted = plain(gpu)
+    exact = [name for name in known if plain(name) == wanted]
+    return exact or sorted(name for name in known if wanted and wanted in plain(name))
 
 
 def plain(name: str) -> str:

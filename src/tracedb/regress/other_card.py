@@ -19,8 +19,8 @@ import numpy as np
 from tracedb.errors import UsageError
 from tracedb.regress.card_spec import Spec, known
 from tracedb.regress.conditions import Conditions
-from tracedb.regress.model import Array, Model, Prediction, Target
-from tracedb.regress.model_folder import Models, check_shape, listed
+from tracedb.regress.model import Array, Model, Prediction, Target, predictions
+from tracedb.regress.model_folder import Ambiguous, Models, check_shape, filled, listed
 from tracedb.regress.work_model import ELEMENT_BYTES, HEAD_WIDTH, problem
 
 CONSTANT_NS = 2_500.0
@@ -85,11 +85,11 @@ class OtherModel:
         logs = [np.log(_scaled(model, spec, self.spec, shapes)) for model, spec in sources]
         weights = [1 / (NEAR + _distance(spec, self.spec, self.target.dtype)) for _, spec in sources]
         middle = np.average(np.array(logs), axis=0, weights=weights)
-        half = self.width
-        return [
-            Prediction(*(float(value) for value in row))
-            for row in zip(np.exp(middle), np.exp(middle - half), np.exp(middle + half), strict=True)
-        ]
+        beyond = [_beyond(sources, shape) for shape in shapes]
+        half = self.width + np.array(
+            [_extrapolated(sources, shape) if item else 0.0 for shape, item in zip(shapes, beyond, strict=True)]
+        )
+        return predictions(middle, half, [tuple(item) for item in beyond])
 
     @cached_property
     def width(self) -> float:
@@ -107,9 +107,7 @@ class OtherModel:
 
     def outside(self, shape: Mapping[str, int]) -> list[str]:
         """Return the parameters of a shape that are beyond the samples of every card."""
-        usable = [self.sources[number][0] for number in self._usable(shape)]
-        beyond = [set(model.outside(_adapted(model, shape))) for model in usable]
-        return sorted(set.intersection(*beyond) & set(shape))
+        return _beyond([self.sources[number] for number in self._usable(shape)], shape)
 
 
 class OtherCard:
@@ -145,6 +143,11 @@ class OtherCard:
         return [self._spec.name]
 
     @property
+    def sources(self) -> list[str]:
+        """The sampled cards whose times are scaled."""
+        return sorted({model.target.gpu for found in self._found.values() for model, _ in found.sources})
+
+    @property
     def dtypes(self) -> list[str]:
         """The element types that can be predicted."""
         return sorted({target.dtype for target in self.targets if target.dtype is not None})
@@ -164,7 +167,7 @@ class OtherCard:
             )
         if len(found) > 1:
             types = listed(str(model.target.dtype) for model in found)
-            raise UsageError(f"{operator} was fitted for several; name the element type (--dtype): {types}")
+            raise Ambiguous(f"{operator} was fitted for several element types; name one (--dtype): {types}")
         return found[0]
 
     def exact(self, operator: str, pass_: str, dtype: str | None) -> OtherModel | None:
@@ -183,6 +186,7 @@ class OtherCard:
     ) -> list[Prediction]:
         """Return the prediction at each shape. Raises ``UsageError`` for an unknown target or parameter."""
         model = self.find(gpu, operator, pass_, dtype)
+        shapes = [filled(model, shape) for shape in shapes]
         for shape in shapes:
             for key, value in shape.items():
                 if value < 1:
@@ -198,6 +202,18 @@ def _adapted(model: Model, shape: Mapping[str, int]) -> dict[str, int]:
     if "dim" in found and "dim" not in model.parameters and found["dim"] == found.get("h", 0) * HEAD_WIDTH:
         del found["dim"]
     return found
+
+
+def _beyond(sources: Sequence[tuple[Model, Spec]], shape: Mapping[str, int]) -> list[str]:
+    """Return the parameters of a shape that lie beyond the samples of every card."""
+    found = [set(model.outside(_adapted(model, shape))) for model, _ in sources]
+    return sorted(set.intersection(*found) & set(shape))
+
+
+def _extrapolated(sources: Sequence[tuple[Model, Spec]], shape: Mapping[str, int]) -> float:
+    """Return the half width of the sampled cards' own intervals at a shape, on a log scale: their mean."""
+    found = [model.predict([_adapted(model, shape)])[0] for model, _ in sources]
+    return sum(math.log(item.high_ns / item.predicted_ns) for item in found) / len(found)
 
 
 def _scaled(model: Model, spec: Spec, to: Spec, shapes: Sequence[Mapping[str, int]]) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracedb.errors import UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.regress import dataset
-from tracedb.regress.model_folder import Library
+from tracedb.regress.model_folder import Library, filled
 from tracedb.storage import resources
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def of_shape(
         model = models.find(gpu, operator, item, dtype)
         (found,) = models.predict_many(gpu, operator, item, dtype, [shape])
         times = (None, found.predicted_ns, found.low_ns, found.high_ns, None)
-        rows.append((operator, item, dict(shape), model.target.dtype, model.target.gpu, *times, model.outside(shape)))
+        rows.append(
+            (operator, item, filled(model, shape), model.target.dtype, model.target.gpu, *times, list(found.outside))
+        )
     return _answer(rows)
 
 
@@ -98,7 +100,7 @@ def of_database(models: Library, connection: duckdb.DuckDBPyConnection) -> Besid
         for shape, measured, item in zip(table.shapes, table.times, found, strict=True):
             times.append((measured, item.predicted_ns, item.low_ns, item.high_ns))
             places.append((target.operator, target.pass_, shape, target.dtype, target.gpu))
-            outside.append(model.outside(shape))
+            outside.append(list(item.outside))
     errors = _errors(connection, times)
     rows = [
         (*place, *found, error, beyond)

@@ -78,6 +78,8 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
     for model in fitting.judge_all(chosen, plan.learner, plan.repeats, plan.seed, plan.jobs or os.cpu_count() or 1):
         tell(f"fitted {model.target}: {model.facts['samples']} samples")
         fitted.append(model)
+    if text := fitting.widened(fitted):
+        warn(text)
     facts = fitting.facts(plan.learner, plan.repeats, plan.seed)
     if plan.source == "traces":
         facts |= {"view": recorded_calls.VIEW, "calls": [row.described() for row in seen]}

@@ -53,6 +53,9 @@ class Sampled(Protocol):
     def conditions(self) -> Conditions:
         """The state of the device."""
 
+    def outside(self, shape: Mapping[str, int]) -> list[str]:
+        """Return the parameters of a shape that are beyond the samples."""
+
 
 class Predictor(Protocol):
     """Predicts an operator's time: ``tracedb.regress.load(folder)`` returns one."""
@@ -120,6 +123,8 @@ class Prices:
         self._link_gbps = link_gbps
         self._clocks = (step.sm_clock_mhz, step.memory_clock_mhz)
         self._priced = {"optimizer": OPTIMIZER}
+        self.outside: set[str] = set()
+        """Parameters in which operators were priced beyond their samples."""
         self._is_described = any(self.conditions(Part(name, "fwd")).regime for name in (*PRODUCTS, *MEMORY_OPERATORS))
 
     def part(self, part: Part) -> Price:
@@ -169,7 +174,14 @@ class Prices:
 
     def speedup(self, operator: str) -> float:
         """Return how many times as fast an operator is priced as its samples are: 1 if these have a regime."""
-        return 1.0 if self._is_described else recorded_effects.speedup(self._step, operator)
+        if self._is_described:
+            return 1.0
+        return recorded_effects.speedup(self._step, operator, getattr(self._models, "sources", ()))
+
+    @property
+    def is_as_in_sweep(self) -> bool:
+        """Whether products are priced as in a sweep without a regime, since what a step changes was not measured."""
+        return not self._is_described and self.speedup(PRODUCTS[0]) == 1
 
     def step_clock(self, parts: Mapping[str, float]) -> float | None:
         """Return the SM clock at which a step of these parts runs, in MHz; None if the steady clocks are not known.
@@ -266,8 +278,8 @@ class Prices:
         shape = composition.shape_for(operator, self._step, names)
         return None if shape is None else self._model(operator, pass_, shape)
 
-    def _model(self, operator: str, pass_: str, shape: Mapping[str, int]) -> Price | None:
-        """Return the price by a model; None if there is none."""
+    def _model(self, operator: str, pass_: str, shape: Mapping[str, int], is_of_step: bool = True) -> Price | None:
+        """Return the price by a model; None if there is none. ``is_of_step``: whether the shape occurs in the step."""
         gpu, dtype = self._gpu, self._step.dtype
         try:
             model = self._models.find(gpu, operator, pass_, dtype)
@@ -275,9 +287,12 @@ class Prices:
             missing = [name for name in names if name not in shape]
             if missing:
                 return None
-            ns, low, high = self._models.predict(gpu, operator, pass_, dtype, {name: shape[name] for name in names})
+            wanted = {name: shape[name] for name in names}
+            ns, low, high = self._models.predict(gpu, operator, pass_, dtype, wanted)
         except UsageError:
             return None
+        if is_of_step:
+            self.outside.update(model.outside(wanted))
         return Price(ns, low, high, "model").times(model.conditions.slowdown(*self._clocks))
 
     def _without_copies(self, price: Price) -> Price:
@@ -325,7 +340,7 @@ class Prices:
         # The same number of elements, in rows short enough that the sampled softmax reads each of them once.
         length = 1024
         heads = max(round(elements / length**2), 1)
-        price = self._model("softmax", pass_, {"mp": 1, "b": 1, "h": heads, "l": length})
+        price = self._model("softmax", pass_, {"mp": 1, "b": 1, "h": heads, "l": length}, is_of_step=False)
         if price is None:
             return None
         scaled = price.times(elements / (heads * length**2) * (4 / 6 if pass_ == "bwd" else 1.0))
@@ -361,6 +376,12 @@ class Prices:
         )
 
     def _nothing(self, wanted: str) -> TracedbError:
+        gpus = getattr(self._models, "gpus", ())
+        if self._gpu is None and len(gpus) > 1:
+            return TracedbError(
+                f"step {self._step.name}: names no GPU, and the models are of several; name one (key gpu, or --gpu): "
+                f"{', '.join(gpus)}"
+            )
         return TracedbError(
             f"step {self._step.name}: the models have none of {wanted} for {self._step.gpu or 'any GPU'} "
             f"{self._step.dtype}, by whose rate those without samples are estimated; `tracedb sample` records them"

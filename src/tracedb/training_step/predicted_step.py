@@ -9,7 +9,7 @@ from tracedb.training_step.configuration import Step
 from tracedb.training_step.fully_sharded import Sharding
 from tracedb.training_step.host_path import HOST_WAIT
 from tracedb.training_step.host_wait import Wait
-from tracedb.training_step.recorded_effects import Beside
+from tracedb.training_step.recorded_effects import Beside, most_speedup
 
 WAITS = 0.02
 """Share of a step that the device waits for its host at least in a step that the host bounds."""
@@ -53,6 +53,11 @@ class Prediction:
     beside: Beside = field(default_factory=Beside)
     """What computation and an all-reduce beside it do to each other."""
 
+    is_as_in_sweep: bool = False
+    """Whether products are priced as they were sampled, without what a step changes, which was not measured."""
+    outside: list[str] = field(default_factory=list)
+    """Parameters in which operators lie beyond the samples of their models."""
+
     def wait(self, wait: Wait) -> None:
         """Add the time in which the device waits for its host."""
         if wait.ns > 0:
@@ -85,6 +90,11 @@ class Prediction:
         """Caveats of the prediction, in words."""
         said = list(self.step.remarks)
         said += [f"{name} has no samples; estimated by {how}" for name, how in self.estimated.items()]
+        if self.outside:
+            said.append(
+                f"step {self.step.name} is beyond the range of the samples in {', '.join(self.outside)}: extrapolated, "
+                "and its interval is a guess"
+            )
         if self.speedup != 1:
             why = ""
             if self.step.operands == "nan":
@@ -94,6 +104,12 @@ class Prediction:
             said.append(
                 f"matrix products are priced {self.speedup:.2f} times as fast as in a sweep: in a step{why}; measured "
                 "on an H100, for sweeps without a regime (`tracedb sample` samples as in a step)"
+            )
+        if self.is_as_in_sweep:
+            said.append(
+                f"matrix products are priced as in a sweep, though a step may change their time: an H100's were up to "
+                f"{most_speedup(self.step):.2f} times as fast, of {self.step.gpu or 'this GPU'} it is not known "
+                "(`tracedb sample` samples as in a step)"
             )
         if self.host_ns is not None and self.host_ns > self.ns:
             said.append(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tracedb.errors import TracedbError
 from tracedb.regress import energy, host_steps, launching
 from tracedb.regress.energy import Card
+from tracedb.regress.model_folder import named
 from tracedb.training_step import (
     composition,
     fully_sharded,
@@ -38,8 +40,8 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     Raises ``TracedbError`` if the models lack what it needs.
     """
     gpus = getattr(models, "gpus", [])
-    if not step.gpu and len(gpus) == 1:
-        step = replace(step, gpu=gpus[0])  # effects that were recorded on a kind of GPU go by its name
+    if gpus and (step.gpu or len(gpus) == 1):
+        step = replace(step, gpu=_known(step, gpus))  # effects that were recorded on a kind of GPU go by its name
     gpu = step.gpu or (gpus or [""])[0]
     prices = Prices(models, step, link_gbps)
     facts = getattr(models, "facts", {})
@@ -57,7 +59,22 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     else:
         found.host_ns = _launching(step, found, prices)
     found.speedup = prices.speedup("linear1")
+    found.is_as_in_sweep = prices.is_as_in_sweep
+    found.outside = sorted(prices.outside)
     return found
+
+
+def _known(step: Step, gpus: Sequence[str]) -> str:
+    """Return the models' name of the step's GPU. Raises ``TracedbError`` if they are of others."""
+    meant = named(step.gpu, gpus) if step.gpu else gpus
+    if len(meant) == 1:
+        return meant[0]
+    if not meant:
+        raise TracedbError(
+            f"step {step.name}: the models know no GPU {step.gpu!r}, only {', '.join(gpus)}; --gpu-spec FILE scales "
+            "them to another one"
+        )
+    raise TracedbError(f"step {step.name}: GPU {step.gpu!r} may be {' or '.join(meant)}; name one of these")
 
 
 def _clock(found: Prediction, prices: Prices, card: Card | None, waiting: float) -> float | None:

@@ -6,7 +6,7 @@ They serve sweeps that were recorded without conditions, and cards on which ``tr
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -48,15 +48,38 @@ def recorded(name: str, gpu: str) -> Effect | None:
     return next((effect for effect in effects() if effect.name == name and effect.is_of(gpu)), None)
 
 
-def speedup(step: Step, operator: str) -> float:
+def speedup(step: Step, operator: str, sampled: Sequence[str] = ()) -> float:
     """Return how many times as fast an operator is in the step as in a sweep without a regime; 1 if not measured.
 
-    Only of products, on a GPU whose power limit they reach.
+    Only of products, on a GPU whose power limit they reach. ``sampled``: the GPUs whose times are scaled to the step's;
+    one on which it was not measured leaves them as they are.
     """
+    if operator not in PRODUCTS:
+        return 1.0
+    return min(_speedup(gpu, step.operands) for gpu in sampled or (step.gpu,))
+
+
+def of_sweeps() -> str:
+    """Say how products of a step differ from those of a sweep without a regime, which a trace is compared with."""
+    effect = next(effect for effect in effects() if effect.name == PRODUCT)
+    nan = next(effect for effect in effects() if effect.name == ON_NAN)
+    return (
+        f"matrix products were sampled without a regime: in a step an {effect.device.upper()}'s are {effect.value} "
+        f"times as fast, and {nan.value} times more on NaN, which weights in fp16 alone become under AdamW; --step "
+        "prices them so, --trace does not"
+    )
+
+
+def most_speedup(step: Step) -> float:
+    """Return the largest speedup of products that was measured on any GPU."""
+    return max(_speedup(effect.device, step.operands) for effect in effects())
+
+
+def _speedup(gpu: str, operands: str) -> float:
     factor = 1.0
-    for name in (PRODUCT, *((ON_NAN,) if step.operands == "nan" else ())):
-        found = recorded(name, step.gpu)
-        factor *= found.value if found is not None and operator in PRODUCTS else 1.0
+    for name in (PRODUCT, *((ON_NAN,) if operands == "nan" else ())):
+        found = recorded(name, gpu)
+        factor *= 1.0 if found is None else found.value
     return factor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.pipeline import run as pipeline
-from tracedb.regress.model_folder import Library, plain
+from tracedb.regress.model_folder import Ambiguous, Library, plain
+from tracedb.regress.work_model import PRODUCTS
 from tracedb.storage import resources
 from tracedb.storage.spill_folder import temporary_folder
-from tracedb.training_step import trace_operators
+from tracedb.training_step import recorded_effects, trace_operators
 from tracedb.training_step.trace_operators import Recorded
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ COLUMNS = (
 )
 
 
-PREDICTED = [column.name for column in COLUMNS].index("predicted_ns")
+PREDICTED, MODEL = ([column.name for column in COLUMNS].index(name) for name in ("predicted_ns", "model"))
 
 
 @dataclass
@@ -101,6 +102,8 @@ def _compare(
     if left_out and not any(row[PREDICTED] is not None for row in rows):
         raise NotCaptured(f"no operator can be compared: {'; '.join(left_out)}")
     left_out += _other_cards(connection, models, gpu)
+    if _are_as_in_sweep(models, {str(row[MODEL]).split(" ")[0] for row in rows if row[MODEL]}):
+        left_out.append(recorded_effects.of_sweeps())
     compared = Compared(from_rows(COLUMNS, rows[:most] if most else rows), left_out, *sums)
     compared.answer.warnings = left_out
     compared.answer.report = "predict"
@@ -142,6 +145,15 @@ def _other_cards(connection: duckdb.DuckDBPyConnection, models: Library, gpu: st
     if gpu is not None or not cards:
         return []
     return [f"recorded on {', '.join(cards)}, but the models are of {', '.join(models.gpus)}"]
+
+
+def _are_as_in_sweep(models: Library, operators: Collection[str]) -> bool:
+    """Whether matrix products are among these operators, and were sampled in a sweep without a regime."""
+    return any(
+        models.find(target.gpu, target.operator, target.pass_, target.dtype).conditions.regime is None
+        for target in models.targets
+        if target.operator in PRODUCTS and target.operator in operators
+    )
 
 
 def _predictions(
@@ -188,9 +200,9 @@ def _ask(models: Library, gpu: str | None, dtype: str | None, asked: Asked) -> f
         return None
     try:
         names = models.find(gpu, operator, pass_, dtype).parameters
-    except UsageError as error:
-        if "name the" in str(error):
-            raise
+    except Ambiguous:
+        raise
+    except UsageError:
         return None
     if not set(names) <= set(shape):
         return None
