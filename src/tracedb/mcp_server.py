@@ -22,6 +22,7 @@ from tracedb.catalog import doctor as examination
 from tracedb.catalog import user_sql
 from tracedb.errors import NotCaptured, TracedbError
 from tracedb.output.answer import Answer, plain
+from tracedb.output.shorten import visible
 from tracedb.report import registry
 from tracedb.report import run as engine
 from tracedb.report.filters import Filters
@@ -173,9 +174,9 @@ def _told(function: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
         try:
             return function(*arguments, **named)
         except NotCaptured as error:
-            return _fields([], [], abstained=str(error))
+            return _fields([], [], abstained=visible(str(error)))
         except TracedbError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(visible(str(error))) from error
 
     return told
 

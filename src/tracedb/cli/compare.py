@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracedb.cli.filter_options import capture_option
-from tracedb.cli.options import database_option, note, output_options, warn
+from tracedb.cli.options import database_option, gate_failed, note, output_options, say, warn
 
 if TYPE_CHECKING:
     from tracedb.compare.gates import Verdict
@@ -126,14 +126,14 @@ def _tell(verdicts: Sequence[Verdict], warnings: Sequence[str], junit: Path | No
         write_text(ci_reports.junit("tracedb compare", cases, warnings), junit)
     if is_github:
         for text in warnings:
-            click.echo(ci_reports.annotation("warning", "tracedb compare", text), err=True)
+            say(ci_reports.annotation("warning", "tracedb compare", text))
         for item in verdicts:
             if said := item.failed or item.undecided:
-                click.echo(ci_reports.annotation("error", f"tracedb compare: {item.gate.text}", said), err=True)
+                say(ci_reports.annotation("error", f"tracedb compare: {item.gate.text}", said))
     failed = [item for item in verdicts if item.failed]
     undecided = [item for item in verdicts if item.undecided]
     for item in failed:
-        click.echo(f"tracedb: gate failed: {item.gate.text}: {item.failed}", err=True)
+        gate_failed(item.gate.text, item.failed)
     if undecided:
         texts = ", ".join(item.gate.text for item in undecided)
         error = NotCaptured(f"--fail-on {texts} can neither hold nor fail: {undecided[0].undecided}")

@@ -58,8 +58,10 @@ def _print(about: Mapping[str, Mapping[str, object]], parts: list[tuple[str, Ans
 
 
 def _word(value: object) -> str:
+    from tracedb.output.shorten import visible
+
     if value is None:
         return "not installed"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else visible(str(value))

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracedb.cli.filter_options import filter_options
-from tracedb.cli.options import database_option, note, output_options, rows_shown, some, sort_option, top_option, warn
+from tracedb.cli.options import (
+    database_option,
+    gate_failed,
+    note,
+    output_options,
+    rows_shown,
+    some,
+    sort_option,
+    top_option,
+    warn,
+)
 
 if TYPE_CHECKING:
     from tracedb.report.filters import Filters
@@ -97,6 +107,6 @@ def _print(db: Path, filters: Filters, gates: list[OperatorGate], form: str, top
         write(found.answer, form, out)
         failed = [(item, said) for item in gates if (said := item.failure(connection))]
     for item, said in failed:
-        click.echo(f"tracedb: gate failed: {item.text}: {said}", err=True)
+        gate_failed(item.text, said)
     if failed:
         click.get_current_context().exit(4)

@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracedb.cli import examples
-from tracedb.cli.options import Settings, counted, fault, lake_option, silence_stdout
+from tracedb.cli.options import Settings, counted, fault, lake_option, say, silence_stdout
 from tracedb.errors import OutputFault, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -201,7 +201,9 @@ def _unforeseen(error: Exception, args: Sequence[str] | None) -> int:
     if {"-v", "--verbose"} & set(sys.argv[1:] if args is None else args):
         import traceback
 
-        traceback.print_exception(error)
+        for part in traceback.format_exception(error):
+            for line in part.splitlines():
+                say(f"tracedb: {line}")
     return fault(error_lines.one_line(error), 1)
 
 

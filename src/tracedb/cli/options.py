@@ -242,33 +242,46 @@ def verbosity() -> int:
 def warn(text: str) -> None:
     """Print a warning about the answer on stderr."""
     if verbosity() >= 0:
-        click.echo(f"tracedb: warning: {_harmless(text)}", err=True)
+        say(f"tracedb: warning: {text}")
 
 
 def note(text: str) -> None:
     """Print a note on stderr."""
     if verbosity() >= 0:
-        click.echo(f"tracedb: {_harmless(text)}", err=True)
+        say(f"tracedb: {text}")
 
 
 def detail(text: str) -> None:
     """Print a message on stderr if ``-v`` is given."""
     if verbosity() > 0:
-        click.echo(f"tracedb: {_harmless(text)}", err=True)
+        say(f"tracedb: {text}")
+
+
+def detail_lines(title: str, text: str) -> None:
+    """Print a text of several lines on stderr if ``-v`` is given."""
+    if verbosity() > 0:
+        for line in (title, *text.splitlines()):
+            say(f"tracedb: {line}")
 
 
 def fault(text: str, code: int) -> int:
     """Print in one line on stderr why the command fails, and return its exit code."""
-    click.echo(f"tracedb: error: {_harmless(' '.join(text.split()))}", err=True)
+    say(f"tracedb: error: {' '.join(text.split())}")
     return code
 
 
-def _harmless(text: str) -> str:
-    """Return a message in which names from traces can neither control the terminal nor fill it."""
+def gate_failed(gate: str, text: str) -> None:
+    """Print on stderr, even if quiet, that a gate failed and why."""
+    say(f"tracedb: gate failed: {gate}: {text}")
+
+
+def say(line: str) -> None:
+    """Print one line on stderr. Every message is printed here: names in it, of files and from traces, can neither
+    control the terminal, nor fill it, nor begin a line of their own."""
     from tracedb.output.shorten import middle, visible
 
-    lines = [visible(line) for line in text.split("\n")]
-    return re.sub(rf"\S{{{_LONGEST + 1},}}", lambda word: middle(word[0], _LONGEST), "\n".join(lines))
+    line = re.sub(rf"\S{{{_LONGEST + 1},}}", lambda word: middle(word[0], _LONGEST), visible(line))
+    click.echo(line, err=True)
 
 
 def some(count: int, noun: str) -> str:

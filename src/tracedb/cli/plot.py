@@ -9,7 +9,7 @@ import click
 
 from tracedb.cli import completion_candidates
 from tracedb.cli.filter_options import filter_options
-from tracedb.cli.options import database_option, detail, note, output_option, warn
+from tracedb.cli.options import database_option, detail_lines, note, output_option, warn
 from tracedb.cli.window_option import window_option
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _run(db: Path, picture: Picture, filters: Filters, choice: Choice, version: 
         if out is None or form is None:
             click.echo(sql.rstrip() + ";")
             return
-        detail("runs:\n" + sql)
+        detail_lines("runs:", sql)
         table, found = rows.read(connection, db, picture, query, select, choice, filters)
     drawn = draw.draw(picture, table, found.answer, db)
     for text in found.answer.warnings:

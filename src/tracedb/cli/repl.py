@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tracedb.catalog import user_sql
+from tracedb.cli.options import say
 from tracedb.errors import TracedbError
 from tracedb.output import write
 from tracedb.storage.interrupt import interruptible
@@ -37,7 +38,7 @@ def converse(connection: duckdb.DuckDBPyConnection) -> None:
         except EOFError:
             line = ".quit" if not lines else ";"
         except KeyboardInterrupt:
-            print(file=sys.stderr)
+            say("")
             lines = []
             continue
         if not lines and line.strip().startswith("."):
@@ -59,7 +60,7 @@ def _command(connection: duckdb.DuckDBPyConnection, word: str) -> bool:
     if word == ".tables":
         _answer(connection, _TABLES, most=0)
     else:
-        print(_HELP if word == ".help" else f"no command {word}; {_HELP}", file=sys.stderr)
+        say(_HELP if word == ".help" else f"no command {word}; {_HELP}")
     return True
 
 
@@ -73,8 +74,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, text: str, most: int = ROWS) 
             more = bool(most) and user_sql.limited(answer, most)
             write(answer, "table", None)
         if more:
-            print(f"the first {most} rows", file=sys.stderr)
+            say(f"the first {most} rows")
     except TracedbError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}")
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")

@@ -13,6 +13,7 @@ from tracedb.cli.filter_options import attention_option, filter_options
 from tracedb.cli.options import (
     database_option,
     detail,
+    detail_lines,
     note,
     output_options,
     rows_shown,
@@ -199,7 +200,7 @@ def _run(
             return
         if form == "table" and not is_wide:
             query = query.for_table()
-        detail("runs:\n" + query.text(top))
+        detail_lines("runs:", query.text(top))
         rows = None
         if engine_name is not None:
             from tracedb.cli import report_engine

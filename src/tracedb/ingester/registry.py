@@ -63,7 +63,7 @@ def load(only: str | None = None) -> list[tuple[Registered, Ingester]]:
             reason = f"ingester {item.name} of {item.distribution} cannot be loaded: {error}"
             if only is not None:
                 raise UsageError(reason) from error
-            print(f"tracedb: warning: {reason}", file=sys.stderr)
+            print("tracedb: warning:", " ".join(reason.split()), file=sys.stderr)
     return loaded
 
 

@@ -63,6 +63,7 @@ def strips(answer: Answer, rows: Sequence[Sequence[object]], before: Sequence[St
         largest = before[len(made)].largest if before else _scale([value for values in parts for value in values])
         largest = scales.get(show.scale, largest)
         made.append(_strip(show, answer.columns[places[show.columns[0]]], parts, largest))
+        made[-1].header = visible(made[-1].header)  # may be written by the user, or a label's key
         made[-1].largest = largest
         made[-1].stays_on_line = answer.shows is None
         if show.short is not None:

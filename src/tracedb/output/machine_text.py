@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from tracedb.output.answer import Answer, plain
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How a formula may begin: some spreadsheets skip what cannot be seen, or take full-width signs."""
 
 
 def write_csv(answer: Answer, target: TextIO) -> None:
@@ -84,7 +86,7 @@ def _csv_cell(value: object) -> object:
 def _harmless(text: str) -> str:
     """Return text that spreadsheets do not interpret as a formula: a quote is put before a leading ``=``, ``+``, ``-``
     or ``@``."""
-    if not text.startswith(_FORMULA):
+    if not _FORMULA.match(text):
         return text
     try:
         float(text)

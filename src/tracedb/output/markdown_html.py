@@ -16,6 +16,8 @@ from tracedb.output.terminal import PAGE, ShortTexts
 
 NAME_WIDTH = 60
 _SPECIAL = re.compile(r"[<>&*_\[\]`\\~#|]")
+_LIVE = re.compile(r"[$@]|www\.|://", re.IGNORECASE)
+"""What GitHub makes a formula, a mention or a link of; a backslash before it does not help everywhere."""
 
 _PAGE = Template(
     """<!DOCTYPE html>
@@ -95,12 +97,14 @@ def _shortened(strip: Strip) -> ShortTexts:
 
 def prose(text: str) -> str:
     """Return text on one line with Markdown syntax escaped."""
-    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+    return " ".join(
+        markdown_text(word) if _LIVE.search(word) else _SPECIAL.sub(r"\\\g<0>", word) for word in text.split()
+    )
 
 
 def markdown_text(text: str) -> str:
     """Return text for Markdown; text with Markdown syntax becomes a code span."""
-    if not _SPECIAL.search(text):
+    if not (_SPECIAL.search(text) or _LIVE.search(text)):
         return text
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""

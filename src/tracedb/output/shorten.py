@@ -18,12 +18,16 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 _TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width for the end of a name
 _QUALIFIERS = re.compile(r"(?:(?:\(anonymous namespace\)|<unnamed>|\{anonymous\}|\b[A-Za-z_]\w*)::)+")
 _CASTS = re.compile(r"\([\w: ]+\)(?=-?[0-9])")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff"  # control characters, line ends, writing direction, half a pair
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"  # ignorable by default, in Unicode
+)
 
 
 def visible(text: str) -> str:
-    """Return text without characters that control a terminal or change the writing direction."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Return text without characters that control a terminal, change the writing direction or cannot be seen."""
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shorten(names: Sequence[str], width: int) -> list[str]:

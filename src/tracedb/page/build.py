@@ -44,7 +44,8 @@ def build(
     scope = selection.select(connection, filters, version, False, None)
     if not scope.captures:
         raise NotCaptured(f"{path}: holds no captures; load some with `tracedb ingest PATH --db {path}`")
-    facts, first = captures.facts(connection), captures_section.section(connection, scope)
+    facts = [(visible(name), value and visible(value)) for name, value in captures.facts(connection)]
+    first = captures_section.section(connection, scope)
     options = _options(filters, path)
     sections: list[Section] = []
     reasons: dict[str, list[str]] = {}

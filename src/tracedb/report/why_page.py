@@ -34,7 +34,7 @@ def page(found: Found, reasons: int = REASONS) -> str:
     unknown = [text.removeprefix("not known: ") for text in found.gist if text.startswith("not known: ")]
     if unknown:
         lines += ["What this recording cannot tell:", *(line for text in unknown for line in _wrapped(text, "- "))]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(map(visible, lines)).rstrip() + "\n"
 
 
 def _recording(setting: str, cycle: str, rows: list[Row], reasons: int) -> list[str]:
@@ -85,4 +85,4 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _wrapped(text: str, begin: str) -> list[str]:
-    return textwrap.wrap(visible(text), WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin))
+    return textwrap.wrap(text, WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin))
