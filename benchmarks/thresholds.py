@@ -61,8 +61,8 @@ THRESHOLDS = (
     Threshold("tracedb.derive.event_buffer:MOST", "trace", NEVER, -1),
     Threshold("tracedb_torch.staging:HELD_BYTES", "trace", NEVER, 0),
     Threshold("tracedb_torch.link.enclosing:MOST", "trace", NEVER, 0, (("tracedb_torch.staging:HELD_BYTES", 0),)),
-    Threshold("tracedb_nsys.direct_kernels:SMALLEST_ROWS", "export", NEVER, 0),
-    Threshold("tracedb_rocprof.direct_kernels:SMALLEST_BYTES", "dispatches", NEVER, 0),
+    Threshold("tracedb_nsys.unstaged_kernels:SMALLEST_ROWS", "export", NEVER, 0),
+    Threshold("tracedb_rocprof.unstaged_kernels:SMALLEST_BYTES", "dispatches", NEVER, 0),
     *(
         Threshold("tracedb.storage.connection:SMALL", source, NEVER, 0, report=report)
         for source in ("small database", "large database")

@@ -13,7 +13,7 @@ from tracedb.ingester import Capture, Options, Rows
 from tracedb.ingester.issues import Account
 from tracedb.ingester.name_patterns import GRAPH_LAUNCH
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
-from tracedb_nsys import direct_kernels, export_issues, gpu_metrics, nccl_payloads, ranges, schema_rows
+from tracedb_nsys import export_issues, gpu_metrics, nccl_payloads, ranges, schema_rows, unstaged_kernels
 from tracedb_nsys.capture_files import PARQUET, REPORT, kind_of, recording_names
 from tracedb_nsys.export import nsys_rep
 from tracedb_nsys.export.parquet import ParquetExport
@@ -49,7 +49,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     account.noted("duplicate_recording", len(others), f"of the same capture, not read: {', '.join(others)}")
     processes = schema_rows.prepare(scratch, account)
     direct_rows = stage.direct_rows()
-    direct_kernels.check(processes, direct_rows)
+    unstaged_kernels.check(processes, direct_rows)
     if len(processes) > 1:
         account.noted("several_processes", len(processes), SEVERAL)
     has_kernels = any(export.count(table) for role in (KERNEL, GRAPH) for table in tables_of(role, export.tables))

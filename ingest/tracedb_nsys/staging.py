@@ -11,7 +11,7 @@ import duckdb
 from tracedb.errors import ReadError
 from tracedb.ingester import ReadAgain, Rows
 from tracedb.ingester.issues import Account
-from tracedb_nsys import direct_kernels, export_issues, gpu_metrics
+from tracedb_nsys import export_issues, gpu_metrics, unstaged_kernels
 from tracedb_nsys import staging_sql as made
 from tracedb_nsys.export import table_roles
 from tracedb_nsys.export.protocol import (
@@ -63,7 +63,7 @@ class Stage:
         self._account = account
         self._parts = max(cores, 1)
         self._progress = progress
-        self._direct: direct_kernels.DirectKernels | None = None
+        self._direct: unstaged_kernels.UnstagedKernels | None = None
         self.events_read = 0
         self.kernels_are_sorted = False
         """Whether the export's kernels, and so ``staged_kernel``, are ordered by start."""
@@ -141,7 +141,7 @@ class Stage:
             and set(TIMES).issubset(tables[KERNEL])
             and {"id", "value"}.issubset(tables.get(STRINGS, ()))
             and PAYLOADS not in tables
-            and self._export.about(KERNEL) >= direct_kernels.SMALLEST_ROWS
+            and self._export.about(KERNEL) >= unstaged_kernels.SMALLEST_ROWS
         )
 
     def _read_directly(self) -> Iterator[Rows]:
@@ -149,11 +149,13 @@ class Stage:
         names = _Names(self._export.tables[KERNEL])
         query = made.filled(made.KERNELS, names, 0)
         used = sorted(names.used.union(TIMES))
-        makes = self._direct = direct_kernels.DirectKernels(self._connection, query, VALID_ON_GPU, self._export.texts)
+        makes = self._direct = unstaged_kernels.UnstagedKernels(
+            self._connection, query, VALID_ON_GPU, self._export.texts
+        )
         read = 0
         for part in self._export.batches(KERNEL, used, self._parts):
             feed = Feed(part, used, self._advance, None, self._calls.of, table_roles.required(KERNEL))
-            for table in direct_kernels.grouped(feed.batches()):
+            for table in unstaged_kernels.grouped(feed.batches()):
                 yield makes.rows(table)
             read += feed.rows
             self._count_nulls(KERNEL, [feed])

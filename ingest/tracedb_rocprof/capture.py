@@ -14,12 +14,12 @@ from tracedb.ingester.issues import Account
 from tracedb.ingester.rows import CaptureRow, capture_row, issue_rows
 from tracedb_rocprof import capture_files, schema_rows, stats_check
 from tracedb_rocprof.agents import devices, gpus_of
-from tracedb_rocprof.csv.file_set import SetReader
-from tracedb_rocprof.direct_kernels import DirectKernels
+from tracedb_rocprof.csv.set_reader import SetReader
 from tracedb_rocprof.metadata import Recording
 from tracedb_rocprof.rocpd.reader import RocpdReader
 from tracedb_rocprof.rpd import RpdReader
 from tracedb_rocprof.staging import Stage
+from tracedb_rocprof.unstaged_kernels import UnstagedKernels
 
 SEVERAL = "one recording held several processes; each became a capture of its own"
 REFUSED = (
@@ -34,7 +34,7 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
     account = Account()
     stage = Stage(scratch, account)
     schema_rows.begin(scratch)
-    direct = DirectKernels(stage)
+    direct = UnstagedKernels(stage)
     recording = yield from _fill(stage, direct, capture, options)
     if not stage.processes.count:
         stage.processes.number("")  # the first process, to which rows without one belong
@@ -61,7 +61,9 @@ def rows_of(capture: Capture, scratch: duckdb.DuckDBPyConnection, options: Optio
         yield Rows("capture", _capture(scratch, recording, proc, account, mine, is_idle, read), part)
 
 
-def _fill(stage: Stage, direct: DirectKernels, capture: Capture, options: Options) -> Generator[Rows, None, Recording]:
+def _fill(
+    stage: Stage, direct: UnstagedKernels, capture: Capture, options: Options
+) -> Generator[Rows, None, Recording]:
     """Read the files into the staging tables; yields the kernels that need no staging."""
     path = capture.files[0]
     kind = capture_files.kind_of(path)
@@ -102,7 +104,7 @@ def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, 
 def _process(
     scratch: duckdb.DuckDBPyConnection,
     stage: Stage,
-    direct: DirectKernels,
+    direct: UnstagedKernels,
     recording: Recording,
     proc: int,
     part: int,

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tracedb.ingester import Rows
 from tracedb.storage import schema
-from tracedb_rocprof.csv.row_groups import NONE, Numbers
+from tracedb_rocprof.csv.row_groups import Numbers
+from tracedb_rocprof.missing import NONE
 
 EXTRA = ("accum_vgprs", "sgprs", "scratch_bytes")
 """Columns of dispatches that are kept here instead of with each dispatch."""

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracedb.ingester.issues import Account
-from tracedb_rocprof.csv.row_groups import NONE, Gathered, Gatherer, Numbers
+from tracedb_rocprof.csv.row_groups import Gathered, Gatherer, Numbers
+from tracedb_rocprof.missing import NONE
 from tracedb_rocprof.registers import EXTRA, KEYS, Registers
 from tracedb_rocprof.string_ids import Texts
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import duckdb
 
 from tracedb.ingester.issues import Account
-from tracedb_rocprof.direct_kernels import DirectKernels
+from tracedb_rocprof.unstaged_kernels import UnstagedKernels
 
 OPTION = {
     "staged_kernel": "`rocprofv3 --kernel-trace`",
@@ -100,7 +100,7 @@ def unknown_agents(
     account: Account,
     proc: int,
     unknown: Mapping[int, str],
-    direct: DirectKernels,
+    direct: UnstagedKernels,
 ) -> None:
     """Warn of rows on agents that the recording does not list; their device is NULL."""
     total = 0

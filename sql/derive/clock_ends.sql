@@ -10,6 +10,7 @@ SELECT
     min(e.member) AS member,
     max(e.end_ns + coalesce(e.clock_zero_unix_ns, 0)) AS end_ns
 FROM v1._collective_match AS e
+-- Only matches by order of calls, and only collectives that no rank can leave before all have entered.
 WHERE e.match_rule IN ('sequence', 'order', 'order alone')
     AND e.collective IN ('allreduce', 'allgather', 'reduce_scatter', 'alltoall', 'barrier')
 GROUP BY e.collective_id, e.set_id, e.capture_id;

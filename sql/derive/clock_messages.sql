@@ -1,9 +1,10 @@
--- Adds the ends of messages between ranks that share no collective, as the stages of a pipeline, if their clocks are
--- evidently apart: a receive ends more than 0.1 ms before its send starts, or the zero of a clock is not known.
--- In:  v1._message_pair, temp table clock_end (clock_ends.sql). Out: further rows of clock_end, with negative numbers.
--- Method: only pairs of kernels that carry the same messages, since others can end at different times. Clocks that
--- are not evidently apart stay as recorded: the sender of a small message may end long before the receiver, so that
--- messages are worse evidence than the clock of a host.
+-- Adds ends of messages to clock_end, for ranks that share no collective (such as the stages of a pipeline) and whose
+-- clocks are clearly apart: a receive ends more than 0.1 ms before its send starts, or the zero of a clock is not known.
+-- In:  v1._message_pair, temp table clock_end (clock_ends.sql).
+-- Out: further rows of clock_end; their collective_id is a negative number, which is no collective.
+-- Method: a pair of kernels counts only if both carry exactly the same messages; a kernel with further messages may end
+-- later. Clocks that are not clearly apart stay as recorded: the sender of a small message may end long before the
+-- receiver, so messages are worse evidence than the clock of a host.
 INSERT INTO clock_end
 WITH pair AS (
     SELECT

@@ -1,5 +1,5 @@
 -- The slices of a capture's threads, as events of a trace, each lane in time order with the outer slice first.
--- In:  temp tables of trace_slice.sql, trace_lane.sql and trace_track.sql; variable trace_capture.
+-- In:  temp tables of trace_slice.sql, trace_link.sql and trace_process.sql; variable trace_capture.
 -- The first 13 columns, up to is_mark, are the fields of `Slice` in src/tracedb/export/timeline.py, in that order; all
 -- later columns are arguments, under their own names. flows: the GPU events that a call launched. ts and dur: start_ns
 -- and end_ns - start_ns, in µs as decimal text.

@@ -1,13 +1,14 @@
 -- Tables of nsys as temporary views over the tables of a file: what `tracedb shell --as nsys` and `sql --as nsys` see.
 -- Text ids are hashes of the text, so no dictionary is built; globalTid and globalPid are put together as nsys does
--- (machine << 48 | process << 24 | thread). What nsys has no column for, the capture, is the last one. Correlation ids and
--- process ids repeat between captures, and the queries join by them alone: each capture after the first is a machine of
--- its own, with correlation ids of its own; those of a single capture are those that were recorded.
+-- (machine << 48 | process << 24 | thread). The last column, captureId, is not nsys's. Correlation ids and process ids
+-- repeat between captures, and queries join by them alone: so each capture after the first is a machine of its own, with
+-- correlation ids of its own; a single capture keeps its recorded ids.
 CREATE OR REPLACE TEMP MACRO nsys_text_id(value) AS (hash(value) >> 1)::BIGINT;
 CREATE OR REPLACE TEMP MACRO nsys_process(pid, machine) AS ((machine + 1) << 48) + ((pid & 16777215) << 24);
 CREATE OR REPLACE TEMP MACRO nsys_correlation(id, machine) AS id + (machine << 40);
 
 CREATE OR REPLACE TEMP VIEW nsys_capture AS
+-- The word in braces is replaced in catalog/nsys_tables.py: by nothing, or by a WHERE clause that selects captures.
 SELECT c.capture_id, row_number() OVER (ORDER BY c.capture_id) - 1 AS machine
 FROM main.capture AS c{captures};
 

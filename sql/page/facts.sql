@@ -18,7 +18,7 @@ status AS (
     FROM temp.selected_capture AS s
     GROUP BY s.status
 ),
--- Events without a row: those that a note counts (flow arrows, metadata) are not lost, others are.
+-- Events that gave no row. Those with severity note need none (flow arrows, metadata); all others were lost.
 without_row AS (
     SELECT
         i.severity,

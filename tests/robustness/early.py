@@ -23,8 +23,8 @@ from tracedb_nsys.export.parquet import ParquetExport
 from tracedb_nsys.export.protocol import NVTX, STRINGS, TEXT, TIMES, Export, Unsound
 from tracedb_nsys.export.sqlite import SqliteExport
 from tracedb_rocprof import capture as rows
-from tracedb_rocprof.direct_kernels import DirectKernels
 from tracedb_rocprof.staging import STAGED, Stage
+from tracedb_rocprof.unstaged_kernels import UnstagedKernels
 
 Found = dict[str, Any]
 AGENTS, TEXTS = ("agent", "source", "target"), ("name", "counter")
@@ -91,7 +91,7 @@ def of_rocprof(capture: Capture, way: Way) -> Found:
     stage = _Recorded()
     with way.taken():
         try:
-            reading = rows._fill(stage, DirectKernels(stage), capture, Options())
+            reading = rows._fill(stage, UnstagedKernels(stage), capture, Options())
             while True:
                 next(reading)
         except StopIteration as ended:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from readers.nsys.test_nsys_direct_kernels import export
+from readers.nsys.test_nsys_unstaged_kernels import export
 from robustness import accounts
 from robustness.checks import Case, Way
 from robustness.early import compared, counted, of_nsys
@@ -21,7 +21,7 @@ from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
 from support.nsys_files import ERAS, Nsys
 from support.nsys_loaded import step
 from tracedb.ingester import Capture
-from tracedb_nsys import direct_kernels, ingester
+from tracedb_nsys import ingester, unstaged_kernels
 from tracedb_nsys.export import parquet, sqlite, sqlite_check
 
 __all__ = ["ingester", "make_parquet", "make_sqlite"]
@@ -33,7 +33,7 @@ COUNTED = {
     "launch": "CUPTI_ACTIVITY_KIND_RUNTIME",
 }
 USUAL = Way("compiled pages")
-DIRECT = ((direct_kernels, "SMALLEST_ROWS", 1), (direct_kernels, "ROW_GROUP", 3))
+DIRECT = ((unstaged_kernels, "SMALLEST_ROWS", 1), (unstaged_kernels, "ROW_GROUP", 3))
 FEW_ROWS = ((sqlite, "BATCH_ROWS", 2), (sqlite, "PIECE_BATCHES", 1))
 OTHERS = (
     Way("ADBC", is_python=True),

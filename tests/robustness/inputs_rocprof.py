@@ -21,7 +21,7 @@ from robustness.mutations import CELLS, NAMES, Dice, changed_bytes, changed_data
 from support import rocpd_files, rocprof_json_files
 from support.rocprof_files import ERAS, WRITERS, Set, kernel, small
 from tracedb.ingester import Capture
-from tracedb_rocprof import direct_kernels, ingester
+from tracedb_rocprof import ingester, unstaged_kernels
 from tracedb_rocprof.csv import chunks, row_groups
 from tracedb_rocprof.json import stream
 from tracedb_rocprof.rocpd import sqlite
@@ -40,7 +40,7 @@ CSV_WAYS = (
     Way("blocks of a line or two in Python", ((chunks, "BLOCK_BYTES", 150),), is_python=True),
 )
 DIRECT = Way(
-    "direct", ((chunks, "BLOCK_BYTES", 700), (direct_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
+    "direct", ((chunks, "BLOCK_BYTES", 700), (unstaged_kernels, "SMALLEST_BYTES", 0), (row_groups, "ROWS", 3)), cores=2
 )
 JSON_WAYS = tuple(Way(f"chunks of {size}", ((stream, "CHUNK", size),)) for size in (1, 7, 64, 300))
 DATABASE_WAYS = (Way("batches of two rows", ((sqlite, "BATCH_ROWS", 2),)),)

@@ -24,7 +24,7 @@ import pyarrow.csv as pa_csv
 from tracedb_rocprof.csv import native_parser
 from tracedb_rocprof.csv.headers import Header
 from tracedb_rocprof.csv.quoted_records import Reader, unquoted
-from tracedb_rocprof.csv.row_groups import BAD
+from tracedb_rocprof.missing import BAD
 
 BLOCK_BYTES = 4 << 20
 QUOTE, COMMA, NEWLINE, RETURN = b'",\n\r'

@@ -12,13 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tracedb.storage.schema import ROW_GROUP
+from tracedb_rocprof.missing import NONE
 
 Numbers = npt.NDArray[np.int64]
 LARGEST = int(np.iinfo(np.int64).max)
-NONE = int(np.iinfo(np.int64).min)
-"""Stands for a missing value."""
-BAD = NONE + 1
-"""Stands for a recorded but unreadable value; ``Stage.put`` counts it."""
 ROWS = 4 * ROW_GROUP
 """Rows yielded at once: cores then write whole row groups in parallel, and none is split."""
 

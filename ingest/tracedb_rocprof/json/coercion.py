@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from tracedb_rocprof.csv.row_groups import BAD
+from tracedb_rocprof.missing import BAD
 
 EMPTY: dict[type, Any] = {int: BAD, float: nan, str: ""}
 """Stands for an unreadable scalar."""

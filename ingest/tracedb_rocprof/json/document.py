@@ -13,8 +13,8 @@ import numpy as np
 from tracedb.errors import ReadError
 from tracedb.ingester.decompress import opened
 from tracedb_rocprof.agents import MOST_GPUS, Agent
-from tracedb_rocprof.csv.row_groups import BAD, LARGEST, NONE, Numbers
-from tracedb_rocprof.json.records import (
+from tracedb_rocprof.csv.row_groups import LARGEST, Numbers
+from tracedb_rocprof.json.record_types import (
     Call,
     Copy,
     Counted,
@@ -28,6 +28,7 @@ from tracedb_rocprof.json.records import (
 )
 from tracedb_rocprof.json.stream import CutShort, JsonStream
 from tracedb_rocprof.metadata import Place, Recording
+from tracedb_rocprof.missing import BAD, NONE
 from tracedb_rocprof.staging import Stage
 
 GPU_TYPE = 2

@@ -16,9 +16,10 @@ import numpy as np
 
 from tracedb.errors import ReadError
 from tracedb.ingester.decompress import opened
-from tracedb_rocprof.csv.row_groups import BAD, LARGEST, NONE, Numbers
+from tracedb_rocprof.csv.row_groups import LARGEST, Numbers
 from tracedb_rocprof.json.stream import CutShort, JsonStream
 from tracedb_rocprof.metadata import Place, Recording
+from tracedb_rocprof.missing import BAD, NONE
 from tracedb_rocprof.rpd import DIRECTIONS
 from tracedb_rocprof.staging import Stage
 

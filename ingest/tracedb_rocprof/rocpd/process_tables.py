@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from tracedb.errors import ReadError
 from tracedb_rocprof.agents import MOST_GPUS, Agent
-from tracedb_rocprof.csv.row_groups import BAD, NONE, Numbers
+from tracedb_rocprof.csv.row_groups import Numbers
 from tracedb_rocprof.metadata import Place, Recording
+from tracedb_rocprof.missing import BAD, NONE
 from tracedb_rocprof.rocpd.sqlite import NUMBER, Query, SqliteFile, quoted
 from tracedb_rocprof.staging import Stage, numbers
 

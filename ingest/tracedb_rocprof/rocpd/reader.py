@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from tracedb.errors import ReadError
-from tracedb_rocprof.csv.row_groups import NONE
 from tracedb_rocprof.metadata import Recording
+from tracedb_rocprof.missing import NONE
 from tracedb_rocprof.rocpd.process_tables import SYMBOL, Part, mapped
 from tracedb_rocprof.rocpd.regions import RegionReader
 from tracedb_rocprof.rocpd.sqlite import DECIMAL, NUMBER, TEXT, SqliteFile, quoted

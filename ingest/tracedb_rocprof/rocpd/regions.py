@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracedb_rocprof.csv.row_groups import NONE
+from tracedb_rocprof.missing import NONE
 from tracedb_rocprof.rocpd.process_tables import Part, mapped, object_of
 from tracedb_rocprof.rocpd.sqlite import NUMBER, TEXT, quoted
 from tracedb_rocprof.staging import numbers

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tracedb.errors import ReadError
 from tracedb.ingester import sqlite_driver
-from tracedb_rocprof.csv.row_groups import BAD, NONE
+from tracedb_rocprof.missing import BAD, NONE
 
 BATCH_ROWS = 32_768
 ERRORS = (sqlite3.Error, UnicodeDecodeError)

@@ -11,7 +11,7 @@ SELECT
     count(*) AS calls,
     sum(part.start_ns - part.first_start_ns)::BIGINT AS late_ns,
     count(*) FILTER (part.is_last) AS times_last,
-    -- A row of several ranks, each with its share, has that of the straggler: their mean says nothing.
+    -- If a row pools several ranks, it shows the straggler's share; a mean of the ranks' shares would mean nothing.
     CASE
         WHEN min(part.member) = max(part.member) THEN 100.0 * count(*) FILTER (part.is_last) / count(*)
         ELSE 100.0 * count(*) FILTER (part.is_last AND part.member = part.straggler_member)
@@ -64,7 +64,7 @@ COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of its collective time sp
 COMMENT ON COLUMN v1.stragglers.undecided_calls IS 'Number of calls without a last rank: the last two start together, or closer than the clock residual. [count]';
 COMMENT ON COLUMN v1.stragglers.recordings IS 'Number of recordings (configuration and cycle) in this row; 1 without --by. [count]';
 COMMENT ON COLUMN v1.stragglers.straggler_recordings IS 'Number of those in which the rank (with --by without rank: any rank) is the straggler. [count]';
-COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: chance does not explain how often it is last (p_value or long_wait_p_value below 0.01, and last in at least half of those calls) or how evenly it causes waiting in the steps (step_p_value below 0.01), its share of the waiting is at least halfway between an equal share and all, that is at least 10 % of the collective time, and it causes more than half of the waiting in more than half of the steps. NULL if recordings in this row differ.';
+COMMENT ON COLUMN v1.stragglers.is_straggler IS 'Whether the rank is a straggler over the run: it is last more often, or causes more waiting, than chance explains (one of the three p-values is below 0.01), and the waiting it causes is large (at least 10 % of the collective time) and regular (more than half of the waiting in more than half of the steps). NULL if recordings in this row differ.';
 COMMENT ON COLUMN v1.stragglers.straggler_rank IS 'Straggler of the configuration over the run; NULL if there is none, it is unknown, or recordings in this row differ. [-]';
 COMMENT ON COLUMN v1.stragglers.p_value IS 'Probability that any rank is last this often over the run if all ranks of a call were equally likely to be last (binomial tail times the number of ranks; calls of one step, or ten in a row outside steps, count as fewer as far as they agree); NULL if no call has a last rank, or for several recordings. [probability]';
 COMMENT ON COLUMN v1.stragglers.long_wait_p_value IS 'The same over the calls with at least a tenth of the mean waiting; NULL if there are none, or for several recordings. [probability]';

@@ -50,7 +50,7 @@ def align(connection: duckdb.DuckDBPyConnection) -> None:
         _run(connection, "clock_messages")
     _run(connection, "clock_links")
     while _run(connection, "clock_reference"):
-        while _run(connection, "clock_spread"):
+        while _run(connection, "clock_propagate"):
             pass
     connection.execute(
         """INSERT INTO main.clock_alignment BY NAME

@@ -139,10 +139,10 @@ def prepare(
     scope = selection.select(connection, filters, CURRENT, False, None)
     set_variables(connection, trace_aligned=is_aligned, trace_part=filters.on_events, trace_gpu_only=is_gpu_only)
     queries.run(connection, "trace_slice", scope)
-    queries.run(connection, "trace_lane")
-    while queries.run(connection, "trace_lane_spread"):
+    queries.run(connection, "trace_link")
+    while queries.run(connection, "trace_link_propagate"):
         pass
-    queries.run(connection, "trace_track")
+    queries.run(connection, "trace_process")
     (row,) = connection.execute(queries.text("trace_header")).fetchall()
     header = Header(*row)
     report = registry.find("gpu-timeline")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readers.nsys.test_nsys_direct_kernels import from_the_start  # noqa: F401 - a fixture
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
+from readers.nsys.test_nsys_unstaged_kernels import from_the_start  # noqa: F401 - a fixture
 from support.nsys_files import Nsys
 from support.nsys_loaded import Loaded, change, many, step
 from tracedb.errors import ReadError

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from readers.nsys.test_nsys_direct_kernels import from_the_start  # noqa: F401 - a fixture
 from readers.nsys.test_nsys_faults import reader  # noqa: F401 - a fixture
+from readers.nsys.test_nsys_unstaged_kernels import from_the_start  # noqa: F401 - a fixture
 from support.nsys_files import ERAS, Nsys, process, thread
 from support.nsys_loaded import Loaded, change, load, many, step
-from tracedb_nsys import direct_kernels, staging_sql
+from tracedb_nsys import staging_sql, unstaged_kernels
 from tracedb_nsys.export import sqlite
 
 pytestmark = pytest.mark.usefixtures("only_few_views")
@@ -182,7 +182,7 @@ class TestNames:
     @pytest.mark.parametrize("smallest", [1, 1 << 40])
     def test_strings_that_are_not_there(self, tmp_path: Path, smallest: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("os.cpu_count", lambda: 2)
-        monkeypatch.setattr(direct_kernels, "SMALLEST_ROWS", smallest)
+        monkeypatch.setattr(unstaged_kernels, "SMALLEST_ROWS", smallest)
         made = many(5)
         for at in (1000, 1020):
             made.kernel(at, at + 10, demangledName=999)
@@ -197,7 +197,7 @@ class TestNames:
     def test_bytes_that_are_no_text(self, tmp_path: Path, smallest: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of names in use: what else an export holds, as the environment of a process, is nobody's fault."""
         monkeypatch.setattr("os.cpu_count", lambda: 2)
-        monkeypatch.setattr(direct_kernels, "SMALLEST_ROWS", smallest)
+        monkeypatch.setattr(unstaged_kernels, "SMALLEST_ROWS", smallest)
         made = many(5)
         made.kernel(1000, 1010, demangledName=77)
         path = change(

@@ -78,7 +78,7 @@ class TestUnknown:
 
     @pytest.mark.parametrize("cores", [1, 2])
     def test_an_agent_that_agent_info_lacks(self, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tracedb_rocprof.direct_kernels.SMALLEST_BYTES", 0)
+        monkeypatch.setattr("tracedb_rocprof.unstaged_kernels.SMALLEST_BYTES", 0)
         made = Set(tmp_path)
         made.kernels = [kernel("k", at, at + 1, Agent_Id=f"Agent {agent}") for at, agent in enumerate((4, 9, 9))]
         made.save()

@@ -20,7 +20,7 @@ GROUPS = 2
 """Row groups yielded at once: two cores write one each, and no group is split."""
 
 
-class DirectKernels:
+class UnstagedKernels:
     """Converts tables of kernels into schema rows as they are read."""
 
     def __init__(

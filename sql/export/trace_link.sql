@@ -2,7 +2,7 @@
 -- viewer.
 -- In:  temp table trace_slice.
 -- Out: temp table trace_link (n, lane, previous): slices that overlap others of their track. lane is NULL until
---      trace_lane_spread.sql has followed previous, a slice on the same lane that ends before.
+--      trace_link_propagate.sql has followed previous, a slice on the same lane that ends before.
 -- Tracks of threads nest: the viewer draws slices inside a slice below it, on lane 0. A slice that starts inside
 -- another one and ends after it cannot be drawn there. Such slices are found by bracket matching: at each depth the
 -- k-th start belongs to the k-th end, and slices that do not match go to lanes of their own. The remaining slices are

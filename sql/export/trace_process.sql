@@ -1,4 +1,4 @@
--- Names the processes and tracks of an exported timeline.
+-- Makes the processes and lanes of an exported timeline, with numbers and names.
 -- In:  temp tables trace_slice, trace_link, trace_clock, trace_event, selected_capture.
 -- Out: temp tables trace_process (a capture), trace_lane (a lane of a track: what viewers call a thread).
 -- A process keeps the recorded number if these numbers distinguish the captures; a thread keeps its number if all
@@ -27,7 +27,7 @@ captures AS (
         count(c.pid) FILTER (c.pid BETWEEN 1 AND 2147483647) OVER () AS pids,
         count(*) OVER () AS captures,
         (SELECT count(DISTINCT d.pid) FROM temp.selected_capture AS d
-            WHERE d.capture_id IN (SELECT t.capture_id FROM temp.trace_clock AS t)) AS different,
+            WHERE d.capture_id IN (SELECT t.capture_id FROM temp.trace_clock AS t)) AS distinct_pids,
         coalesce(z.ops, 0) AS ops
     FROM temp.selected_capture AS c
     INNER JOIN temp.trace_clock AS t ON t.capture_id = c.capture_id
@@ -36,7 +36,7 @@ captures AS (
 
 SELECT
     c.capture_id,
-    CASE WHEN c.pids = c.captures AND c.different = c.captures THEN c.pid
+    CASE WHEN c.pids = c.captures AND c.distinct_pids = c.captures THEN c.pid
         ELSE row_number() OVER (ORDER BY c.capture_id) END AS pid,
     c.name,
     concat_ws(' ', nullif(c.labels, ''), c.source) AS labels,
@@ -70,9 +70,9 @@ facts AS (
         count(DISTINCT coalesce(queue_id, -1)) OVER (PARTITION BY capture_id, kind, device_id, context_id, stream_id) > 1
             AS has_queues,
         coalesce(bool_and(thread_id BETWEEN 1 AND 2147483647) OVER (PARTITION BY capture_id), false)
-            AND count(DISTINCT process_id) OVER (PARTITION BY capture_id) <= 1 AS fits,
+            AND count(DISTINCT process_id) OVER (PARTITION BY capture_id) <= 1 AS thread_ids_fit,
         -- Numbers above those of threads; viewers accept 32 bits.
-        CASE WHEN fits THEN CASE
+        CASE WHEN thread_ids_fit THEN CASE
             WHEN max(thread_id) OVER (PARTITION BY capture_id) < 1 << 30 THEN max(thread_id) OVER (PARTITION BY capture_id)
             ELSE 1::BIGINT << 31
         END ELSE 0 END AS base
@@ -83,7 +83,7 @@ SELECT
     capture_id, track, lane,
     row_number() OVER (ORDER BY track, lane) AS number,
     CASE
-        WHEN kind = 'thread' AND lane = 0 AND fits AND thread_id IS NOT NULL THEN thread_id
+        WHEN kind = 'thread' AND lane = 0 AND thread_ids_fit AND thread_id IS NOT NULL THEN thread_id
         ELSE base + row_number() OVER (PARTITION BY capture_id ORDER BY track, lane)
     END AS tid,
     row_number() OVER (PARTITION BY capture_id ORDER BY track, lane) AS place,

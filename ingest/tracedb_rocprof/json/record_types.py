@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from tracedb_rocprof.csv.row_groups import BAD, NONE
+from tracedb_rocprof.missing import BAD, NONE
 
 Number = Annotated[int, msgspec.Meta(ge=BAD)]
 

@@ -1,6 +1,6 @@
--- Aligns the clocks of captures that collectives connect with an aligned one, over the link with the most calls and,
--- among those, the smallest residual.
--- In:  clock_link. In and out: temp table clock_found. Run repeatedly by clock_alignment.py.
+-- Aligns the clocks of captures that are linked to an aligned one, through the link with the most calls and, among those,
+-- the smallest residual.
+-- In:  clock_link. In and out: temp table clock_found. Run by clock_alignment.py until it adds nothing.
 INSERT INTO clock_found
 WITH candidate AS (
     SELECT

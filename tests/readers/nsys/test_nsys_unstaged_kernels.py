@@ -19,7 +19,7 @@ from support.examples import MORE
 from support.nsys_files import ERAS, PID, Nsys
 from support.nsys_loaded import Loaded
 from tracedb.ingester import Options
-from tracedb_nsys import direct_kernels
+from tracedb_nsys import unstaged_kernels
 from tracedb_nsys.export import integer_limits, native_pages, sqlite
 from tracedb_nsys.source import NsysIngester
 
@@ -159,8 +159,8 @@ class TestPages:
 def from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small exports bypass staging, in row groups of three, on whatever machine: one core would have them staged."""
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr(direct_kernels, "SMALLEST_ROWS", 1)
-    monkeypatch.setattr(direct_kernels, "ROW_GROUP", 3)
+    monkeypatch.setattr(unstaged_kernels, "SMALLEST_ROWS", 1)
+    monkeypatch.setattr(unstaged_kernels, "ROW_GROUP", 3)
     monkeypatch.setattr(sqlite, "BATCH_ROWS", 2)
 
 
@@ -186,17 +186,17 @@ def tables(loaded: Loaded) -> dict[str, list[Any]]:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of rows of each table that bypasses staging."""
     went: list[int] = []
-    rows = direct_kernels.DirectKernels.rows
+    rows = unstaged_kernels.UnstagedKernels.rows
 
-    def watched(self: direct_kernels.DirectKernels, table: pa.Table) -> Any:
+    def watched(self: unstaged_kernels.UnstagedKernels, table: pa.Table) -> Any:
         went.append(table.num_rows)
         return rows(self, table)
 
-    monkeypatch.setattr(direct_kernels.DirectKernels, "rows", watched)
+    monkeypatch.setattr(unstaged_kernels.UnstagedKernels, "rows", watched)
     return went
 
 
-class TestDirectKernels:
+class TestUnstagedKernels:
     @pytest.mark.parametrize(("era", "form"), [*((era, "sqlite") for era in ERAS), (ERAS[-1], "parquet")])
     def test_the_rows_are_those_of_the_staging_table(
         self, era: str, form: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -221,7 +221,7 @@ class TestDirectKernels:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("INSERT INTO StringIds SELECT id, value FROM StringIds")
             connection.commit()
-        monkeypatch.setattr(direct_kernels, "SMALLEST_ROWS", smallest)
+        monkeypatch.setattr(unstaged_kernels, "SMALLEST_ROWS", smallest)
         loaded = Loaded(path, db=tmp_path / "a.duckdb")
         assert loaded.errors == []
         assert len(loaded.rows("kernel_event", "event_id")) == 22

@@ -16,8 +16,9 @@ from tracedb.storage.schema import ROW_GROUP
 from tracedb_rocprof.agents import gpus_of
 from tracedb_rocprof.csv import headers
 from tracedb_rocprof.csv.headers import Header
-from tracedb_rocprof.csv.row_groups import NONE, Gathered, Numbers
+from tracedb_rocprof.csv.row_groups import Gathered, Numbers
 from tracedb_rocprof.metadata import Recording
+from tracedb_rocprof.missing import NONE
 from tracedb_rocprof.staging import Stage
 
 SMALLEST_BYTES = 32 << 20
@@ -52,7 +53,7 @@ def is_possible(headed: list[tuple[int, Header]]) -> bool:
     )
 
 
-class DirectKernels:
+class UnstagedKernels:
     """Converts columns of kernels into schema rows as the stage releases them."""
 
     def __init__(self, stage: Stage) -> None:

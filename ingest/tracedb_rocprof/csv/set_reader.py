@@ -16,14 +16,15 @@ import pyarrow as pa
 from tracedb.errors import ReadError
 from tracedb.ingester.decompress import opened
 from tracedb.ingester.issues import Account
-from tracedb_rocprof import direct_kernels
+from tracedb_rocprof import unstaged_kernels
 from tracedb_rocprof.agents import agent_of
 from tracedb_rocprof.csv import headers
 from tracedb_rocprof.csv.chunks import Block, Parser, parsed
 from tracedb_rocprof.csv.headers import Header, header_of
 from tracedb_rocprof.csv.processes import Processes
-from tracedb_rocprof.csv.row_groups import NONE, Gathered, Numbers
+from tracedb_rocprof.csv.row_groups import Gathered, Numbers
 from tracedb_rocprof.metadata import Recording
+from tracedb_rocprof.missing import NONE
 from tracedb_rocprof.staging import Stage, numbers
 
 ORDER = (headers.AGENT, headers.CALL, headers.KERNEL, headers.LEGACY, headers.COUNTER, headers.COPY)
@@ -68,7 +69,7 @@ class SetReader:
         headed = [(path, self._header(path)) for path in files]
         known = [(path, header) for path, header in headed if header is not None]
         sizes = [(path.stat().st_size, header) for path, header in known]
-        is_possible = self._may_bypass_staging and direct_kernels.is_possible(sizes)
+        is_possible = self._may_bypass_staging and unstaged_kernels.is_possible(sizes)
         for path, header in sorted(known, key=lambda item: _place(item[1].domain)):
             if header.domain == headers.LEGACY:
                 self.found.source = "rocprofv2" if header.has("grid_size") else "rocprofv1"

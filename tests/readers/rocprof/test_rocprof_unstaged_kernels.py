@@ -22,7 +22,7 @@ from tracedb.pipeline.batch_load import load
 from tracedb.pipeline.discovery import detect, discover
 from tracedb.pipeline.run import ingest
 from tracedb.pipeline.task import Request
-from tracedb_rocprof import direct_kernels, ingester
+from tracedb_rocprof import ingester, unstaged_kernels
 from tracedb_rocprof.csv import chunks, native_parser, row_groups
 from tracedb_rocprof.csv.chunks import Block, Parser
 from tracedb_rocprof.csv.headers import header_of
@@ -122,7 +122,7 @@ class TestCompiled:
 @pytest.fixture
 def from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files bypass staging, three rows at once, out of blocks of a few lines."""
-    monkeypatch.setattr(direct_kernels, "SMALLEST_BYTES", 0)
+    monkeypatch.setattr(unstaged_kernels, "SMALLEST_BYTES", 0)
     monkeypatch.setattr(row_groups, "ROWS", 3)
     monkeypatch.setattr(chunks, "BLOCK_BYTES", 700)
 
@@ -156,7 +156,7 @@ def kernels(count: int, **values: Value) -> list[dict[str, Value]]:
 
 
 @pytest.mark.usefixtures("from_the_start")
-class TestDirectKernels:
+class TestUnstagedKernels:
     @pytest.mark.parametrize("era", ERAS)
     def test_the_rows_are_those_of_the_staging_table(self, era: str, tmp_path: Path) -> None:
         made = small(tmp_path, era=era)
