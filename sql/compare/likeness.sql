@@ -12,6 +12,25 @@ WITH pairs AS (
     WHERE o.side <> {baseline}
 ),
 
+-- The range that takes longest of those that repeat in all captures of two sides, if not equally often.
+repeated AS (
+    SELECT
+        r.side,
+        max_by(r.name, (r.time_ns, r.name)) AS name,
+        max_by(r.base_instances, (r.time_ns, r.name)) AS base_instances,
+        max_by(r.instances, (r.time_ns, r.name)) AS instances
+    FROM (
+        SELECT
+            o.side, o.range.name, b.range.instances AS base_instances, o.range.instances,
+            o.range.time_ns + b.range.time_ns AS time_ns
+        FROM (SELECT f.side, f.by_step, unnest(f.repeated_ranges) AS range FROM side_fact AS f) AS o
+        INNER JOIN (SELECT f.side, f.by_step, unnest(f.repeated_ranges) AS range FROM side_fact AS f) AS b
+            ON b.side = {baseline} AND b.range.name = o.range.name
+        WHERE o.side <> b.side AND NOT o.by_step AND NOT b.by_step AND b.range.instances <> o.range.instances
+    ) AS r
+    GROUP BY r.side
+),
+
 remarks AS (
     SELECT
         side, 1 AS place, false AS is_incomparable,
@@ -68,6 +87,22 @@ remarks AS (
             base_name, array_to_string(b.profilers, ', '), name, array_to_string(o.profilers, ', '))
     FROM pairs
     WHERE b.profilers <> o.profilers
+    UNION ALL
+    SELECT
+        p.side, 9, false,
+        format('no steps are marked, so whole captures are compared; --step-range {} compares steps ({} of {} and {} of {})',
+            CASE WHEN regexp_full_match(r.name, '[\w.:-]+') THEN r.name ELSE '''' || r.name || '''' END,
+            r.base_instances, p.base_name, r.instances, p.name)
+    FROM pairs AS p
+    INNER JOIN repeated AS r ON r.side = p.side
+    UNION ALL
+    SELECT
+        n.side, 10, false,
+        format('{} of {} inside a range named warmup {} no {}', CASE f.warmup_steps WHEN 1 THEN '1 range' ELSE f.warmup_steps || ' ranges' END,
+            n.name, CASE f.warmup_steps WHEN 1 THEN 'is' ELSE 'are' END, CASE f.warmup_steps WHEN 1 THEN 'step' ELSE 'steps' END)
+    FROM side_fact AS f
+    INNER JOIN side_name AS n ON n.side = f.side
+    WHERE f.warmup_steps > 0
 )
 
 SELECT side, place, is_incomparable, remark

@@ -18,7 +18,8 @@ CREATE OR REPLACE TEMP TABLE side_value (
 
 CREATE OR REPLACE TEMP TABLE side_fact (
     side INTEGER, digests VARCHAR[], by_step BOOLEAN, units BIGINT, gpus VARCHAR, gpus_of_capture BIGINT,
-    models VARCHAR[], profilers VARCHAR[]
+    models VARCHAR[], profilers VARCHAR[], warmup_steps BIGINT,
+    repeated_ranges STRUCT(name VARCHAR, instances BIGINT, time_ns BIGINT)[]
 );
 
 CREATE OR REPLACE TEMP TABLE side_warning (side INTEGER, warning VARCHAR);

@@ -492,3 +492,39 @@ def test_names_of_gates_as_reports_spell_them(slower: tuple[Path, Path]) -> None
     ):
         done = run("compare", *slower, "--fail-on", text)
         assert done.exit_code == 2 and meant in done.stderr
+
+
+def test_ranges_that_could_be_steps_are_named(tmp_path: Path) -> None:
+    """Where no steps are marked and the sides hold different numbers of passes; what is inside a warm-up is none."""
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for label, passes in (("a", 5), ("b", 4)):
+        tiny.capture(None, {"run": label})
+        tiny.range(100, "warmup", 0, 2_000, ())
+        for step in range(passes):
+            event = tiny.kernel(GEMM, 1_000 * step, 900 if step < 2 else 100)
+            tiny.range(step + 1, "pass", 1_000 * step, 1_000 * step + 950, (event,))
+            tiny.range(step + 20, "part", 1_000 * step, 1_000 * step + 500, (event,))
+    db = tiny.save()
+    said = run("compare", "run=a", "run=b", "--db", db).stderr.splitlines()
+    assert "tracedb: baseline: run=a; times are means per capture, as no steps are marked" in said
+    names = "--step-range pass compares steps (3 of run=a and 2 of run=b)"
+    hint = f"no steps are marked, so whole captures are compared; {names}"
+    assert [text for text in said if "whole captures" in text] == [f"tracedb: warning: {hint}"]
+    done = run("compare", "run=a", "run=b", "--db", db, "--step-range", "pass", "--format", "json")
+    found = json.loads(done.stdout)
+    assert {(row["base_mean_ns"], row["mean_ns"]) for row in found["rows"] if row["kind"] == "total"} == {(100, 100)}
+    assert "2 ranges of run=a inside a range named warmup are no steps" in found["warnings"]
+    report = run("report", "gpu-timeline", "--by", "step", "--step-range", "pass", "--where", "run=b", "--db", db)
+    assert (
+        "2 ranges that --step-range matches are inside a range named warmup and left out of the steps" in report.stderr
+    )
+
+
+def test_gemms_without_shapes_are_shown_once(tmp_path: Path) -> None:
+    """They are the rows of kind kernel again; files for programs keep both."""
+    before, after = (made(tmp_path / name).save() for name in ("before.duckdb", "after.duckdb"))
+    table = run("compare", before, after)
+    assert {line.split()[0] for line in table.stdout.splitlines()[2:]} >= {"kernel", "class"}
+    assert not any(line.startswith("gemm") for line in table.stdout.splitlines())
+    assert any(line.startswith("gemm") for line in run("compare", before, after, "--kind", "gemm").stdout.splitlines())
+    assert {row["kind"] for row in rows(before, after)} >= {"gemm", "kernel"}

@@ -117,3 +117,16 @@ def test_ranks_are_matched_by_marked_steps_whatever_is_chosen(insert: Insert, as
     choose("iter")
     assert ask(matches) == right
     assert ask("SELECT rank, step FROM v1.kernels ORDER BY ALL") == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_chosen_ranges_inside_a_warmup_are_no_steps(insert: Insert, ask: Ask, choose: Choose) -> None:
+    """Unless the capture has no others, or the warm-up itself is chosen; another thread's warm-up does not count."""
+    choose("iter*")
+    insert("annotation", RANGE, (1, "warm-up", 1, 0, 100), (2, "iter", 1, 10, 20), (3, "iter", 1, 40, 20),
+           (4, "iter", 1, 110, 20), (5, "iter", 2, 10, 20), capture_id=1, style="push_pop")  # fmt: skip
+    insert("annotation", RANGE, (1, "warmup", 1, 0, 100), (2, "iter", 1, 10, 20), capture_id=2, style="push_pop")
+    insert(
+        "annotation", RANGE, (1, "iter of warmup", 1, 0, 100), (2, "iter", 1, 110, 20), capture_id=3, style="push_pop"
+    )
+    assert [row[:3] for row in ask(STEPS)] == [(1, 4, 0), (1, 5, 0), (2, 2, 0), (3, 1, 0), (3, 2, 1)]
+    assert ask("SELECT capture_id, annotation_id FROM v1._chosen_step WHERE is_warmup ORDER BY ALL") == [(1, 2), (1, 3)]

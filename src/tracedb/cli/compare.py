@@ -93,17 +93,19 @@ def compare(
     form = choose_format(format_name, out)
     for path in (out, junit):
         refuse(path, db, [Path(side) for side in sides])
+    is_for_eyes = form in ("table", "markdown", "html")
     if top is None:
-        top = 10 if form in ("table", "markdown", "html") else 0
+        top = 10 if is_for_eyes else 0
     first = sides.index(baseline) if baseline is not None else 0
     steps = comparison.Steps(skip_warmup, step_range)
     with comparison.compared(named, first, steps) as connection:
-        found = comparison.answer(connection, kinds, top)
+        shown = kinds or (comparison.kinds_for_eyes(connection) if is_for_eyes else ())
+        found = comparison.answer(connection, shown, top)
         found.database = str(db)
         found.warnings += comparison.warnings(connection)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
-        found.notes = [f"baseline: {sides[first]}; times are means per unit, a step of a rank where steps are marked"]
+        found.notes = [f"baseline: {sides[first]}; {comparison.unit(connection)}"]
         found.notes += comparison.tested(connection)
         for text in found.notes:
             note(text)

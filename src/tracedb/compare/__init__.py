@@ -7,10 +7,12 @@ from tracedb.compare.comparison import (
     capture_sides,
     compared,
     judged,
+    kinds_for_eyes,
     remarks,
     select,
     side,
     tested,
+    unit,
     warnings,
 )
 from tracedb.compare.gates import KINDS, Gate, Verdict, gate
@@ -26,9 +28,11 @@ __all__ = [
     "compared",
     "gate",
     "judged",
+    "kinds_for_eyes",
     "remarks",
     "select",
     "side",
     "tested",
+    "unit",
     "warnings",
 ]

@@ -211,6 +211,16 @@ def _listed(kinds: Sequence[str]) -> str:
     return ", ".join(quoted(kind) for kind in kinds or KINDS)
 
 
+def kinds_for_eyes(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the kinds without ``gemm`` where no shapes were recorded: its rows are then those of kind ``kernel``."""
+    ((has_shapes,),) = connection.execute(
+        """SELECT EXISTS (
+               SELECT 1 FROM temp.answer AS g WHERE g.kind = 'gemm'
+                   AND NOT EXISTS (SELECT 1 FROM temp.answer AS k WHERE k.kind = 'kernel' AND k.name = g.name))"""
+    ).fetchall()
+    return [kind for kind in KINDS if kind != "gemm" or has_shapes]
+
+
 def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int) -> Answer:
     """Return the rows, by side and kind, the largest differences first."""
     listed = _listed(kinds)
@@ -233,6 +243,16 @@ def remarks(connection: duckdb.DuckDBPyConnection) -> list[tuple[bool, str]]:
     """Return how sides differ from the baseline in kind, and whether that makes them incomparable."""
     rows = connection.execute("SELECT is_incomparable, remark FROM temp.side_remark ORDER BY side, place").fetchall()
     return [(bool(is_incomparable), str(remark)) for is_incomparable, remark in rows]
+
+
+def unit(connection: duckdb.DuckDBPyConnection) -> str:
+    """Say what the values are means of."""
+    ((some, every),) = connection.execute("SELECT bool_or(by_step), bool_and(by_step) FROM temp.side_fact").fetchall()
+    if every:
+        return "times are means per step of a rank"
+    if some:
+        return "times are means per unit: a step of a rank where steps are marked, else a capture"
+    return "times are means per capture, as no steps are marked"
 
 
 def tested(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -54,6 +54,8 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += _without_rule(connection, scope) + range_rules.warnings(connection, scope.rule)
     if scope.filters.skip_warmup or scope.filters.step_range is not None or report.needs is Needs.STEPS:
         said += _without_steps(connection, scope)
+    if scope.filters.step_range is not None:
+        said += _warmup(connection, scope)
     return said
 
 
@@ -192,3 +194,14 @@ def _without_steps(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[
     which = "no steps marked" if pattern is None else f"no range matches --step-range {pattern!r}"
     left = "left out by --skip-warmup" if scope.filters.skip_warmup else "without steps"
     return [f"{number(count, 'capture')} {left}: {which}"]
+
+
+def _warmup(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """Report ranges that --step-range matches and that are no steps, because they are inside a warm-up."""
+    if _outdated(connection):
+        return []
+    count = row(connection, f"SELECT count(*) FROM {scope.version}._chosen_step AS e {SELECTED} WHERE e.is_warmup")[0]
+    if not count:
+        return []
+    which = f"{number(count, 'range')} that --step-range matches"
+    return [f"{which} {'is' if count == 1 else 'are'} inside a range named warmup and left out of the steps"]
