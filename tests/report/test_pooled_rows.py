@@ -135,3 +135,44 @@ def test_what_to_ask_first_can_be_answered(tmp_path: Path, table: str | None, re
 
 def test_no_hint_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert next_commands.first(tmp_path / "none.duckdb") is None
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a in two captures by two profilers, of two sizes; b with graph replays, without range and counters."""
+    tiny = Tiny(tmp_path_factory.mktemp("runs") / "trace.duckdb")
+    for labels, source in (
+        ({"run": "a", "size": "1"}, "torch"),
+        ({"run": "a", "size": "2"}, "torch"),
+        ({"run": "b"}, "nsys"),
+    ):
+        capture = tiny.capture(None, labels, source=source)
+        event = tiny.kernel(GEMM, 0, 100)
+        if source == "torch":
+            tiny.range(1, "forward", 0, 200, (event,))
+            tiny.add("counter", capture_id=capture, event_id=event, name="SQ_WAVES", value=8.0)
+    tiny.kernel("graph", 200, 100, kind="graph")
+    return tiny.save()
+
+
+def test_what_by_keeps_apart_is_not_pooled(runs: Path) -> None:
+    """Configurations and profilers are counted within a row."""
+    said = answer(runs, "matmul-fraction", "--by", "run")["warnings"]
+    assert [text for text in said if "pooled" in text] == [
+        "up to 2 configurations pooled in a row, differing in size; --by size keeps them apart"
+    ]
+    said = answer(runs, "matmul-fraction", "--by", "run", "--by", "size")["warnings"]
+    assert not [text for text in said if "pooled" in text]
+    said = answer(runs, "matmul-fraction")["warnings"]
+    assert [text.partition(" pooled")[0] for text in said if "pooled" in text] == [
+        "captures of one rank by several profilers are",
+        "3 configurations",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("range-kernels", "--range", "forward"), ("counter-summary",)])
+def test_captures_that_give_no_rows_are_not_spoken_of(runs: Path, arguments: tuple[str, ...]) -> None:
+    """Here the one with graph replays, of another profiler."""
+    assert answer(runs, *arguments)["warnings"] == [
+        "2 configurations pooled, differing in size; --by size keeps them apart"
+    ]

@@ -9,12 +9,7 @@ WITH instances AS (
         r.capture_id AS clock_id,
         r.annotation_id,
         u.rule,
-        CASE
-            WHEN regexp_matches(r.name, '(?i)softmax') THEN 'softmax'
-            WHEN regexp_matches(r.name, '(?i)(attention|attn)[_ ]?scores|^q?k[_ ]?t?[_ ]?matmul') THEN 'scores'
-            WHEN regexp_matches(r.name, '(?i)final[_ ]?matmul|(attention|attn)[_ ]?(value|output)|^[ap]v[_ ]?matmul')
-                THEN 'value'
-        END AS part,
+        v1._attention_part(r.name) AS part,
         coalesce(r.labels['batch'], r.labels['b'])::VARCHAR AS batch,
         coalesce(r.labels['heads'], r.labels['h'])::VARCHAR AS heads,
         coalesce(r.labels['sequence'], r.labels['s'])::VARCHAR AS sequence,

@@ -40,13 +40,14 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, 
 def _sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     if "source" in scope.filters.by:
         return []
+    apart = ", ".join(dict.fromkeys(["s.rank", *_groups(scope)]))
     ((sources,),) = _rows(
         connection,
-        """SELECT list(DISTINCT source ORDER BY source) FROM (
+        f"""SELECT list(DISTINCT source ORDER BY source) FROM (
                SELECT s.source, min(s.source) OVER ranks <> max(s.source) OVER ranks AS is_mixed
                FROM temp.selected_capture AS s
                WHERE s.status <> 'no_gpu_activity' AND s.source <> 'torch_memory'
-               WINDOW ranks AS (PARTITION BY s.rank)) WHERE is_mixed""",
+               WINDOW ranks AS (PARTITION BY {apart})) WHERE is_mixed""",
     )
     if not sources:
         return []
@@ -54,13 +55,34 @@ def _sources(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
 
 
 def _configurations(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
-    keys = [key for key in scope.varying if key not in scope.filters.by]
+    varying = [key for key in scope.varying if key not in scope.filters.by]
+    if not varying:
+        return []
+    groups = _groups(scope)
+    differ = ", ".join(
+        f"count(DISTINCT coalesce({label('s', key)}, chr(0))) > 1 AS differ_{place}"
+        for place, key in enumerate(varying)
+    )
+    ((count, *is_pooled),) = _rows(
+        connection,
+        f"""SELECT coalesce(max(configurations), 0), {", ".join(f"bool_or(differ_{n})" for n in range(len(varying)))}
+            FROM (SELECT count(DISTINCT s.labels) AS configurations, {differ} FROM temp.selected_capture AS s
+                  {f"GROUP BY {', '.join(groups)}" if groups else ""})""",
+    )
+    keys = [key for key, is_one in zip(varying, is_pooled, strict=True) if is_one]
     if not keys:
         return []
-    ((count,),) = _rows(connection, "SELECT count(DISTINCT s.labels) FROM temp.selected_capture AS s")
     hint = " ".join(f"--by {key}" for key in keys)
-    noun = "configuration" if count == 1 else "configurations"
-    return [f"{count} {noun} pooled, differing in {', '.join(keys)}; {hint} keeps them apart"]
+    which = f"up to {count} configurations pooled in a row" if groups else f"{count} configurations pooled"
+    return [f"{which}, differing in {', '.join(keys)}; {hint} keeps them apart"]
+
+
+def _groups(scope: Scope) -> list[str]:
+    """Return the columns of captures ``s`` that --by keeps apart."""
+    by = scope.filters.by
+    return [f"s.{name}" for name in ("rank", "source") if name in by] + [
+        label("s", name) for name in by if name not in BY_BUILT_IN
+    ]
 
 
 def _recordings(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -180,8 +202,7 @@ def _devices(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     by = scope.filters.by
     if "device" not in by or "capture" in by:
         return []
-    groups = [f"s.{name}" for name in ("rank", "source") if name in by]
-    groups += [label("s", name) for name in by if name not in BY_BUILT_IN]
+    groups = _groups(scope)
     rows = _rows(
         connection,
         f"""SELECT d.device_id, count(DISTINCT d.uuid) AS gpus FROM main.device AS d

@@ -12,6 +12,7 @@ from tracedb.errors import UsageError
 from tracedb.report import captures, filter_sql, selection, shared_work, step_ranges, view_template
 from tracedb.report.definition import Report
 from tracedb.report.filters import BY_BUILT_IN, Filters, Scope, named, natural
+from tracedb.report.needs import Needs
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
 
@@ -147,7 +148,8 @@ def plan(
     _check_span(report, filters)
     view = views.find(report.view, version)
     has_rule = report.has_rule or view_template.has_rule(view.select)
-    scope = selection.select(connection, filters, version, has_rule, "thread" if report.is_by_thread else None)
+    rule = "thread" if report.is_by_thread else None
+    scope = selection.select(connection, filters, version, has_rule, rule, _among(report, version))
     own = [column.name for column in schema.columns(connection, version, view.name)]
     inner, where = _around(report, scope, own)
     if report.is_by_span and filters.on_captures and not filters.across_ranks:
@@ -179,6 +181,13 @@ def _columns(connection: duckdb.DuckDBPyConnection, scope: Scope, source: str) -
     """Return the columns of a text. It is planned for that, which takes as long as a tenth of a report."""
     described = shared_work.reading(connection, scope, f"DESCRIBE FROM {source}")
     return [str(row[0]) for row in shared_work.ask(connection, described)]
+
+
+def _among(report: Report, version: str) -> selection.Among:
+    """Return which captures and ranges can give rows of a report."""
+    captures = "SELECT h.capture_id FROM main.counter AS h" if report.needs is Needs.COUNTERS else ""
+    ranges = f"{version}._attention_part(r.name) IS NOT NULL" if report.needs is Needs.ATTENTION else "true"
+    return selection.Among(captures, ranges, not report.spans_ranks)
 
 
 def _of_range(report: Report, filters: Filters) -> Filters:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracedb.report import shared_work
+from tracedb.report.capture_counts import number
 
 if TYPE_CHECKING:
     import duckdb
@@ -126,7 +127,7 @@ def _differing(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
     if not rows or rule not in ("process", "thread"):
         return []
     more = rows[0][1] - len(rows)
-    shares = "; ".join(text for text, _, _ in rows) + (f"; and {more} more ranges" if more > 0 else "")
+    shares = "; ".join(text for text, _, _ in rows) + (f"; and {number(more, 'more range')}" if more > 0 else "")
     if rule == "thread":
         return [
             f"ranges hold a kernel by rule thread: GPU work that other threads launched meanwhile is left out "

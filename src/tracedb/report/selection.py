@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
@@ -17,23 +17,42 @@ if TYPE_CHECKING:
     import duckdb
 
 
+@dataclass(frozen=True)
+class Among:
+    """What a report is over, if not over all that captures hold."""
+
+    captures: str = ""
+    """A query for the captures that can give rows; empty: all."""
+    ranges: str = "true"
+    """Condition on the ranges ``r`` that give rows."""
+    is_by_capture: bool = False
+    """Whether captures give rows by themselves, so that one without the chosen ranges gives none."""
+
+
 _IS_TRACE = """c.source <> 'measure' OR NOT EXISTS (SELECT 1 FROM main.capture AS o WHERE o.source <> 'measure')"""
 """Files of times measured outside of traces hold no events; beside traces they are no captures to pool."""
 
 
 def select(
-    connection: duckdb.DuckDBPyConnection, filters: Filters, version: str, needs_rule: bool, default_rule: str | None
+    connection: duckdb.DuckDBPyConnection,
+    filters: Filters,
+    version: str,
+    needs_rule: bool,
+    default_rule: str | None,
+    among: Among = Among(),
 ) -> Scope:
     """Validate the filters against the database and store the selected captures in ``temp.selected_capture``.
 
-    ``default_rule``: the rule of range membership if none is given; None: chosen by the captures.
+    ``default_rule``: the rule of range membership if none is given; None: chosen by the captures. ``among``: what a
+    report is over, without which a capture is not selected.
     Raises ``UsageError`` for a label key that no capture has, ``NotCaptured`` for a filter that matches nothing.
     """
     filters = replace(filters, captures=_numbers(connection, filters), where=_where(connection, filters.where))
     _check_keys(connection, filters)
     for text, condition, listing in _single_conditions(filters):
         _check_one(connection, text, condition, listing)
-    shared_work.select((statement(filters), filters.captures, filters.step_range), lambda: _choose(connection, filters))
+    key = (statement(filters), filters.captures, filters.step_range, filters.range, among)
+    shared_work.select(key, lambda: _choose(connection, filters))
     count = _scalar(connection, "SELECT count(*) FROM temp.selected_capture")
     if not count and filters.on_captures:
         raise NotCaptured(f"no capture matches all of {described(filters)}")
@@ -41,17 +60,34 @@ def select(
     _check_classes(connection, filters, version)
     _check_steps(connection, filters, version)
     in_frames = filters.needs_rule and _are_frames(connection, filters, version)
+    held = [among.captures] if among.captures else []
+    if filters.range and not in_frames and among.is_by_capture:
+        matching = named("r.name", "r.domain", filters.range)
+        held.append(f"SELECT r.capture_id FROM {version}._range AS r WHERE {matching}")
+    count = _narrow(connection, held) or count
     rule = ""
     if in_frames:
         rule = filters.rule or default_rule or "process"
         _check_launches(connection, rule)
     elif needs_rule or filters.needs_rule:
-        chosen = named("r.name", "r.domain", filters.range) if filters.range else "true"
+        chosen = named("r.name", "r.domain", filters.range) if filters.range else among.ranges
         range_rules.compare(connection, version, chosen)
         rule = filters.rule or range_rules.default(connection, default_rule)
     varying = _varying(connection)
     words = _label_words(connection, varying)
     return Scope(filters, version, rule, varying, count, _names(connection, filters), in_frames, words)
+
+
+def _narrow(connection: duckdb.DuckDBPyConnection, held: Sequence[str]) -> int:
+    """Leave only the captures that queries return, unless that are none; return how many are left, 0 for no change.
+
+    What a capture holds that gives no rows is not said beside them.
+    """
+    conditions = " AND ".join(f"s.capture_id IN ({query})" for query in held) or "false"
+    left = _scalar(connection, f"SELECT count(*) FROM temp.selected_capture AS s WHERE {conditions}")
+    if left:
+        connection.execute(f"DELETE FROM temp.selected_capture AS s WHERE NOT ({conditions})")
+    return left
 
 
 def statement(filters: Filters) -> str:
