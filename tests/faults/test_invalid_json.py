@@ -134,6 +134,21 @@ class TestControlCharactersAndInvalidText:
             found = read_around(tmp_path, bad, *filter(None, [other]))
             assert len(found.rows("op", "name")) == len(read_around(tmp_path).rows("op", "name")) + 1
 
+    @pytest.mark.parametrize("field", ["Process Group Name", "Collective name", "dtype", "In split size"])
+    def test_half_a_surrogate_pair_in_an_argument_loses_no_kernel(self, tmp_path: Path, field: str) -> None:
+        value = ["A"] if field == "In split size" else "A"
+        bad = event_text(kernel(25, 2, "ncclDevKernel_AllReduce", args={field: value}), "native")
+        found = read_around(tmp_path, bad.replace(b'"A"', rb'"a\ud800"'))
+        assert "ncclDevKernel_AllReduce" in found.kernels("name")
+        assert found.faults == {"event_repaired": 1}
+
+    def test_texts_that_are_changed_are_noted(self, tmp_path: Path) -> None:
+        names = [rb"k\u001b\u0000", rb"k\u001b\u0000", b"k", rb"a\nb"]
+        events = [event_text(kernel(200 + i, 2, "NAME"), "native").replace(b"NAME", raw) for i, raw in enumerate(names)]
+        found = read_around(tmp_path, *events)
+        assert found.kernels("name")[3:] == ["k", "k", "k", r"a\nb"]
+        assert found.issues["text_cleaned"] == 2 and found.status == "complete"
+
     def test_invalid_text_in_arguments(self, tmp_path: Path) -> None:
         bad = event_text(op(25, 2, args={"Input Dims": ["A", [1]], "Concrete Inputs": ["A"]}), "native")
         found = read_around(tmp_path, bad.replace(b'"A"', b'"a\x00\x8fb"'))

@@ -43,6 +43,7 @@ STEP = "ProfilerStep#"
 NO_START = "events without a usable ts"
 MEMORY_EVENTS = "allocator events, left out by --no-memory-events"
 EARLY_MEMORY_EVENTS = "allocator events of 2021, without totals and addresses"
+CLEANED = "texts with control characters: line ends and tabs became a backslash and a letter, others were removed"
 PYTHON_FUNCTIONS = "Python frames, left out by --no-stacks"
 
 
@@ -71,6 +72,8 @@ class Batches(CheckedFields):
         """Return the batches of the current block and add its counts to the account."""
         account.merge(self.account)
         self.account = Account()
+        account.noted("text_cleaned", self._texts.cleaned, CLEANED)
+        self._texts.cleaned = 0
         ready, self._ready = self._ready, []
         if self._texts.new:
             numbers, values = zip(*self._texts.new, strict=True)

@@ -180,6 +180,8 @@ class Texts:
         self._bytes = 0
         self._next = 0
         self.new: list[tuple[int, str]] = []
+        self.cleaned = 0
+        """Texts not yet counted in an account that lost characters or got others in their place."""
 
     def numbers(self, values: Sequence[str]) -> pa.Array:
         """Return the number of each text."""
@@ -228,7 +230,9 @@ class Texts:
             self._next += 1
             self._numbers[key] = code
             self._bytes += len(key) + 100
-            self.new.append((code, clean(text)))
+            made = clean(text)
+            self.cleaned += made != text
+            self.new.append((code, made))
         return code
 
 

@@ -19,6 +19,7 @@ TEXT_FIELDS = frozenset(
         *("Group size", "dtype", "Process Group Name", "Process Group Ranks", "Seq"),
     )
 )
+HALF = re.compile("[\ud800-\udfff]")
 SIZE_FIELDS = frozenset(("grid", "block"))
 PLACES = frozenset(("device", "stream"))
 INT_FIELDS = frozenset(
@@ -67,7 +68,7 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
         elif key == "est. achieved occupancy %":
             found = _finite(value)
         elif key in TEXT_FIELDS:
-            found = value
+            found = whole(value)
         else:
             continue
         if found is not None:
@@ -77,6 +78,17 @@ def _coerce_args(args: dict[str, Any], lost: list[str]) -> dict[str, Any]:
         else:
             lost.append(key)
     return out
+
+
+def whole(value: Any) -> Any:
+    """Return a JSON value without halves of surrogate pairs in its texts: no encoder takes them."""
+    if isinstance(value, str):
+        return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, list):
+        return [whole(item) for item in value]
+    if isinstance(value, dict):
+        return {whole(key): whole(item) for key, item in value.items()}
+    return value
 
 
 def _integer(value: Any) -> int | None:
