@@ -44,7 +44,7 @@ COMMENT ON COLUMN v1.kernel_source.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.kernel_source.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.kernel_source.labels IS 'Labels of the capture: sweep, threads, channels and others.';
 COMMENT ON COLUMN v1.kernel_source.source IS 'Nearest function of the user''s own code, file(first line): function; NULL if there is none.';
-COMMENT ON COLUMN v1.kernel_source.stage IS 'forward (all that the program calls itself, the optimizer included), backward, recomputation (forward again during backward).';
+COMMENT ON COLUMN v1.kernel_source.stage IS 'forward (all that the program calls itself, the optimizer included, which module_time tells apart), backward, recomputation (forward again during backward).';
 COMMENT ON COLUMN v1.kernel_source.kernel IS 'Name of the kernel, copy or memset as recorded.';
 COMMENT ON COLUMN v1.kernel_source.class IS 'Class of the kernel; copy for copies and memsets.';
 COMMENT ON COLUMN v1.kernel_source.op_name IS 'Innermost framework operator that launched it; NULL if none or not recorded.';

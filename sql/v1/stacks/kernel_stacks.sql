@@ -52,7 +52,7 @@ COMMENT ON VIEW v1.kernel_stacks IS 'Kernel time by the stack of Python frames a
 COMMENT ON COLUMN v1.kernel_stacks.capture_id IS 'Capture. [-]';
 COMMENT ON COLUMN v1.kernel_stacks.rank IS 'Rank of the capture; NULL if unknown. [-]';
 COMMENT ON COLUMN v1.kernel_stacks.labels IS 'Labels of the capture: sweep, threads, channels and others.';
-COMMENT ON COLUMN v1.kernel_stacks.stage IS 'forward (everything the program calls itself), backward, recomputation (forward again during backward).';
+COMMENT ON COLUMN v1.kernel_stacks.stage IS 'forward (all that the program calls itself, the optimizer included, which module_time tells apart), backward, recomputation (forward again during backward).';
 COMMENT ON COLUMN v1.kernel_stacks.stack IS 'Frames from the outermost to the innermost, with semicolons between; NULL if none is around the launch.';
 COMMENT ON COLUMN v1.kernel_stacks.depth IS 'Number of frames. [count]';
 COMMENT ON COLUMN v1.kernel_stacks.op_name IS 'Innermost framework operator that launched the kernel; NULL if none or not recorded.';
