@@ -62,6 +62,25 @@ def test_a_query_gives_what_the_export_gives(name: str, loaded: Path) -> None:
     assert Counter(asked(loaded, QUERIES[name])) == Counter(expected)
 
 
+@pytest.mark.parametrize(
+    "selected",
+    [
+        "7/2",
+        "DISTINCT count(*), max(end-start)/1e6 AS ms, (SELECT max(id) FROM StringIds)",
+        "k.start, start - end , CASE WHEN 1 THEN 'a,b' ELSE 'c' END || 'x', (1+2)",
+        "*",
+    ],
+)
+def test_columns_have_the_names_that_sqlite_gives_them(selected: str, loaded: Path) -> None:
+    query = f"SELECT {selected} FROM {K} AS k LIMIT 1"
+    with closing(sqlite3.connect(EXPORT)) as original:
+        names = [item[0] for item in original.execute(query).description]
+    done = run("sql", query, "--as", "nsys", "--db", loaded, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = [column["name"] for column in json.loads(done.stdout)["columns"]]
+    assert set(found) <= {*names, "captureId"} if selected == "*" else found == names
+
+
 def test_the_queries_run_on_a_torch_trace(tmp_path: Path) -> None:
     tracedb.ingest(ROOT / "examples" / "run", db=tmp_path / "run.duckdb")
     assert len(asked(tmp_path / "run.duckdb", QUERIES["kernels"])) == 2_400

@@ -20,11 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tracedb.errors import TracedbError, UsageError
-from tracedb.output import Answer, Column, Show, choose_format, from_rows, from_sql, write
+from tracedb.output import Answer, Column, Show, about, choose_format, from_rows, from_sql, write
+from tracedb.output.display import strips
 from tracedb.output.machine_text import write_csv, write_json, write_ndjson
 from tracedb.output.markdown_html import write_html, write_markdown
 from tracedb.output.shorten import dims, paths_apart, shorten
 from tracedb.output.terminal import write_table
+
+TO = "\N{EN DASH}"
 
 COLUMNS = [
     Column("name", "VARCHAR", None, "Kernel name."),
@@ -256,6 +259,19 @@ class TestEyes:
             assert [line.strip() for line in lines[-2:]] == [
                 text.replace("\N{EN DASH}", "\N{EN DASH}") for text in shown
             ]
+
+    def test_spans_show_that_their_ends_differ(self) -> None:
+        columns = [about("from_ns", "BIGINT"), about("to_ns", "BIGINT")]
+        answer = from_rows(columns, [(6_912, 6_947), (6_947, 9_100), (7_000, 7_000)])
+        answer.shows = [Show(("from_ns", "to_ns"), "from-to", "span")]
+        assert strips(answer, list(answer.rows))[0].cells == [f"6.912{TO}6.947", f"7{TO}9", f"7{TO}7"]
+
+    def test_gpus_lose_their_maker_before_their_number(self) -> None:
+        answer = from_rows([about("gpu", "VARCHAR")], [("NVIDIA H100 80GB HBM3",), ("NVIDIA H200",), ("AMD",)])
+        answer.shows = [Show(("gpu",), "GPU", kind="gpu", floor=8)]
+        (strip,) = strips(answer, list(answer.rows))
+        assert strip.cells == ["NVIDIA H100 80GB HBM3", "NVIDIA H200", "AMD"]
+        assert strip.shorten is not None and strip.shorten(strip.cells, 8) == ["H100 80…", "H200", "AMD"]
 
     def test_lists_and_spans_of_unknown_values(self) -> None:
         columns = [Column("flags", "VARCHAR[]"), Column("min_ns", "BIGINT", "ns"), Column("max_ns", "BIGINT", "ns")]

@@ -11,6 +11,7 @@ from tracedb.storage import resources
 
 if TYPE_CHECKING:
     import duckdb
+    from sqlglot import Expr
 
     from tracedb.storage.connection import Settings
 
@@ -46,11 +47,57 @@ def pooled_warning(count: int) -> str:
 
 
 def translated(query: str) -> str:
-    """Translate a query from SQLite's dialect to DuckDB's. Raises ``TracedbError`` if it is not SQL."""
+    """Translate a query from SQLite's dialect to DuckDB's; its columns keep the names that SQLite gives them.
+
+    Raises ``TracedbError`` if it is not SQL.
+    """
     import sqlglot
     from sqlglot.errors import SqlglotError
 
     try:
-        return ";\n".join(sqlglot.transpile(query, read="sqlite", write="duckdb"))
+        statements = [statement for statement in sqlglot.parse(query, read="sqlite") if statement is not None]
+        if len(statements) == 1:
+            _name_columns(statements[0], query)
+        return ";\n".join(statement.sql("duckdb") for statement in statements)
     except SqlglotError as error:
         raise TracedbError(f"this is not SQLite's SQL: {str(error).splitlines()[0]}") from error
+
+
+def _name_columns(statement: Expr, query: str) -> None:
+    """Name each expression of the outermost SELECT by its text, as SQLite does."""
+    from sqlglot import exp
+
+    outermost = statement
+    while isinstance(outermost, exp.SetOperation):
+        outermost = outermost.this
+    if not isinstance(outermost, exp.Select):
+        return
+    written = _selected(query)
+    if len(written) != len(outermost.expressions):
+        return
+    for item, text in zip(list(outermost.expressions), written, strict=True):
+        if not isinstance(item, exp.Alias | exp.Column | exp.Star):
+            item.replace(exp.alias_(item.copy(), text, quoted=True))
+
+
+def _selected(query: str) -> list[str]:
+    """Return the texts between the commas of the first SELECT that is in no parentheses."""
+    from sqlglot import TokenType, tokenize
+
+    ends = {TokenType.FROM, TokenType.WHERE, TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+    ends |= {TokenType.ORDER_BY, TokenType.GROUP_BY, TokenType.LIMIT, TokenType.SEMICOLON}
+    depth, found = 0, []
+    start, end = -1, -1
+    is_in = False
+    for token in tokenize(query, read="sqlite"):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if not is_in:
+            is_in = depth == 0 and token.token_type == TokenType.SELECT
+        elif depth == 0 and token.token_type in ends:
+            break
+        elif depth == 0 and token.token_type == TokenType.COMMA:
+            found.append(query[start : end + 1])
+            start = -1
+        elif not (start < 0 and token.token_type in (TokenType.DISTINCT, TokenType.ALL)):
+            start, end = (token.start if start < 0 else start), token.end
+    return [*found, query[start : end + 1]] if start >= 0 else found

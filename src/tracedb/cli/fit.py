@@ -85,6 +85,8 @@ def fit(
     plan = training.Plan(source, learner, operators, repeats, jobs, seed)
     with own_features.using(own_features.from_file(features) if features is not None else None):
         found = training.fit(databases, models, plan, detail, warn)
+    if form == "table" and found.models:
+        found.answer.rows = list(found.answer.rows)[: len(found.models)]  # the others have no errors to print
     write(found.answer, form, out)
     seen = f" and times at {some(len(found.seen), 'recorded shape')}" if found.seen else ""
     follow = f"tracedb expected --models {models}" if found.seen else f"tracedb predict --models {models} --operator …"

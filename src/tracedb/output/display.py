@@ -14,6 +14,7 @@ from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apa
 MISSING = "\N{EN DASH}"
 BELOW = "<"
 """Before a number that is smaller than its decimals can show."""
+MAKER = re.compile(r"^(NVIDIA|AMD|Intel)(\(R\))?[ -]*(?=.)")
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
 _FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
 Values = Sequence[object]
@@ -127,7 +128,8 @@ def _strip(show: Show, column: Column, parts: Sequence[Values], largest: float) 
         is_whole = kind != "fold"
         floor = max((len(word) for text in set(texts) for word in text.split()), default=1) if is_whole else show.floor
         return Strip(header, texts, False, show.drop, floor, _folded, folds=True)
-    cut: Shorten = shorten if kind in ("name", "kernel") else _cut_end
+    cuts: dict[str, Shorten] = {"name": shorten, "kernel": shorten, "gpu": _cut_gpu}
+    cut = cuts.get(kind, _cut_end)
     texts = [_text(value, kind, show) for value in values]
     return Strip(header, texts, False, show.drop, show.floor, cut)
 
@@ -185,15 +187,25 @@ def time_unit(values: Values) -> tuple[float, str]:
 
 
 def _span(header: str, parts: Sequence[Values], show: Show, largest: float) -> Strip:
-    """Return two times as one text, in one unit; with three decimals where fewer would show one of them as zero."""
+    """Return two times as one text, in one unit.
+
+    They have three decimals where fewer would show one of them as zero, and those of a row more where the row's two
+    would otherwise look equal.
+    """
     divisor, unit = time_unit([largest])
     digits = 0 if unit == "µs" else 1
     known = [abs(value) for values in parts for value in values if isinstance(value, int | float) and value]
     if known and round(min(known) / divisor, digits) == 0:
         digits = 3
-    ends = [[_cell(value, lambda item: _fixed(item / divisor, digits)) for value in values] for values in parts]
-    texts = [MISSING if set(pair) == {MISSING} else "\N{EN DASH}".join(pair) for pair in zip(*ends, strict=True)]
-    return Strip(f"{header} {unit}", texts, True, show.drop)
+
+    def text(pair: Sequence[object]) -> str:
+        for places in (digits, 3):
+            ends = [_cell(value, lambda item, places=places: _fixed(item / divisor, places)) for value in pair]  # type: ignore[misc]
+            if len(set(ends)) == len(set(pair)):
+                break
+        return MISSING if set(ends) == {MISSING} else "\N{EN DASH}".join(ends)
+
+    return Strip(f"{header} {unit}", [text(pair) for pair in zip(*parts, strict=True)], True, show.drop)
 
 
 def _compact(value: float) -> str:
@@ -253,6 +265,11 @@ def _label_cells(values: Sequence[str], key: str, show: Show) -> list[str]:
 
 def _folded(texts: Sequence[str], width: int) -> list[str]:
     return ["\n".join(textwrap.wrap(text, width, break_on_hyphens=False)) or text for text in texts]
+
+
+def _cut_gpu(texts: Sequence[str], width: int) -> list[str]:
+    """Return names of GPUs without their maker, by which no two of them differ."""
+    return _cut_end([MAKER.sub("", text) for text in texts], width)
 
 
 def _cut_end(texts: Sequence[str], width: int) -> list[str]:

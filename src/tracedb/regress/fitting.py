@@ -146,7 +146,7 @@ def answer(fitted: Sequence[models.Model], only_seen: Sequence[Table] = ()) -> A
         Show(("operator",), floor=12),
         Show(("pass",)),
         Show(("dtype",), drop=2),
-        Show(("gpu",), floor=8, drop=1),
+        Show(("gpu",), "GPU", kind="gpu", floor=8, drop=1),
         Show(("samples",), "samples"),
         Show(("noise_floor_percent",), "noise"),
         *(

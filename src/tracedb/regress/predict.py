@@ -70,7 +70,7 @@ def of_shape(
         rows.append(
             (operator, item, filled(model, shape), model.target.dtype, model.target.gpu, *times, list(found.outside))
         )
-    return _answer(rows)
+    return _answer(rows, is_measured=False)
 
 
 def _passes(models: Library, operator: str, gpu: str | None) -> list[str]:
@@ -128,7 +128,7 @@ def _errors(
     return [error for (error,) in found]
 
 
-def _answer(rows: Sequence[Sequence[object]]) -> Answer:
+def _answer(rows: Sequence[Sequence[object]], is_measured: bool = True) -> Answer:
     answer = from_rows(COLUMNS, rows)
     answer.report = "predict"
     answer.shows = [
@@ -136,10 +136,10 @@ def _answer(rows: Sequence[Sequence[object]]) -> Answer:
         Show(("pass",)),
         Show(("shape",), kind="labels", floor=24),
         Show(("dtype",), drop=3),
-        Show(("measured_ns",), "measured"),
-        Show(("predicted_ns",), "predicted"),
-        Show(("low_ns",), "low", drop=1),
-        Show(("high_ns",), "high", drop=1),
-        Show(("error_percent",), "error", drop=2),
+        *([Show(("measured_ns",), "measured", scale="time")] if is_measured else []),
+        Show(("predicted_ns",), "predicted", scale="time"),
+        Show(("low_ns",), "low", drop=1, scale="time"),
+        Show(("high_ns",), "high", drop=1, scale="time"),
+        *([Show(("error_percent",), "error", drop=2)] if is_measured else []),
     ]
     return answer

@@ -104,7 +104,7 @@ def _chosen(tables: Sequence[Table], plan: Plan, warn: Say) -> list[Table]:
         if few:
             warn(
                 f"{few} of {len(wanted)} operators were recorded at too few distinct shapes for a model (fewer than "
-                f"{fitting.FEWEST}): known only at these shapes"
+                f"{fitting.FEWEST}): known only at these shapes; --format csv lists them"
             )
         return chosen
     for table in wanted:

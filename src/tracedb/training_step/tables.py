@@ -16,6 +16,7 @@ _MEASURED = (
     Column("measured_ns", "DOUBLE", "ns", "Measured time, in ns; none if unknown."),
     Column("error_percent", "DOUBLE", "percent", "Predicted less measured time over the measured one, in percent."),
 )
+_SHOW_MEASURED = (Show(("measured_ns",), "measured", scale="time"), Show(("error_percent",), "error"))
 
 
 def _config(found: Sequence[Prediction]) -> Column:
@@ -49,11 +50,10 @@ def by_step(found: Sequence[Prediction]) -> Answer:
     ]
     shows = [
         Show(("config",)),
-        Show(("predicted_ns",), "predicted"),
-        Show(("low_ns",), "low"),
-        Show(("high_ns",), "high"),
-        Show(("measured_ns",), "measured"),
-        Show(("error_percent",), "error"),
+        Show(("predicted_ns",), "predicted", scale="time"),
+        Show(("low_ns",), "low", scale="time"),
+        Show(("high_ns",), "high", scale="time"),
+        *(_SHOW_MEASURED if any(item.step.measured_ns for item in found) else ()),
     ]
     return _named(columns, rows, shows)
 
@@ -113,9 +113,8 @@ def by_part(found: Sequence[Prediction], measured: Mapping[str, Mapping[str, flo
     shows = [
         Show(("config",)),
         Show(("part",), floor=18),
-        Show(("predicted_ns",), "predicted"),
-        Show(("measured_ns",), "measured"),
-        Show(("error_percent",), "error"),
+        Show(("predicted_ns",), "predicted", scale="time"),
+        *(_SHOW_MEASURED if measured else ()),
         Show(("basis",), drop=1, floor=12),
     ]
     return _named(columns, rows, shows)
