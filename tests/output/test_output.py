@@ -24,7 +24,7 @@ from tracedb.output import Answer, Column, Show, about, choose_format, from_rows
 from tracedb.output.display import strips
 from tracedb.output.machine_text import write_csv, write_json, write_ndjson
 from tracedb.output.markdown_html import write_html, write_markdown
-from tracedb.output.shorten import dims, paths_apart, shorten
+from tracedb.output.shorten import brief, dims, paths_apart, shorten, without_common_ends
 from tracedb.output.terminal import write_table
 
 TO = "\N{EN DASH}"
@@ -448,3 +448,37 @@ class TestNames:
 def test_csv_of_json_reads_back() -> None:
     rows = list(csv.DictReader(io.StringIO(text_of(write_csv, sample()))))
     assert json.loads(rows[0]["labels"]) == {"threads": "256"}
+
+
+def test_names_of_a_family_go_on_where_they_differ() -> None:
+    """Beside other names, what tells them apart is shown instead of numbers; numbers go by the order of the names."""
+    family = [
+        f"sm80_xmma_gemm_f32f32_f32f32_f32_{layout}_n_tilesize{tile}x8_stage3_warpsize1x4x1_ffma_aligna4_execute_kernel"
+        for layout in ("tn", "nn", "nt")
+        for tile in ("64x64", "128x128")
+    ]
+    made = shorten([*family, "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::Params)"], 48)
+    assert max(map(len, made)) <= 48 and len(set(made)) == len(made)
+    for name, short in zip(family, made, strict=False):
+        layout, tile = name.split("_")[6], name.split("tilesize")[1].split("x8_")[0]
+        assert f"{layout}_n_tilesize{tile}" in short, short
+    one, other = (f"{'b' * 30}{letter}{'b' * 30}" for letter in "yx")
+    assert shorten([one, other], 6) == shorten([other, one], 6) == ["bb…bbb", "bb…b#2"]
+
+
+def test_the_functor_of_an_elementwise_kernel_is_kept() -> None:
+    names = [
+        f"void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl_nocast<{functor}"
+        "(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() const::[lambda(float) (instance 1)]>>(int)"
+        for functor in ("at::native::masked_fill_kernel", "at::native::direct_copy_kernel_cuda")
+    ]
+    one, other = brief(names, dict.fromkeys(names, "elementwise_kernel"))
+    assert "masked_fill" in one and "direct_copy" in other
+
+
+def test_names_of_files_lose_what_all_have_in_common() -> None:
+    names = {1: "tracelens_h100_bert_small.json.gz", 3: "tracelens_mi300_bert_small.json.gz"}
+    assert without_common_ends(names) == {1: "h100", 3: "mi300"}
+    assert without_common_ends({1: "a/rank0.json", 2: "a/rank1.json"}) == {1: "a/rank0.json", 2: "a/rank1.json"}
+    kept = {1: "a_long_name_of_a_trace.json", 2: "a_long_name_of_a_trace.json.gz"}
+    assert len(set(without_common_ends(kept).values())) == 2

@@ -60,3 +60,18 @@ def test_a_table_shows_them(db: Path) -> None:
     head = run("-q", "report", "counters", "--db", db, "--wide").stdout.partition("─")[0]
     assert "SQ_WAVES" in head and "GRBM_COUNT" in head
     assert "counters" in run("-q", "report", "counters", "--db", db).stdout  # one column of all, without --wide
+
+
+def test_a_table_cuts_no_counter(tmp_path: Path) -> None:
+    """They go on below each other; rows are also grouped by capture."""
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for _ in range(2):
+        tiny.capture(None, {}, source="rocprofv3")
+        event = tiny.kernel("axpy", 0, 100, is_counted=True)
+        for number in range(12):
+            tiny.add("counter", capture_id=tiny.captures, event_id=event, name=f"COUNTER_NUMBER_{number}", value=1.5)
+    db = tiny.save()
+    for arguments in (("counters",), ("counter-summary",), ("counters", "--by", "capture")):
+        done = run("-q", "report", *arguments, "--db", db)
+        assert done.exit_code == 0, done.stderr
+        assert all(f"COUNTER_NUMBER_{number}=1.5" in done.stdout for number in range(12))

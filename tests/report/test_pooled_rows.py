@@ -170,6 +170,14 @@ def test_what_by_keeps_apart_is_not_pooled(runs: Path) -> None:
     ]
 
 
+def test_shares_of_chosen_classes(runs: Path) -> None:
+    said = answer(runs, "matmul-fraction", "--by", "run", "--by", "size", "--class", "matmul")["warnings"]
+    assert "shares are of class matmul alone; without --class they are of all kernels" in said
+    said = answer(runs, "top-kernels", "--by", "run", "--class", "!graph")["warnings"]
+    assert "shares are of the chosen classes alone; without --class they are of all kernels" in said
+    assert not [text for text in answer(runs, "gemm-variance", "--class", "matmul")["warnings"] if "shares" in text]
+
+
 @pytest.mark.parametrize("arguments", [("range-kernels", "--range", "forward"), ("counter-summary",)])
 def test_captures_that_give_no_rows_are_not_spoken_of(runs: Path, arguments: tuple[str, ...]) -> None:
     """Here the one with graph replays, of another profiler."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tracedb.report import registry
+
 Insert = Callable[..., None]
 Ask = Callable[[str], list[tuple[Any, ...]]]
 Report = Callable[..., list[tuple[Any, ...]]]
@@ -74,6 +76,12 @@ def test_hooks(events: None, report: Report) -> None:
     found = report("gpu_gaps", "before_name, after_name", by=by, where=where)
     assert found == [("mul", "sgemm"), ("sgemm", "add")]
     assert report("launch_latency", "event_id", where={"e": "e.device_id = 1"}) == []
+
+
+def test_the_table_calls_the_events_as_the_columns_do() -> None:
+    """before_name ran before the gap."""
+    headers = {show.columns[0]: show.header for show in registry.find("gpu-gaps").shows}
+    assert (headers["before_name"], headers["after_name"]) == ("ran before", "ran after")
 
 
 def test_latency(events: None, ask: Ask) -> None:

@@ -4,6 +4,7 @@
 -- name.
 CREATE VIEW v1.kernel_counters AS
 SELECT
+    /* by e */
     e.capture_id, e.source, e.rank, e.labels, e.device_id, e.queue_id, e.event_id,
     e.name, e.class,
     nullif(e.start_ns, 0) AS start_ns,
@@ -17,7 +18,7 @@ SELECT
     100.0 * c.sq_busy_cu_cycles / c.available_cu_cycles AS cu_busy_percent,
     c.counters,
     e.short_name
-FROM v1._recorded_event AS e
+FROM v1._recorded_event AS e /* join e */
 INNER JOIN v1._counted_dispatch AS c ON c.capture_id = e.capture_id AND c.event_id = e.event_id
 WHERE true /* filter e */;
 

@@ -10,6 +10,8 @@ from pathlib import PurePath
 
 ELLIPSIS = "…"
 _SHORT = 8
+_LONG_FILE = 20
+"""Characters from which names of files lose what they have in common."""
 _PLAIN = 32
 """Characters up to which a kernel's name is shown in full although it has a short form."""
 _LONGEST = 64
@@ -17,6 +19,8 @@ _LONGEST = 64
 TIMES = "\N{MULTIPLICATION SIGN}"
 _TAILS = (0.5, 0.35, 0.65, 0.2, 0.8)  # shares of the width for the end of a name
 _QUALIFIERS = re.compile(r"(?:(?:\(anonymous namespace\)|<unnamed>|\{anonymous\}|\b[A-Za-z_]\w*)::)+")
+_WRAPPER = re.compile(r"\bvoid gpu_kernel_impl(?:_nocast)?<")
+"""What stands before the functor of PyTorch's elementwise kernels, and is no help to tell them apart."""
 _CASTS = re.compile(r"\([\w: ]+\)(?=-?[0-9])")
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff"  # control characters, line ends, writing direction, half a pair
@@ -43,8 +47,37 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
             best = cut
         if len(set(best.values())) == len(distinct):
             break
-    told = _tell_apart(best, bare, width) if best else {}
+    if len(set(best.values())) < len(distinct):
+        families = _by_family({name: visible(name.removeprefix("void ")) for name in bare}, best, width)
+        best = families if len(set(families.values())) > len(set(best.values())) else best
+    told = _tell_apart({name: best[name] for name in bare}, bare, width) if best else {}
     return [told[name].replace(ELLIPSIS * 2, ELLIPSIS) for name in names]
+
+
+def _by_family(bare: dict[str, str], cut: dict[str, str], width: int) -> dict[str, str]:
+    """Return shortened names in which those that begin alike go on where they differ, after the first letters."""
+    families: dict[str, list[str]] = {}
+    for name, text in bare.items():
+        if len(text) > width:
+            families.setdefault(text[:_SHORT], []).append(name)
+    told = dict(cut)
+    for family in families.values():
+        start = _common_start([bare[name] for name in family])
+        if not start:
+            continue
+        head = max(min(start, width // 5), 1)
+        room = max(width - head - 1, 1)
+        tries: list[dict[str, str]] = [
+            {name: bare[name][:head] + ELLIPSIS + middle(bare[name][start:], room, tail) for name in family}
+            for tail in (0.0, *_TAILS)
+        ]
+        best = max(tries, key=_distinct)
+        told.update(best)
+    return told
+
+
+def _distinct(made: dict[str, str]) -> int:
+    return len(set(made.values()))
 
 
 def brief(names: Sequence[str], short: Mapping[str, str]) -> list[str]:
@@ -81,7 +114,7 @@ def _arguments(bare: str, own: str) -> str:
     found = re.search(rf"\b{re.escape(own)}(?=[<(])", bare)
     if found is None:  # a mangled name
         return f" {bare}"
-    text = _QUALIFIERS.sub("", _CASTS.sub("", bare[found.end() :]))
+    text = _WRAPPER.sub("", _QUALIFIERS.sub("", _CASTS.sub("", bare[found.end() :])))
     return text[: text.rfind(">(") + 1] or text
 
 
@@ -131,8 +164,7 @@ def _tell_apart(cut: dict[str, str], bare: dict[str, str], width: int) -> dict[s
 
 def _numbered(told: dict[str, str], width: int) -> dict[str, str]:
     seen: dict[str, int] = {}
-    for name in sorted(told):
-        short = told[name]
+    for name, short in list(told.items()):
         seen[short] = seen.get(short, 0) + 1
         if seen[short] > 1:
             mark = f"#{seen[short]}"
@@ -148,6 +180,18 @@ def tell_apart(values: Sequence[str]) -> list[str]:
     common = _common(distinct)
     start = max(common.rfind(mark) for mark in "_-./ ") + 1
     return [value[start:] or value for value in values]
+
+
+def without_common_ends(names: Mapping[int, str]) -> dict[int, str]:
+    """Return long names of files without the start and the end that all have in common; they stay different."""
+    texts = set(names.values())
+    if len(texts) < 2 or max(map(len, texts)) <= _LONG_FILE:
+        return dict(names)
+    start = max(_common(list(texts)).rfind(mark) for mark in "_-./ ") + 1
+    turned = _common([text[start:][::-1] for text in texts])
+    end = max(turned.rfind(mark) for mark in "_-./ ") + 1
+    made = {number: text[start : len(text) - end] for number, text in names.items()}
+    return made if all(made.values()) else dict(names)
 
 
 def paths_apart(paths: Iterable[str]) -> dict[str, str]:

@@ -45,7 +45,7 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
     said += pooled_rows.warnings(connection, report, scope, columns)
     said += configuration_words.warnings(connection, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
-    said += _left_out(report, scope)
+    said += _left_out(report, scope) + _shares(report, scope, columns)
     if found := unread(connection):
         said.append(f"{found}: in the traces, but in no answer")
     if scope.in_frames:
@@ -157,6 +157,16 @@ def _left_out(report: Report, scope: Scope) -> list[str]:
     if report.needs is Needs.STEPS:
         return [f"{shares}; step times are those of whole steps that have such work"]
     return [shares]
+
+
+def _shares(report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
+    """Say what shares are of if --class leaves out the rest, and the answer is not about time of a device."""
+    classes = scope.filters.classes
+    is_told = view_template.tells_parts(views.View(scope.version, report.view).select)
+    if not classes or "share_percent" not in columns or is_told:
+        return []
+    which = f"class {classes[0]}" if len(classes) == 1 and not classes[0].startswith("!") else "the chosen classes"
+    return [f"shares are of {which} alone; without --class they are of all kernels"]
 
 
 def _without_gpu(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:

@@ -13,7 +13,7 @@ import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
-from tracedb.output.shorten import middle
+from tracedb.output.shorten import middle, without_common_ends
 from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
 from tracedb.report.filters import Scope
@@ -328,7 +328,7 @@ def _short_names(connection: duckdb.DuckDBPyConnection) -> Callable[[Sequence[st
 
 def _words(names: Mapping[int, str]) -> dict[str, str]:
     """Return what a table shows for the number of a capture: the number and what tells its path apart."""
-    return {str(number): f"{number} {name}".rstrip() for number, name in names.items()}
+    return {str(number): f"{number} {name}".rstrip() for number, name in without_common_ends(names).items()}
 
 
 def _shows(query: Query) -> list[Show]:
