@@ -241,10 +241,10 @@ def test_paths_and_modules_exist(page: Path) -> None:
 
 def is_there(name: str) -> bool:
     """Whether a dotted name is a module, or something in one."""
+    module, _, attribute = name.rpartition(".")
     try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        module, _, attribute = name.rpartition(".")
+        return importlib.util.find_spec(name) is not None or hasattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError:  # of a name in a class or module that is no package
         return hasattr(importlib.import_module(module), attribute)
 
 

@@ -53,7 +53,7 @@ def of_header(header: Header, account: Account) -> None:
     """Report impossible header values, and tables of a version that tracedb was not tested with."""
     for (table, column), count in sorted(header.odd.items()):
         account.mended("field_unreadable", count, f"{count} values of {table}.{column} do not fit it; they are NULL")
-    if (schema := header.strange_schema) is not None:
+    if (schema := header.untested_schema) is not None:
         detail = f"the tables have version {schema}, tracedb knows {KNOWN_SCHEMAS}: rows may be missing or misread"
         account.warned("schema_unknown", 1, detail)
 

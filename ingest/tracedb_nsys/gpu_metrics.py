@@ -63,12 +63,12 @@ def prepare(connection: duckdb.DuckDBPyConnection, export: Export) -> bool:
 def use(connection: duckdb.DuckDBPyConnection, header: Header, gpid: int | None, devices: Collection[int]) -> None:
     """Map the GPUs of the machine to the device numbers of a process, as ``gpus.devices`` does."""
     pid = (gpid >> 24) & 0xFFFFFF if gpid is not None else None
-    ordinals = {row["gpuId"]: row["cudaId"] for row in header.ordinals if row["pid"] == pid}
+    device_numbers = {row["gpuId"]: row["cudaId"] for row in header.device_numbers if row["pid"] == pid}
     numbers = {gpu["id"]: gpu["cuDevice"] for gpu in header.gpus if gpu["id"] is not None}
     connection.execute("CREATE OR REPLACE TEMP TABLE part_gpu_number (gpu INTEGER, device_id INTEGER)")
     for (gpu,) in connection.execute("SELECT DISTINCT gpu FROM staged_condition").fetchall():
-        place = ordinals.get(gpu) if header.ordinals else numbers.get(gpu)
-        place = gpu if place is None and not header.ordinals else place
+        place = device_numbers.get(gpu) if header.device_numbers else numbers.get(gpu)
+        place = gpu if place is None and not header.device_numbers else place
         if place is not None and (place in devices or not devices):
             connection.execute("INSERT INTO part_gpu_number VALUES (?, ?)", [gpu, place])
             connection.execute("INSERT INTO placed_gpu VALUES (?)", [gpu])

@@ -26,10 +26,10 @@ def devices(header: Header, gpid: int | None, used: Iterable[int], shared: Colle
     gpus = [gpu for gpu in header.gpus if machine is None or gpu["vmId"] in (None, machine)] or header.gpus
     busy = set(used)
     seen: dict[int, list[Gpu]] = {}
-    for row in header.ordinals:
+    for row in header.device_numbers:
         if row["pid"] == pid:
             seen.setdefault(row["cudaId"], []).append(_named(row, gpus))
-    if not header.ordinals:
+    if not header.device_numbers:
         for gpu in gpus:
             if gpu["cuDevice"] is not None:
                 seen.setdefault(gpu["cuDevice"], []).append(gpu)

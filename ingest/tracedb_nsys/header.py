@@ -15,9 +15,10 @@ from tracedb_nsys.export.protocol import META, Export
 
 SYSTEM = "TARGET_INFO_SYSTEM_ENV"
 SYSTEM_KEYS = frozenset(("Hostname", "SoftwareReleaseVersion", "NvDriverVersion", "CudaDriverVersion"))
-SAYINGS = ("No CUDA events collected", "might not have been", "ermission", "Not all CUDA events")
+RECORDING_FAULTS = ("No CUDA events collected", "might not have been", "ermission", "Not all CUDA events")
+"""Parts of nsys's messages about activity that it could not record; "ermission": Permission or permission."""
 GPU_COLUMNS = ("id", "vmId", "cuDevice", "name", "smCount", "totalMemory", "uuid", "computeMajor", "computeMinor")
-ORDINAL_COLUMNS = ("pid", "cudaId", "gpuId", "uuid", "numMultiprocessors")
+DEVICE_NUMBER_COLUMNS = ("pid", "cudaId", "gpuId", "uuid", "numMultiprocessors")
 TEXTS = frozenset(("name", "value", "text", "uuid"))
 FAR = 1 << 62
 LIMITS = {
@@ -45,12 +46,12 @@ class Header:
     odd: Counter[tuple[str, str]]
     """Values that could not be read, by table and column."""
     gpus: list[dict[str, Any]] = field(default_factory=list)
-    ordinals: list[dict[str, Any]] = field(default_factory=list)
+    device_numbers: list[dict[str, Any]] = field(default_factory=list)
     """Rows of TARGET_INFO_CUDA_DEVICE, which map a process's device number to a GPU."""
     mpi_ranks: dict[int, int] = field(default_factory=dict)
 
     @property
-    def strange_schema(self) -> str | None:
+    def untested_schema(self) -> str | None:
         """The version of the export's tables, if tracedb was not tested with it."""
         schema = self.metadata.get("schema")
         if schema is None:
@@ -61,7 +62,7 @@ class Header:
 
 def header_of(export: Export) -> Header:
     """Read the header."""
-    small = _Small(export)
+    small = _SmallTables(export)
     about: dict[str, str] = {}
     for table in META:
         about.update(
@@ -85,7 +86,11 @@ def header_of(export: Export) -> Header:
         "cuda_driver": system.get("CudaDriverVersion"),
         "capture_duration_ns": window[0][0] if window else None,
     }
-    said = [text for (text,) in small.rows("DIAGNOSTIC_EVENT", ("text",)) if text and any(s in text for s in SAYINGS)]
+    said = [
+        text
+        for (text,) in small.rows("DIAGNOSTIC_EVENT", ("text",))
+        if text and any(fault in text for fault in RECORDING_FAULTS)
+    ]
     return Header(
         tool_version=f"nsys {version}" if version else None,
         host=system.get("Hostname"),
@@ -94,9 +99,9 @@ def header_of(export: Export) -> Header:
         metadata={key: value for key, value in metadata.items() if value is not None},
         warnings=tuple(dict.fromkeys(" ".join(text.split()) for text in said)),
         gpus=[dict(zip(GPU_COLUMNS, row, strict=True)) for row in small.rows("TARGET_INFO_GPU", GPU_COLUMNS)],
-        ordinals=[
-            dict(zip(ORDINAL_COLUMNS, row, strict=True))
-            for row in small.rows("TARGET_INFO_CUDA_DEVICE", ORDINAL_COLUMNS)
+        device_numbers=[
+            dict(zip(DEVICE_NUMBER_COLUMNS, row, strict=True))
+            for row in small.rows("TARGET_INFO_CUDA_DEVICE", DEVICE_NUMBER_COLUMNS)
             if row[1] is not None
         ],
         mpi_ranks=_mpi_ranks(small),
@@ -104,7 +109,7 @@ def header_of(export: Export) -> Header:
     )
 
 
-class _Small:
+class _SmallTables:
     """Reads small tables; a non-number in a number column becomes None and is counted."""
 
     def __init__(self, export: Export) -> None:
@@ -121,12 +126,16 @@ class _Small:
         if name in TEXTS:
             return text_of(value)
         number = number_of(value, *LIMITS.get(name, ANY))
-        self.odd[table, name] += value is not None and number is None
+        if number is None and value is not None:
+            self.odd[table, name] += 1
         return number
 
 
-def _clock_zero(small: _Small, about: dict[str, str]) -> int | None:
-    """Return the Unix time of the session's zero; exports may be shifted, or counted from 1970."""
+def _clock_zero(small: _SmallTables, about: dict[str, str]) -> int | None:
+    """Return the Unix time in ns of the export's time 0.
+
+    An export may be shifted (``--ts-shift``), or use Unix time already (``--ts-normalize``).
+    """
     said = about.get("EXPORT_PARAM_TIME_SHIFT") or "0"
     shift = number_of(said, -FAR, FAR)
     session = [row[0] for row in small.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)) if row[0]]
@@ -138,13 +147,13 @@ def _clock_zero(small: _Small, about: dict[str, str]) -> int | None:
     return int(session[0]) - shift if session else None
 
 
-def _mpi_ranks(small: _Small) -> dict[int, int]:
+def _mpi_ranks(small: _SmallTables) -> dict[int, int]:
     """Return the rank by process."""
     ranks = {}
     for process, thread, rank in small.rows("MPI_RANKS", ("globalPid", "globalTid", "rank")):
         number = process if process is not None else thread
         if number is not None and rank is not None:
-            ranks[(number >> 24) & 0xFFFFFF] = int(rank)
+            ranks[(number >> 24) & 0xFFFFFF] = int(rank)  # the process id in nsys's globalPid or globalTid
     return ranks
 
 

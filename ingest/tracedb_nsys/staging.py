@@ -98,7 +98,7 @@ class Stage:
         }
         found = {role: table_roles.tables_of(role, tables) for role in table_roles.EXPECTED}
         read = {NVTX, STRINGS, *others}.union(*found.values())
-        self._total = sum(self._export.about(table) for table in read if table in tables)
+        self._total = sum(self._export.upper_bound(table) for table in read if table in tables)
         for table in (*found[RUNTIME], *found[DRIVER]):
             self._events(table, "launch", made.LAUNCH)
         self._calls.finish()
@@ -141,7 +141,7 @@ class Stage:
             and set(TIMES).issubset(tables[KERNEL])
             and {"id", "value"}.issubset(tables.get(STRINGS, ()))
             and PAYLOADS not in tables
-            and self._export.about(KERNEL) >= unstaged_kernels.SMALLEST_ROWS
+            and self._export.upper_bound(KERNEL) >= unstaged_kernels.SMALLEST_ROWS
         )
 
     def _read_directly(self) -> Iterator[Rows]:
@@ -160,7 +160,7 @@ class Stage:
             read += feed.rows
             self._count_nulls(KERNEL, [feed])
         self._export.verify(KERNEL, read)
-        self._bases["kernel"] = self._export.about(KERNEL)
+        self._bases["kernel"] = self._export.upper_bound(KERNEL)
         self._account_for(KERNEL, read, self.direct_rows())
         self._account_for_columns(KERNEL, read)
 
@@ -238,7 +238,7 @@ class Stage:
         )
         if into == "kernel":
             self.kernels_are_sorted = base == 0 and in_order(feeds)
-        self._bases[numbers] = base + self._export.about(table)
+        self._bases[numbers] = base + self._export.upper_bound(table)
         self._export.verify(table, rows)
         self._count_nulls(table, feeds)
         return rows, kept
@@ -280,7 +280,7 @@ class Stage:
 
     def _count_unread(self, table: str) -> int:
         """Count the events of a table that is not read; the count is verified like that of a table that is."""
-        count = self._export.held(table)
+        count = self._export.stored_rows(table)
         self._export.verify(table, count)
         self.events_read += count
         return count

@@ -71,8 +71,8 @@ def _fill(
         may_bypass_staging = options.cores > 1 and not options.is_second
         tables = SetReader(stage, options.cores, options.progress, may_bypass_staging)
         for batch in tables.read(capture.files):
-            yield direct.rows(batch, tables.found)
-        return tables.found
+            yield direct.rows(batch, tables.recording)
+        return tables.recording
     if kind == capture_files.JSON:
         from tracedb_rocprof.json.document import JsonReader  # imports a JSON decoder
 
@@ -98,7 +98,7 @@ def _stats(stage: Stage, capture: Capture, options: Options) -> list[tuple[str, 
     tables = SetReader(stage, options.cores, options.progress)
     for _ in tables.read(beside):
         pass
-    return tables.found.stats
+    return tables.recording.stats
 
 
 def _process(

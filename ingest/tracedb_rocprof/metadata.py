@@ -12,7 +12,7 @@ from tracedb.ingester.issues import Account
 from tracedb_rocprof.agents import Agent
 
 if TYPE_CHECKING:
-    from tracedb_rocprof.json.stream import CutShort
+    from tracedb_rocprof.json.stream import Incomplete
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Recording:
     metadata: dict[str, Any] = field(default_factory=dict)
     is_cut: bool = False
 
-    def end_early(self, end: CutShort, account: Account, events_read: int) -> None:
+    def end_early(self, end: Incomplete, account: Account, events_read: int) -> None:
         """Record that a document ended early. Raises ``ReadError`` if the damage precedes the first event."""
         from tracedb_rocprof.json.stream import Damaged  # imports a JSON decoder
 

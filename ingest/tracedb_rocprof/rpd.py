@@ -43,7 +43,7 @@ class RpdReader:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.found = Recording(source="rpd", metadata={"format": "rpd"})
+        self.recording = Recording(source="rpd", metadata={"format": "rpd"})
 
     def read(self, path: Path) -> Recording:
         """Read the database. Raises ``ReadError`` if it is damaged."""
@@ -55,7 +55,7 @@ class RpdReader:
             self._calls(batch)
         for batch in file.batches(_query(OPS, OP_NUMBERS, {"type": "t.string", "text": "d.string"})):
             self._ops(batch)
-        return self.found
+        return self.recording
 
     def _process(self, batch: Mapping[str, pa.Array]) -> Any:
         """Return the process of each row; rows without one belong to the first."""
@@ -64,7 +64,7 @@ class RpdReader:
         for pid in different.tolist():
             proc = 1 if pid < 0 else self._stage.processes.number(str(pid))
             if pid >= 0:
-                self.found.places.setdefault(proc, Place(pid=pid))
+                self.recording.places.setdefault(proc, Place(pid=pid))
             give.append(proc)
         return np.array(give, np.int64)[places]
 

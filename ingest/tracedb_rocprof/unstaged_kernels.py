@@ -37,7 +37,7 @@ COLUMNS = {
 }
 """Staged column → column of the schema, for columns that are copied unchanged."""
 HALF = 31
-"""Durations are summed in halves of so many bits: whole sums may exceed a double's precision."""
+"""Low bits of a duration that are summed apart: numpy sums weights as doubles, which whole sums would exceed."""
 
 
 def is_possible(headed: list[tuple[int, Header]]) -> bool:
@@ -92,7 +92,7 @@ class UnstagedKernels:
         return Rows("kernel_event", pa.Table.from_batches(in_groups), 0, is_ordered=False)
 
     def _sum_up(self, columns: dict[str, Numbers], count: int) -> None:
-        """Add to the sums by name."""
+        """Add calls and time by kernel name to ``staged_total``, for the check against the tool's own statistics."""
         self._proc = int(columns["proc"][0])
         places, durations = columns["name"] + 1, columns["duration_ns"]
         calls = np.bincount(places)
@@ -123,15 +123,15 @@ class UnstagedKernels:
         """Return the device of each kernel."""
         places = np.maximum(agents, 0)
         calls = np.bincount(places)
-        met = np.flatnonzero(calls).tolist()
-        self._calls.update(dict(zip(met, calls[met].tolist(), strict=True)))
-        self._meet(met, recording)
+        seen = np.flatnonzero(calls).tolist()
+        self._calls.update(dict(zip(seen, calls[seen].tolist(), strict=True)))
+        self._assign_new_agents(seen, recording)
         of_agent = np.full(self._stage.agents.count + 1, -1, np.int32)
         for label, device in self.devices.items():
             of_agent[self._stage.agents.number(label)] = device
         return _array(of_agent[places], -1)
 
-    def _meet(self, agents: list[int], recording: Recording) -> None:
+    def _assign_new_agents(self, agents: list[int], recording: Recording) -> None:
         """Map agents to devices, if there is a new agent."""
         labels = {self._stage.agents.text(number): number for number in agents if number > 0}
         if labels.keys() <= self.devices.keys():

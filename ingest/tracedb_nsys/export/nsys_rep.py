@@ -18,24 +18,24 @@ from tracedb_nsys.export.redaction import scrub
 
 ENVIRONMENT = "TRACEDB_NSYS"
 TIMEOUT_S = 3600.0
-USUAL = (
+INSTALL_PATTERNS = (
     "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys",
     "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
     "/usr/local/cuda*/bin/nsys",
     "/usr/lib/nsight-systems/bin/nsys",
 )
-TAIL = 64 << 10
+TAIL_BYTES = 64 << 10
 VERSION = re.compile(rb"(?<![\d.])20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5}(?![\d.])")
 PERCENT = re.compile(rb"(\d{1,3})%")
 PROGRESS = re.compile(r".*\[[=\s]*\d{1,3}%\s*\]")
 TOO_NEW = re.compile(r"(?i)version not supported|newer version|unsupported version")
 NO_IMPORTER = re.compile(r"(?i)importer (?:binary|error|version)")
-NO_HOST = (
+IMPORTER_MISSING = (
     "nsys does not find its importer: the folders host-linux-x64 and target-linux-x64 of its installation must be "
     "next to each other (Debian's package needs a link for that)"
 )
-ELSEWHERE = "run `nsys export --type=sqlite` where the report was made and ingest that file"
+EXPORT_ELSEWHERE = "run `nsys export --type=sqlite` where the report was made and ingest that file"
 INCOMPLETE = "incomplete nsys capture"
 
 
@@ -46,15 +46,15 @@ def check_complete(path: Path) -> None:
     if path.name.endswith(".qdstrm"):
         raise ReadError(
             f"{INCOMPLETE}: only the raw stream (.qdstrm) is there, no report. Either the recording was killed, or "
-            f"{NO_HOST}. Import it with QdstrmImporter of the nsys that wrote it, or record again"
+            f"{IMPORTER_MISSING}. Import it with QdstrmImporter of the nsys that wrote it, or record again"
         )
 
 
 def export(path: Path, progress: Callable[[float], None]) -> Path:
     """Return the SQLite export of a report, from the cache or newly made.
 
-    Raises ``ReadError`` if nsys is missing or cannot read the report; nsys's own message is passed on. ``scrub`` has
-    removed private data from the export.
+    Private data has been removed from it (``redaction.scrub``). Raises ``ReadError`` if nsys is missing or cannot read
+    the report; nsys's own message is passed on.
     """
     target = cache.place(path)
     if not target.exists():
@@ -73,7 +73,9 @@ def programs() -> list[Path]:
             raise ReadError(f"{ENVIRONMENT} names {named}, but there is no nsys program there")
         return [found]
     on_path = shutil.which("nsys")
-    usual = [path for pattern in USUAL for path in sorted(Path("/").glob(pattern[1:]), key=_release, reverse=True)]
+    usual = [
+        path for pattern in INSTALL_PATTERNS for path in sorted(Path("/").glob(pattern[1:]), key=_release, reverse=True)
+    ]
     return list(dict.fromkeys([*([Path(on_path)] if on_path else []), *usual]))
 
 
@@ -86,7 +88,8 @@ def _make(path: Path, target: Path, progress: Callable[[float], None]) -> None:
     if not found:
         raise ReadError(
             f"a report of {f'nsys {_release_of(path)}'.rstrip()} needs the program nsys, which is neither on PATH nor "
-            f"in the usual folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or {ELSEWHERE}"
+            f"in the usual folders; install Nsight Systems, name it with --nsys or in {ENVIRONMENT}, or "
+            f"{EXPORT_ELSEWHERE}"
         )
     with spill_folder(target) as folder:
         draft = Path(folder) / "export.sqlite"
@@ -159,17 +162,17 @@ def _failure(path: Path, program: Path, said: str) -> str:
         needed = f"Nsight Systems {release} or later" if release else "a newer Nsight Systems"
         return (
             f"{report} is newer than {_version(program)} ({program}), which says: {said.rstrip('.')}. "
-            f"Install {needed}, or {ELSEWHERE}"
+            f"Install {needed}, or {EXPORT_ELSEWHERE}"
         )
     if NO_IMPORTER.search(said):
-        return f"{NO_HOST}; it says: {said}"
+        return f"{IMPORTER_MISSING}; it says: {said}"
     return f"{program} export failed: {said}"
 
 
 def _release_of(path: Path) -> str:
     """Return which release of nsys wrote the report, from its last section; "" if it does not say."""
     with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - TAIL, 0))
+        file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
         found = VERSION.search(file.read())
     return found[0].decode() if found else ""
 

@@ -46,12 +46,12 @@ class ParquetExport:
         """Return the number of rows."""
         return int(self._files[table].metadata.num_rows)
 
-    def held(self, table: str) -> int:
-        """Return the number of rows."""
+    def stored_rows(self, table: str) -> int:
+        """Return the same as ``count``: a Parquet footer is exact."""
         return self.count(table)
 
-    def about(self, table: str) -> int:
-        """Return the number of rows."""
+    def upper_bound(self, table: str) -> int:
+        """Return the same as ``count``: a Parquet footer is exact."""
         return self.count(table)
 
     def small(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -102,14 +102,16 @@ class ParquetExport:
         try:
             for batch in self._files[table].iter_batches(BATCH_ROWS, columns=list(columns)):
                 numbers = pa.array(np.arange(done + 1, done + batch.num_rows + 1, dtype=np.int64))
-                arrays = [numbers if field.name == ROW else _pinned(batch[field.name], field, odd) for field in wanted]
+                arrays = [
+                    numbers if field.name == ROW else _as_wanted_type(batch[field.name], field, odd) for field in wanted
+                ]
                 yield within(pa.RecordBatch.from_arrays(arrays, schema=wanted), table, odd)
                 done += batch.num_rows
         except ERRORS as error:
             raise _damaged(table, error) from error
 
 
-def _pinned(column: pa.Array, field: pa.Field, odd: Odd) -> pa.Array:
+def _as_wanted_type(column: pa.Array, field: pa.Field, odd: Odd) -> pa.Array:
     """Return the column as 64-bit integers or text, whatever the writer chose."""
     if field.type != pa.string():
         return whole_numbers(column, field.name, odd)

@@ -67,11 +67,11 @@ class Export(Protocol):
         """Return the number of rows."""
         ...
 
-    def held(self, table: str) -> int:
+    def stored_rows(self, table: str) -> int:
         """Return the number of rows of a table that is not read; in a damaged file, of distinct rows."""
         ...
 
-    def about(self, table: str) -> int:
+    def upper_bound(self, table: str) -> int:
         """Return an upper bound of the row numbers, close to the number of rows."""
         ...
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tracedb.errors import ReadError
 from tracedb_nsys.export.protocol import STRINGS
-from tracedb_nsys.header import SAYINGS, SYSTEM, SYSTEM_KEYS
+from tracedb_nsys.header import RECORDING_FAULTS, SYSTEM, SYSTEM_KEYS
 
 GONE = (
     "ProcessStreams",
@@ -64,8 +64,8 @@ def _scrub(connection: sqlite3.Connection) -> None:
                WHERE coalesce(name, '') NOT LIKE '%CUDA%' AND name IS NOT 'CAPTURE_EVENT_TYPE'"""
         )
     if "DIAGNOSTIC_EVENT" in tables:
-        kept = " OR ".join("instr(text, ?) > 0" for _ in SAYINGS)
-        connection.execute(f"DELETE FROM DIAGNOSTIC_EVENT WHERE ({kept}) IS NOT TRUE", SAYINGS)
+        kept = " OR ".join("instr(text, ?) > 0" for _ in RECORDING_FAULTS)
+        connection.execute(f"DELETE FROM DIAGNOSTIC_EVENT WHERE ({kept}) IS NOT TRUE", RECORDING_FAULTS)
 
 
 def _goes(table: str) -> bool:

@@ -104,7 +104,7 @@ class SqliteExport:
             self._counts[table] = int(self._ask(f"SELECT count(*) FROM {quoted(table)}")[0][0])
         return self._counts[table]
 
-    def held(self, table: str) -> int:
+    def stored_rows(self, table: str) -> int:
         """Return the number of rows of a table that is not read; duplicates in a damaged file count once.
 
         SQLite's own count trusts the pages' counters, which damage can inflate.
@@ -114,7 +114,7 @@ class SqliteExport:
         rows = f"SELECT DISTINCT +rowid, * FROM {quoted(table)} NOT INDEXED"
         return int(self._ask(f"SELECT count(*) FROM ({rows})")[0][0])
 
-    def about(self, table: str) -> int:
+    def upper_bound(self, table: str) -> int:
         """Return the largest row number: the number of rows, unless some were deleted."""
         return self._span(table)[1] if self._is_dense(table) else self.count(table)
 

@@ -50,7 +50,7 @@ class Processes:
             self._places[self._numbers[pid]] = Place(pid)
         return self._numbers[pid]
 
-    def part(self) -> None:
+    def separate_unowned_rows(self) -> None:
         """Move rows without a process id out of the first process if there are several: their process is unknown."""
         if len(self._numbers) < 2 or not self._unowned:
             return

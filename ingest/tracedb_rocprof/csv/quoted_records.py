@@ -1,7 +1,7 @@
 """Read records of a CSV file whose quoting cannot be trusted.
 
-rocprofv3 quotes texts without escaping quotes inside them. So a record is first read strictly; if that fails, it is
-anchored on the columns around the free-text column, whose number is the same in every record.
+rocprofv3 quotes texts without escaping quotes inside them. So a record is first read strictly; if that fails, the
+columns before and after the free text are matched, since their number is fixed, and what lies between is the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tracedb_rocprof.csv.headers import ALLOCATION, Header
 SIMPLE = rb'(?:"[^"\r\n]*"|[^",\r\n]*)'
 QUOTED = rb'(?:"[^"]*+"|[^",\r\n]*)'
 NUMBER = rb'(?:"[-+.\dA-Fa-fx \t]*"|[-+.\dA-Fa-fx \t]*)'
-LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'  # FREE rows of memory_allocation_trace hold one as their agent
+LONE_QUOTE = rb'(?:"[^"\r\n]*"|[^",\r\n]*|")'
+"""As SIMPLE, or a lone quote: rocprofv3 writes one as the agent of FREE rows in memory_allocation_trace."""
 END = rb"\r?(?:\n|\Z)"
 TIMES = frozenset(("start_timestamp", "end_timestamp"))
 LONGEST_LINES = 1_000
@@ -97,7 +98,7 @@ class Reader:
 
 
 def _is_one_text(value: bytes) -> bool:
-    """Whether the free-text position holds a single field: several have a quote at one end only.
+    """Whether the free-text position holds a single field; if it holds several, it has a quote at one end only.
 
     A text that spans lines and contains quotes is taken for several records with too many or too few fields.
     """

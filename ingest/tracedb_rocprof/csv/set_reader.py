@@ -33,11 +33,11 @@ LEFT_ASIDE = {
     headers.SCRATCH: ("scratch_memory_events", "scratch memory of kernels; not stored"),
 }
 AHEAD = 24
-"""Blocks parsed ahead while unstaged kernels are written."""
+"""How many blocks are parsed ahead if kernels skip staging."""
 NEEDED = (headers.KERNEL, headers.LEGACY, headers.COUNTER)
 """Files without which a set is useless."""
 TIMES = "Start_Timestamp and End_Timestamp"
-MOST_NAMES, MOST_SAID = 30, 400
+MOST_NAMES, MAX_MESSAGE_CHARS = 30, 400
 MARK, RANGE = "mark", "push_pop"
 
 
@@ -51,15 +51,15 @@ class SetReader:
         self._stage = stage
         self._cores = cores
         self._progress = progress
-        self._made: dict[str, Callable[[Header, Block], None]] = {
+        self._handlers: dict[str, Callable[[Header, Block], None]] = {
             headers.KERNEL: self._kernels,
             headers.LEGACY: self._kernels,
             headers.COUNTER: self._counters,
             headers.COPY: self._copies,
             headers.CALL: self._calls,
         }
-        self.found = Recording(metadata={"format": "csv"})
-        self._processes = Processes(stage, self.found.places)
+        self.recording = Recording(metadata={"format": "csv"})
+        self._processes = Processes(stage, self.recording.places)
 
     def read(self, files: Sequence[Path]) -> Iterator[Gathered]:
         """Read agents, calls, kernels, then counters and copies; yields the kernels that skip staging.
@@ -70,9 +70,9 @@ class SetReader:
         known = [(path, header) for path, header in headed if header is not None]
         sizes = [(path.stat().st_size, header) for path, header in known]
         is_possible = self._may_bypass_staging and unstaged_kernels.is_possible(sizes)
-        for path, header in sorted(known, key=lambda item: _place(item[1].domain)):
+        for path, header in sorted(known, key=lambda item: _reading_order(item[1].domain)):
             if header.domain == headers.LEGACY:
-                self.found.source = "rocprofv2" if header.has("grid_size") else "rocprofv1"
+                self.recording.source = "rocprofv2" if header.has("grid_size") else "rocprofv1"
             if header.domain in (headers.KERNEL, headers.LEGACY):
                 self._stage.bypasses_staging = is_possible and not self._stage.count("call")
             if header.domain == headers.AGENT:
@@ -82,7 +82,7 @@ class SetReader:
             else:
                 yield from self._events(path, header)
         yield from self._stage.unstaged(is_last=True)
-        self._processes.part()
+        self._processes.separate_unowned_rows()
 
     def _header(self, path: Path) -> Header | None:
         with opened(path) as file:
@@ -101,15 +101,17 @@ class SetReader:
         wanted = "Counter_Name, Counter_Value and Dispatch_Id" if "counter" in path.name.lower() else TIMES
         if is_needed:
             raise ReadError(
-                f"{path.name}: its columns are {said[:MOST_SAID]}; expected Kernel_Name, {wanted}, as rocprofv3 "
-                "writes them"
+                f"{path.name}: its columns are {said[:MAX_MESSAGE_CHARS]}; expected Kernel_Name, {wanted}, as "
+                "rocprofv3 writes them"
             )
-        self._stage.account.warned("header_unknown", 1, f"{path.name} is not read; its columns are {said[:MOST_SAID]}")
+        self._stage.account.warned(
+            "header_unknown", 1, f"{path.name} is not read; its columns are {said[:MAX_MESSAGE_CHARS]}"
+        )
 
     def _events(self, path: Path, header: Header) -> Iterator[Gathered]:
         """Read a file of events in blocks."""
         parser = Parser(header)
-        unreadable, rows, example, fields, is_last = 0, 0, "", 0, False
+        unreadable, rows, example, fields, ends_unreadable = 0, 0, "", 0, False
         damages: list[str] = []
         with opened(path, self._progress, damages) as file:
             headers.first_line(file)
@@ -118,24 +120,24 @@ class SetReader:
                 if header.domain in LEFT_ASIDE:
                     self._left_aside(header.domain, block.rows)
                 elif block.rows:
-                    self._made[header.domain](header, block)
+                    self._handlers[header.domain](header, block)
                 rows += block.rows
                 unreadable += block.unreadable
                 example, fields = example or block.example, fields or block.fields
-                is_last = block.ends_unreadable
+                ends_unreadable = block.ends_unreadable
                 yield from self._stage.unstaged()
         self._stage.texts.settle(self._stage.account)
         self._stage.damaged(damages)
-        self.found.is_cut = self.found.is_cut or bool(damages)
+        self.recording.is_cut = self.recording.is_cut or bool(damages)
         self._stage.events_read += unreadable
         columns = len(header.columns)
         counted = f"the header has {columns} columns, the first unreadable line has {fields} fields: "
         counted = "" if fields == columns else counted
-        complete = unreadable - is_last
+        complete = unreadable - ends_unreadable
         if complete and not rows and header.domain in NEEDED:
             raise ReadError(f"{path.name}: none of its {unreadable:,} lines is a record; {counted}{example}")
-        if is_last:  # not an error if it is the only line: a recording may end there
-            self.found.is_cut = True
+        if ends_unreadable:  # not an error if it is the only line: a recording may end there
+            self.recording.is_cut = True
             self._stage.account.lost("event_cut", 1, f"{path.name} ends inside a line")
         self._stage.account.lost(
             "line_unreadable", complete, f"lines of {path.name} that are not records: {counted}{example}"
@@ -205,7 +207,9 @@ class SetReader:
         start, end = _times(block)
         controls = int((which == CONTROLS).sum())
         self._stage.events_read += controls
-        self._stage.account.left_aside("profiler_control", controls, "calls that pause, resume or name; no ranges")
+        self._stage.account.left_aside(
+            "profiler_control", controls, "profiler control calls (pause, resume, name); not stored as ranges"
+        )
         for wanted, table in ((CALLS, "call"), (MARKERS, "marker")):
             mine = which == wanted
             if not mine.any():
@@ -224,7 +228,7 @@ class SetReader:
         for row in self._rows(path):
             agent = agent_of(row)
             if agent is not None:
-                self.found.agents.setdefault(row.get("guid", ""), []).append(agent)
+                self.recording.agents.setdefault(row.get("guid", ""), []).append(agent)
 
     def _stats(self, path: Path, header: Header) -> None:
         """Keep the tool's own statistics, with names as numbers of texts."""
@@ -240,7 +244,7 @@ class SetReader:
                     if count is not None and total is not None:
                         said[name] = (count, total)
         self._stage.texts.settle(Account())
-        self.found.stats.append((path.name, said))
+        self.recording.stats.append((path.name, said))
 
     def _rows(self, path: Path) -> list[dict[str, str]]:
         """Return the rows of a small file by column."""
@@ -284,5 +288,5 @@ def _times(block: Block) -> tuple[Numbers, Numbers]:
     return numbers(start, block.rows), numbers(end, block.rows)
 
 
-def _place(domain: str) -> int:
+def _reading_order(domain: str) -> int:
     return ORDER.index(domain) if domain in ORDER else len(ORDER)

@@ -17,8 +17,8 @@ from tracedb_rocprof.csv.row_groups import LARGEST, Numbers
 from tracedb_rocprof.json.record_types import (
     Call,
     Copy,
-    Counted,
-    Counter,
+    CountedDispatch,
+    CounterDefinition,
     Dispatch,
     JsonAgent,
     Kind,
@@ -26,7 +26,7 @@ from tracedb_rocprof.json.record_types import (
     Strings,
     Symbol,
 )
-from tracedb_rocprof.json.stream import CutShort, JsonStream
+from tracedb_rocprof.json.stream import Incomplete, JsonStream
 from tracedb_rocprof.metadata import Place, Recording
 from tracedb_rocprof.missing import BAD, NONE
 from tracedb_rocprof.staging import Stage
@@ -57,7 +57,7 @@ class JsonReader:
         self._kinds: list[Kind] = []
         self._symbol: dict[int, Symbol] = {}
         """Static shared memory and registers by kernel."""
-        self.found = Recording(metadata={"format": "json"})
+        self.recording = Recording(metadata={"format": "json"})
 
     def read(self, path: Path) -> Recording:
         """Read the document; of a truncated one, the complete part. Raises ``ReadError`` if it is something else."""
@@ -76,10 +76,10 @@ class JsonReader:
                         self._process(stream)
                     else:
                         raise ReadError(f"not the JSON that rocprofv3 writes: {TOP} is neither a list nor an object")
-            except CutShort as end:
-                self.found.end_early(end, self._stage.account, self._stage.events_read)
+            except Incomplete as end:
+                self.recording.end_early(end, self._stage.account, self._stage.events_read)
         self._stage.damaged(damages)
-        return self.found
+        return self.recording
 
     def _process(self, stream: JsonStream) -> None:
         """Read the entry of one process; records may come before the texts that they refer to."""
@@ -95,7 +95,7 @@ class JsonReader:
             elif key == "kernel_symbols":
                 self._batches(stream, key, Symbol, self._symbols)
             elif key == "counters":
-                self._batches(stream, key, Counter, self._counters)
+                self._batches(stream, key, CounterDefinition, self._counters)
             elif key in ("callback_records", "buffer_records"):
                 if stream.holds(b"{", key):
                     self._records(stream)
@@ -107,7 +107,7 @@ class JsonReader:
             if key == "kernel_dispatch":
                 self._events(stream, key, Dispatch, self._dispatches)
             elif key == "counter_collection":
-                self._events(stream, key, Counted, self._counted)
+                self._events(stream, key, CountedDispatch, self._counted)
             elif key == "memory_copy":
                 self._events(stream, key, Copy, self._copies)
             elif key in API_RECORDS:
@@ -135,16 +135,16 @@ class JsonReader:
         self._stage.events_read += lost
         self._stage.account.lost("event_unreadable", lost, f"items of {key} that are not objects")
 
-    def _counters(self, counters: Iterable[Counter]) -> None:
+    def _counters(self, counters: Iterable[CounterDefinition]) -> None:
         for counter in counters:
             self._stage.texts.define((self._proc, "counter", counter.id.handle), counter.name)
 
     def _metadata(self, said: Metadata) -> None:
-        place = self.found.places[self._proc] = Place(pid=said.pid, host=said.node.hostname or None)
+        place = self.recording.places[self._proc] = Place(pid=said.pid, host=said.node.hostname or None)
         self._pid = place.pid
 
     def _add_agents(self, agents: Iterable[JsonAgent]) -> None:
-        mine = self.found.agents.setdefault(self._stage.processes.text(self._proc), [])
+        mine = self.recording.agents.setdefault(self._stage.processes.text(self._proc), [])
         for agent in agents:
             is_gpu = agent.type == GPU_TYPE
             place = agent.logical_node_type_id
@@ -232,7 +232,7 @@ class JsonReader:
             columns[f"grid_{axis}"] = _numbers(getattr(info.grid_size, axis) for info in infos)
         self._put("kernel", events, columns)
 
-    def _counted(self, events: list[Counted]) -> None:
+    def _counted(self, events: list[CountedDispatch]) -> None:
         """Stage one row per counter of a dispatch; values of the device's parts are summed."""
         dispatches: list[Dispatch] = []
         names: list[int] = []
@@ -268,7 +268,9 @@ class JsonReader:
         styles = [self._style(event) for event in events]
         controls = styles.count(None)
         self._stage.events_read += controls
-        self._stage.account.left_aside("profiler_control", controls, "calls that pause, resume or name; no ranges")
+        self._stage.account.left_aside(
+            "profiler_control", controls, "profiler control calls (pause, resume, name); not stored as ranges"
+        )
         kept = [event for event, style in zip(events, styles, strict=True) if style]
         names = _numbers(self._text("marker", event.correlation_id.internal) for event in kept)
         columns = {**self._threads(kept), "name": names, "style": np.array([style for style in styles if style])}

@@ -1,7 +1,7 @@
 """The parts of rocprofv3's JSON records that are kept; everything else is skipped.
 
-A missing number is ``NONE``. No recorded number equals it: the least 64-bit integer does not decode as a ``Number``,
-and the record is repaired.
+A missing number is ``NONE``, the smallest 64-bit integer. If a file contains that integer, it does not decode as a
+``Number``, and ``Mender`` replaces it by ``BAD``.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class Dispatch(msgspec.Struct):
     graph_node_id: Number | None = None
 
 
-class Count(msgspec.Struct):
+class CounterValue(msgspec.Struct):
     """A counter's value for one part of the device."""
 
     counter_id: Handle = msgspec.field(default_factory=Handle)
     value: float = nan
 
 
-class Counted(msgspec.Struct):
+class CountedDispatch(msgspec.Struct):
     """The counters of one dispatch."""
 
     dispatch_data: Dispatch = msgspec.field(default_factory=Dispatch)
-    records: list[Count] = msgspec.field(default_factory=list)
+    records: list[CounterValue] = msgspec.field(default_factory=list)
 
 
 class Call(msgspec.Struct):
@@ -113,7 +113,7 @@ class Symbol(msgspec.Struct):
     sgpr_count: Number = NONE
 
 
-class Counter(msgspec.Struct):
+class CounterDefinition(msgspec.Struct):
     """A counter's definition."""
 
     id: Handle = msgspec.field(default_factory=Handle)

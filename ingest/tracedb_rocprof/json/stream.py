@@ -1,8 +1,8 @@
 """Read a JSON document forward in bounded memory: decode what is wanted, and large arrays of objects in batches.
 
-Values are found by matching braces. A batch ends where an object begins like the array's first one. If that guess is
-wrong, the batch does not decode, and its objects are split one by one. Values of an unexpected type are left out of
-their object.
+Values are found by matching braces. A large array is decoded in batches, each cut before an object whose first key is
+that of the array's first object. If the cut was wrong, the batch does not decode, and its objects are split one by one.
+Values of an unexpected type are left out of their object.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ CHUNK = 1 << 20
 SPACE = b" \t\r\n"
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}"]', re.DOTALL)
 """A string or bracket; a lone quote if the string ends beyond the buffer."""
-CLOSING = {b"{": b"}", b"[": b"]"}
+CLOSING_OF = {b"{": b"}", b"[": b"]"}
 SCALAR = re.compile(rb"[^\s,\]}]+")
 FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*+")\s*:')
 LONGEST = 256 << 20
@@ -31,23 +31,29 @@ LONGEST = 256 << 20
 T = TypeVar("T")
 
 
-class CutShort(Exception):
-    """The document ends before it is complete; the message says so."""
+class Incomplete(Exception):
+    """The rest of the document cannot be read; the message says why."""
+
+    code: ClassVar[str]
+
+
+class CutShort(Incomplete):
+    """The document ends before it is complete."""
 
     code = "file_cut"
 
-    def __init__(self, said: str = "the file ends before its events do; the whole ones are there") -> None:
-        super().__init__(said)
+    def __init__(self) -> None:
+        super().__init__("the file ends too early; all complete events were loaded")
 
 
-class Damaged(CutShort):
+class Damaged(Incomplete):
     """Brackets do not match, so later values cannot be found; the message names the place."""
 
     code = "file_damaged"
 
 
 class JsonStream:
-    """A position in a document."""
+    """A forward-only reader of one JSON document."""
 
     def __init__(self, file: BinaryIO, account: Account) -> None:
         self._file = file
@@ -161,9 +167,9 @@ class JsonStream:
                 if token == b'"':
                     break
                 place = match.end()
-                if token in CLOSING:
+                if token in CLOSING_OF:
                     unclosed.append(token)
-                elif token in CLOSING.values() and token != (wanted := CLOSING[unclosed.pop()]):
+                elif token in CLOSING_OF.values() and token != (wanted := CLOSING_OF[unclosed.pop()]):
                     found = f"{token.decode()} {self._place(place - 1)}"
                     raise Damaged(f"not valid JSON: {found}, where {wanted.decode()} is expected")
                 if not unclosed:
@@ -224,7 +230,7 @@ class JsonStream:
         mender = Mender()
         made: T = mender.record(found, kind)
         for name in mender.faults:
-            self._account.mended("field_unreadable", 1, f"{name} of another type; left empty")
+            self._account.mended("field_unreadable", 1, f"{name} has an unexpected type; left empty")
         return made
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tracedb.errors import ReadError
 from tracedb.ingester.decompress import opened
 from tracedb_rocprof.csv.row_groups import LARGEST, Numbers
-from tracedb_rocprof.json.stream import CutShort, JsonStream
+from tracedb_rocprof.json.stream import Incomplete, JsonStream
 from tracedb_rocprof.metadata import Place, Recording
 from tracedb_rocprof.missing import BAD, NONE
 from tracedb_rocprof.rpd import DIRECTIONS
@@ -57,7 +57,7 @@ class ChromeReader:
         self._sections = dict(SECTIONS)
         self._other: Counter[str] = Counter()
         self._pids: dict[int, int] = {}
-        self.found = Recording(source="rocprofv1", metadata={"format": "json"})
+        self.recording = Recording(source="rocprofv1", metadata={"format": "json"})
 
     def read(self, path: Path) -> Recording:
         """Read the document; of a truncated one, the complete part. Raises ``ReadError`` if it is something else."""
@@ -74,14 +74,14 @@ class ChromeReader:
                     else:
                         for batch in stream.batches(Event):
                             self._events(batch)
-            except CutShort as end:
-                self.found.end_early(end, account, self._stage.events_read)
+            except Incomplete as end:
+                self.recording.end_early(end, account, self._stage.events_read)
         self._stage.events_read += stream.unreadable
         account.lost("event_unreadable", stream.unreadable, "items of traceEvents that are not objects")
         names = ", ".join(sorted(self._other))
         account.left_aside("region_events", self._other.total(), f"events of other kinds: {names}")
         self._stage.damaged(damages)
-        return self.found
+        return self.recording
 
     def _events(self, events: Sequence[Event]) -> None:
         """Stage events, each by the section that its viewer process has at its place in the file."""
@@ -160,7 +160,7 @@ class ChromeReader:
             return 1
         if pid not in self._pids:
             self._pids[pid] = self._stage.processes.number(str(pid))
-            self.found.places[self._pids[pid]] = Place(pid=pid)
+            self.recording.places[self._pids[pid]] = Place(pid=pid)
         return self._pids[pid]
 
     def _agent(self, event: Event) -> int:

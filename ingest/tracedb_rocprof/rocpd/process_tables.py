@@ -41,7 +41,7 @@ class Part:
         self.file = file
         self.suffix = suffix
         self.stage = stage
-        self.found = found
+        self.recording = found
         self.pids: dict[int, int] = {}
         self.shapes: dict[int, tuple[int, ...]] = {}
         """Values of ``SYMBOL`` by kernel."""
@@ -72,8 +72,8 @@ class Part:
                 1,
                 f"rocpd schema version {version}, known is {KNOWN}; read by the names of its columns",
             )
-        self.found.metadata["schema"] = version
-        self.found.tool_version = f"rocpd schema {version}"
+        self.recording.metadata["schema"] = version
+        self.recording.tool_version = f"rocpd schema {version}"
 
     def _read_processes(self) -> None:
         hosts = dict(self.file.rows(self.table("info_node"), {"id": int, "hostname": str}))
@@ -83,7 +83,7 @@ class Part:
         for number, node, pid, environment in rows:
             rank, size = _place_in_job(environment)
             place = Place(pid=pid, host=hosts.get(node), rank=rank, world_size=size)
-            self.found.places[self.process(number)] = place
+            self.recording.places[self.process(number)] = place
 
     def process(self, number: int) -> int:
         """Return our number of a process; an unlisted one counts as the only listed one."""
@@ -125,7 +125,7 @@ class Part:
                 clock_mhz=more.get("max_engine_clk_fcompute"),
                 gpu=place,
             )
-            self.found.agents.setdefault(self.stage.processes.text(self.process(pid)), []).append(agent)
+            self.recording.agents.setdefault(self.stage.processes.text(self.process(pid)), []).append(agent)
 
     def _define_agent(self, number: int, kind: str | None, place: int | None, logical: int | None) -> None:
         """Label an agent; one that is neither CPU nor GPU gets no label."""

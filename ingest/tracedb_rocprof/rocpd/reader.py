@@ -35,7 +35,7 @@ class RocpdReader:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.found = Recording(source="rocpd", metadata={"format": "rocpd"})
+        self.recording = Recording(source="rocpd", metadata={"format": "rocpd"})
 
     def read(self, path: Path) -> Recording:
         """Read the database. Raises ``ReadError`` if it is damaged or has another schema."""
@@ -44,7 +44,7 @@ class RocpdReader:
         suffixes = sorted({match["suffix"] or "" for match in matches})
         self._check_names(file, suffixes)
         for suffix in suffixes:
-            self._part = Part(file, suffix, self._stage, self.found)
+            self._part = Part(file, suffix, self._stage, self.recording)
             self._dispatches()
             self._counters()
             self._copies()
@@ -53,7 +53,7 @@ class RocpdReader:
             regions.samples()
             self._allocations()
             self._part.leave()
-        return self.found
+        return self.recording
 
     def _check_names(self, file: SqliteFile, suffixes: Sequence[str]) -> None:
         """Raise ``ReadError`` if dispatches are in a table of another name: otherwise they would seem absent."""

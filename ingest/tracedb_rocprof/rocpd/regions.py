@@ -109,7 +109,9 @@ class RegionReader:
         """Report regions that are neither calls nor ranges."""
         controls = sum(count for text, count in other.items() if _kind_of(text) == CONTROL)
         self._part.stage.events_read += other.total()
-        self._part.stage.account.left_aside("profiler_control", controls, "calls that pause, resume or name; no ranges")
+        self._part.stage.account.left_aside(
+            "profiler_control", controls, "profiler control calls (pause, resume, name); not stored as ranges"
+        )
         rest = {text: count for text, count in other.items() if _kind_of(text) == OTHER}
         named = ", ".join(sorted(rest))
         self._part.stage.account.left_aside(
