@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from support.tiny import Tiny
-from tracedb.regress import energy, launching
+from tracedb.regress import launching, operator_energy
 from tracedb.storage.connection import open_read_only
 
 BURSTS = Path(__file__).parents[1] / "data" / "bursts" / "bursts.csv.gz"
@@ -53,19 +53,19 @@ def _sampled(path: Path, limits: dict[str, float | None] | None = None) -> Path:
 
 def test_energy_is_learnt_by_flops_and_bytes_and_by_the_clock(tmp_path: Path) -> None:
     with open_read_only(_sampled(tmp_path / "s.duckdb")) as connection:
-        (found,) = energy.measured([connection])
+        (found,) = operator_energy.measured([connection])
     assert (found["gpu"], found["power_limit_w"], found["spin_power_w"], found["sm_clock_limit_mhz"]) == (
         "GPU X", 700.0, 130.0, 2000.0,
     )  # fmt: skip
     assert found["clock_power"] == pytest.approx(POWER)
-    card = energy.card({"energy": [found]}, "gpu-x")
+    card = operator_energy.card({"energy": [found]}, "gpu-x")
     assert card is not None
     for width in (1024, 3000, 8192):
         shape = {"b": 2, "l": 2048, "dim": width}
         assert card.joules("linear1", "fwd", "bf16", shape) == pytest.approx(_product(width, 2000))
         assert card.joules("gelu", "fwd", "bf16", shape) == pytest.approx(BYTE_J * 4096 * 4 * width * 4)
     assert card.joules("layernorm", "fwd", "bf16", shape) > 0  # by the rates of all
-    assert energy.card({"energy": [found]}, "GPU Y") is None
+    assert operator_energy.card({"energy": [found]}, "GPU Y") is None
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_products_of_an_h200_take_two_thirds_of_the_effect_of_the_clock(recorded: Path) -> None:
     """From 1,500 to 1,965 MHz, 1.3 times as high, they become 1.15 to 1.18 times as fast."""
     with open_read_only(recorded) as connection:
-        shares = energy.product_shares([connection])
-        (found,) = energy.measured([connection])
+        shares = operator_energy.product_shares([connection])
+        (found,) = operator_energy.measured([connection])
     assert shares == {"NVIDIA H200": pytest.approx(0.62, abs=0.05)}
     assert 0.6 < found["clock_power"] < 1.0
-    card = energy.card({"energy": [found]}, "NVIDIA H200")
+    card = operator_energy.card({"energy": [found]}, "NVIDIA H200")
     assert card is not None and card.power_limit_w == 700.0 and 110 < card.spin_power_w < 140
     # 309 GFLOP at the highest clock, about a pJ each.
     assert card.joules("linear3", "fwd", "bf16", {"b": 2, "l": 2048, "dim": 3072, "ffn": 12288}) == pytest.approx(
@@ -99,12 +99,12 @@ def test_products_of_an_h200_take_two_thirds_of_the_effect_of_the_clock(recorded
 def test_a_file_of_a_tracedb_without_bursts_has_none(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
         connection.execute("CREATE SCHEMA v1")
-        assert energy.measured([connection]) == launching.measured([connection]) == []
-        assert energy.product_shares([connection]) == {}
+        assert operator_energy.measured([connection]) == launching.measured([connection]) == []
+        assert operator_energy.product_shares([connection]) == {}
 
 
 def test_work_runs_at_the_clock_at_which_it_draws_the_limit() -> None:
-    card = energy.Card(700.0, 100.0, 2000.0, 1.0, {}, (0.0, 0.0))
+    card = operator_energy.Card(700.0, 100.0, 2000.0, 1.0, {}, (0.0, 0.0))
 
     def time_ns(clock: float) -> float:
         return 1e8 * 2000 / clock  # it all computes: 0.1 s at the highest clock
@@ -119,7 +119,7 @@ def test_work_runs_at_the_clock_at_which_it_draws_the_limit() -> None:
 @pytest.mark.parametrize("missing", ["power_limit_w", "sm_clock_limit_mhz", "spin_power_w"])
 def test_a_card_whose_limits_are_not_known_has_no_energy(tmp_path: Path, missing: str) -> None:
     with open_read_only(_sampled(tmp_path / "s.duckdb", {**LIMITS, missing: None})) as connection:
-        assert energy.measured([connection]) == []
+        assert operator_energy.measured([connection]) == []
 
 
 def test_launching_is_learnt_by_operator_and_of_an_optimizer_by_layer(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tracedb.errors import TracedbError
 from tracedb.replay import operators, tensors, values, variants
 from tracedb.replay.operators import Form, Incomplete, bound, overloads
 from tracedb.replay.probe import Bench, Trial
-from tracedb.replay.recorded import Signature
+from tracedb.replay.recorded_passes import Signature
 from tracedb.replay.tensors import Spec
 from tracedb.replay.variants import Context
 

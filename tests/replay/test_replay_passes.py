@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from support import rows
-from tracedb.replay.energy import _energy
+from tracedb.replay.energy_meter import _energy
 from tracedb.replay.measured_pass import MeasuredPass, read
 from tracedb.storage import schema, views
 

@@ -15,8 +15,8 @@ from support.loading import empty_connection
 from support.recordings import ROOT
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.pipeline import run as pipeline
-from tracedb.replay import recorded
-from tracedb.replay.recorded import Selection
+from tracedb.replay import recorded_passes
+from tracedb.replay.recorded_passes import Selection
 from tracedb.storage.connection import open_read_only
 
 Insert = Callable[..., None]
@@ -43,7 +43,7 @@ def insert(db: duckdb.DuckDBPyConnection) -> Insert:
 
 
 def signatures(db: duckdb.DuckDBPyConnection, columns: str, **chosen: Any) -> list[tuple[Any, ...]]:
-    recorded.prepare(db, Selection(1, **chosen))
+    recorded_passes.prepare(db, Selection(1, **chosen))
     return db.execute(f"SELECT {columns} FROM temp.replay_signature ORDER BY signature_id").fetchall()
 
 
@@ -143,7 +143,7 @@ class TestPasses:
         return insert
 
     def measures(self, db: Any, **chosen: Any) -> list[tuple[Any, ...]]:
-        recorded.prepare(db, Selection(1, **chosen))
+        recorded_passes.prepare(db, Selection(1, **chosen))
         columns = "pass, name, step, events, kernel_sum_ns, union_ns, span_ns, idle_ns, launch_gap_ns, wall_ns"
         return list(db.execute(f"SELECT {columns} FROM temp.replay_measure ORDER BY pass").fetchall())
 
@@ -191,7 +191,7 @@ class TestPasses:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{", "7", '"x"', "[1", None])
 def test_texts_that_are_no_list_are_none(text: str | None) -> None:
-    assert recorded._list(text) == []
+    assert recorded_passes._list(text) == []
 
 
 def test_counts_of_many_passes_are_not_those_of_one(db: Any, insert: Insert) -> None:
@@ -217,19 +217,19 @@ def test_counts_of_many_passes_are_not_those_of_one(db: Any, insert: Insert) -> 
 
 
 @pytest.fixture(scope="module")
-def training_step(tmp_path_factory: pytest.TempPathFactory) -> recorded.Recorded:
+def training_step(tmp_path_factory: pytest.TempPathFactory) -> recorded_passes.Recorded:
     """A training step recorded on an H200: bf16, cuDNN attention, fused AdamW."""
     database = tmp_path_factory.mktemp("replay") / "step.duckdb"
     trace = ROOT / "tests/data/recorded/data/replay/h200_train_step.json.gz"
     assert [outcome.error for outcome in pipeline.ingest(trace, db=database)] == [None]
     with open_read_only(database) as connection:
-        return recorded.load(connection, Selection(1))
+        return recorded_passes.load(connection, Selection(1))
 
 
 class TestRecordedStep:
     """Every operator of a real step is understood, without a GPU."""
 
-    def test_all_time_has_an_operator(self, training_step: recorded.Recorded) -> None:
+    def test_all_time_has_an_operator(self, training_step: recorded_passes.Recorded) -> None:
         assert training_step.is_gpu
         assert len(training_step.signatures) == 56
         assert {signature.hint for signature in training_step.signatures} == {"operator"}
@@ -237,7 +237,7 @@ class TestRecordedStep:
         assert len(training_step.sequence) == 856
         assert len(training_step.parameters) == 75
 
-    def test_every_operator_can_be_called(self, training_step: recorded.Recorded) -> None:
+    def test_every_operator_can_be_called(self, training_step: recorded_passes.Recorded) -> None:
         pytest.importorskip("torch", reason="PyTorch is not installed")
         from tracedb.replay import variants
 

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingest")]
 
 from robustness import inputs_nsys, inputs_rocprof, inputs_torch, sanitized  # noqa: E402
-from robustness.checks import Case, judge  # noqa: E402
+from robustness.invariants import Case, judge  # noqa: E402
 
 Maker = Callable[[random.Random, Path], Case]
 FORMATS: dict[str, tuple[Any, Maker]] = {

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from readers.nsys.test_nsys_unstaged_kernels import export
-from robustness import accounts
-from robustness.checks import Case, Way
-from robustness.early import compared, counted, of_nsys
+from robustness import nsys_event_counts
+from robustness.invariants import Case, Way
 from robustness.mutations import CELLS, Dice, changed_bytes, changed_database
+from robustness.reader_results import compared, counted, of_nsys
 from support.nsys_files import ERAS, Nsys
 from support.nsys_loaded import step
 from tracedb.ingester import Capture
@@ -106,7 +106,7 @@ def make_sqlite(dice: Dice, folder: Path) -> Case:
         return found[0][1]["state"], compared(found) + counted(path, found[0][1])
 
     def account() -> tuple[str, list[str]]:
-        return accounts.judged([path], ingested, accounts.in_sqlite(path))
+        return nsys_event_counts.judged([path], ingested, nsys_event_counts.in_sqlite(path))
 
     ingested = dice.choice((usual, other, direct_way))
     return Case([path], ways, lambda: _counted(path), early, account)
@@ -167,7 +167,7 @@ def make_parquet(dice: Dice, folder: Path) -> Case:
         return found[0][1]["state"], compared(found)
 
     def account() -> tuple[str, list[str]]:
-        return accounts.judged(files, ingested, accounts.in_parquet(files))
+        return nsys_event_counts.judged(files, ingested, nsys_event_counts.in_parquet(files))
 
     ways, ingested = (PARQUET, PARQUET[:1], *[()] * 8)[dice.randrange(10)], dice.choice(PARQUET)
     return Case(files, ways, lambda: counts, early, account)

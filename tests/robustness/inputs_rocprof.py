@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from readers.rocprof.test_rocprof_legacy import V1, V2, rpd
-from robustness.checks import Case, Way
-from robustness.early import compared, of_rocprof
+from robustness.invariants import Case, Way
 from robustness.mutations import CELLS, NAMES, Dice, changed_bytes, changed_database, changed_tree, encoded, tree_text
+from robustness.reader_results import compared, of_rocprof
 from support import rocpd_files, rocprof_json_files
 from support.rocprof_files import ERAS, WRITERS, Set, kernel, small
 from tracedb.ingester import Capture

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.torch.test_torch_readers import COMMITTED, KEYS, PLAIN
-from robustness.checks import Case, Way
+from robustness.invariants import Case, Way
 from robustness.mutations import Dice, changed_bytes, changed_tree, encoded, value
 from support.both_readers import FILES, FILLED, WAYS, outcome, python_reader
 from support.traces import HEADER, LAYOUTS, Raw, annotation, dumps, event_text, kernel, launched, op

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from robustness import accounts, fuzz
-from robustness.checks import Case, Way, judge
+from robustness import fuzz, nsys_event_counts
+from robustness.invariants import Case, Way, judge
 from support.nsys_loaded import step
 from tracedb.pipeline.run import ingest
 from tracedb_nsys import ingester, staging
@@ -65,29 +65,32 @@ def test_lost_rows_are_a_finding(tmp_path: Path) -> None:
 
 def test_an_account_that_differs_from_the_count_is_a_finding(tmp_path: Path) -> None:
     path = step().sqlite(tmp_path / "a.sqlite")
-    counted = accounts.in_sqlite(path)
+    counted = nsys_event_counts.in_sqlite(path)
     assert counted
-    assert accounts.judged([path], USUAL, counted) == ("complete", [])
-    _, (said,) = accounts.judged([path], USUAL, counted + 1)
+    assert nsys_event_counts.judged([path], USUAL, counted) == ("complete", [])
+    _, (said,) = nsys_event_counts.judged([path], USUAL, counted + 1)
     assert said == f"account: {counted} events read, 0 warnings, another reader counts {counted + 1}"
 
 
 def test_rows_that_the_database_lacks_are_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = step().sqlite(tmp_path / "a.sqlite")
-    without = accounts.ACCOUNT.replace("UNION ALL SELECT l.capture_id FROM main.launch AS l", "")
-    monkeypatch.setattr(accounts, "ACCOUNT", without)
-    _, (said,) = accounts.judged([path], USUAL, accounts.in_sqlite(path))
+    without = nsys_event_counts.ACCOUNT.replace("UNION ALL SELECT l.capture_id FROM main.launch AS l", "")
+    monkeypatch.setattr(nsys_event_counts, "ACCOUNT", without)
+    _, (said,) = nsys_event_counts.judged([path], USUAL, nsys_event_counts.in_sqlite(path))
     assert said.startswith("account: complete: ")
 
 
 def test_what_a_refused_input_leaves_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = step().sqlite(tmp_path / "a.sqlite")
     path.write_bytes(path.read_bytes()[:-1])
-    assert accounts.judged([path], USUAL, accounts.in_sqlite(path)) == ("refused", [])
+    assert nsys_event_counts.judged([path], USUAL, nsys_event_counts.in_sqlite(path)) == ("refused", [])
 
     def careless(*paths: Path, db: Path) -> list[Any]:
         db.touch()
         return ingest(*paths, db=db.with_name("another.duckdb"))
 
-    monkeypatch.setattr(accounts, "ingest", careless)
-    assert accounts.judged([path], USUAL, None) == ("refused", [f"account: {accounts.DATABASE} is left"])
+    monkeypatch.setattr(nsys_event_counts, "ingest", careless)
+    assert nsys_event_counts.judged([path], USUAL, None) == (
+        "refused",
+        [f"account: {nsys_event_counts.DATABASE} is left"],
+    )

@@ -12,10 +12,10 @@ import pytest
 from support import recordings
 from support.small_step import SMALL, step
 from tracedb.errors import TracedbError
-from tracedb.training_step import composition, configuration, prediction, schedule
+from tracedb.training_step import composition, configuration, pipeline_schedule, prediction
 from tracedb.training_step.composition import Part
 from tracedb.training_step.cost_model import Price
-from tracedb.training_step.schedule import Work
+from tracedb.training_step.pipeline_schedule import Work
 
 THEIRS = recordings.DATA / "regressor" / "estimate-train-time"
 
@@ -139,21 +139,21 @@ class TestSchedule:
 
     @pytest.mark.parametrize("name", ["afab", "1f1b", "lockstep"])
     def test_like_stages_take_a_slot_for_each_micro_batch_and_neighbour(self, name: str) -> None:
-        assert schedule.makespan(name, [Work(2, 4)] * 4, 8, 0.0) == (8 + 4 - 1) * 6
+        assert pipeline_schedule.makespan(name, [Work(2, 4)] * 4, 8, 0.0) == (8 + 4 - 1) * 6
 
     def test_one_stage_has_no_bubble(self) -> None:
         for name in configuration.SCHEDULES:
-            assert schedule.makespan(name, [Work(2, 3)], 5, 0.0) == 25
+            assert pipeline_schedule.makespan(name, [Work(2, 3)], 5, 0.0) == 25
 
     def test_two_stages_by_hand(self) -> None:
         """Stage 1 is the slow one: it starts when the first forward arrives, and its last backward goes back."""
         stages = [Work(1, 2), Work(3, 4)]
-        assert schedule.makespan("1f1b", stages, 2, 0.5) == 1 + 0.5 + 3 + 4 + 3 + 4 + 0.5 + 2
-        assert schedule.makespan("afab", stages, 2, 0.5) == 1 + 0.5 + 3 + 3 + 4 + 4 + 0.5 + 2
-        assert schedule.makespan("lockstep", stages, 2, 0.5) == 3 * (3 + 4.5)
+        assert pipeline_schedule.makespan("1f1b", stages, 2, 0.5) == 1 + 0.5 + 3 + 4 + 3 + 4 + 0.5 + 2
+        assert pipeline_schedule.makespan("afab", stages, 2, 0.5) == 1 + 0.5 + 3 + 3 + 4 + 4 + 0.5 + 2
+        assert pipeline_schedule.makespan("lockstep", stages, 2, 0.5) == 3 * (3 + 4.5)
 
     def test_fewer_micro_batches_than_stages(self) -> None:
-        assert schedule.makespan("1f1b", [Work(1, 1)] * 4, 1, 0.0) == 8
+        assert pipeline_schedule.makespan("1f1b", [Work(1, 1)] * 4, 1, 0.0) == 8
 
 
 @pytest.mark.shared

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracedb.dependencies.meetings import Member, Met
 from tracedb.dependencies.path import GPU, Graph, Segments, Span, Walk
-from tracedb.dependencies.recorded import NONE, Mask
+from tracedb.dependencies.recorded_arrays import NONE, Mask
 
 MOST_GRAPHS = 16
 """Captures whose dependencies are kept in memory at once."""

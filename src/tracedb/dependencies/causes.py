@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracedb.dependencies.recorded import NONE, STREAM_WAIT, Calls, Gpu, Mask, Numbers, Recorded, places_of_calls
+from tracedb.dependencies.recorded_arrays import NONE, STREAM_WAIT, Calls, Gpu, Mask, Numbers, Recorded, places_of_calls
 
 BY_NOTHING, BY_LAUNCH, BY_STREAM, BY_WAIT = range(4)
 """Cause of a start: unknown, the launch, the event before on the stream, an awaited event of another stream."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracedb.dependencies.causes import LONG_AGO, Causes, last_ended
-from tracedb.dependencies.recorded import COPY, NONE, SYNCHRONIZE, Calls, Gpu, Numbers, Recorded, places_of_calls
+from tracedb.dependencies.recorded_arrays import COPY, NONE, SYNCHRONIZE, Calls, Gpu, Numbers, Recorded, places_of_calls
 
 RETURNED_NS = 2_000
 """GPU clocks are aligned to the host's to about this: an event may seem to end after the call that waited for it."""

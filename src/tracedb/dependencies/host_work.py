@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracedb.dependencies.recorded import NONE, Activity, Numbers, Recorded
+from tracedb.dependencies.recorded_arrays import NONE, Activity, Numbers, Recorded
 
 
 class Work(NamedTuple):

@@ -11,7 +11,7 @@ from tracedb.dependencies import causes as starts
 from tracedb.dependencies import host as hosts
 from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, Causes
 from tracedb.dependencies.host import Host
-from tracedb.dependencies.recorded import NONE, Gpu, Mask, Numbers, Recorded
+from tracedb.dependencies.recorded_arrays import NONE, Gpu, Mask, Numbers, Recorded
 
 GPU, HOST, SYNC, LAUNCH, GAP, WAIT, UNKNOWN = range(7)
 """Kinds of segments: GPU work, work of the host, the host's return from a synchronization, a launch on an empty stream,

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 
 from tracedb.dependencies.path import Graph, Span
-from tracedb.dependencies.recorded import NONE, Numbers
+from tracedb.dependencies.recorded_arrays import NONE, Numbers
 
 Window = tuple[int, int]
 """Begin and end, in ns after the first GPU event of a run."""

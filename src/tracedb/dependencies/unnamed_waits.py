@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracedb.dependencies.causes import LONG_AGO, Causes, lanes
-from tracedb.dependencies.recorded import STREAM_WAIT, Numbers, Recorded
+from tracedb.dependencies.recorded_arrays import STREAM_WAIT, Numbers, Recorded
 
 
 def added(recorded: Recorded, causes: Causes) -> Numbers:

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tracedb.dependencies import host_work, meetings, recorded, spans
+from tracedb.dependencies import host_work, meetings, recorded_arrays, spans
 from tracedb.dependencies.across import Ranks
 from tracedb.dependencies.path import Graph, Span
 from tracedb.dependencies.spans import Window
@@ -37,7 +37,7 @@ def find(connection: duckdb.DuckDBPyConnection, window: Window | None, is_across
 def _alone(connection: duckdb.DuckDBPyConnection, window: Window | None) -> Iterator[tuple[int, pa.Table]]:
     chosen = connection.execute("SELECT s.capture_id FROM temp.selected_capture AS s ORDER BY s.capture_id").fetchall()
     for (capture_id,) in chosen:
-        graph = Graph(recorded.read(connection, capture_id))
+        graph = Graph(recorded_arrays.read(connection, capture_id))
         rows = critical_segment.of_spans(graph, _spans(connection, graph, capture_id, window))
         if rows is not None:
             yield capture_id, rows.append_column("capture_id", _repeated(capture_id, len(rows)))
@@ -68,7 +68,7 @@ def _across(connection: duckdb.DuckDBPyConnection, window: Window | None) -> Ite
         if met is None:
             continue
         is_any = True
-        ranks = Ranks(met, lambda capture: Graph(recorded.read(connection, capture)))
+        ranks = Ranks(met, lambda capture: Graph(recorded_arrays.read(connection, capture)))
         yield from ((number, rows) for rows in _of_ranks(connection, ranks, captures, chosen, window))
     if not is_any:
         raise NotCaptured(

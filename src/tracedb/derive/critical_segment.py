@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tracedb.dependencies import host_work, recorded, spans
+from tracedb.dependencies import host_work, recorded_arrays, spans
 from tracedb.dependencies.path import HOST, KINDS, SYNC, UNKNOWN, Graph, Segments, Span
-from tracedb.dependencies.recorded import NONE, Numbers
+from tracedb.dependencies.recorded_arrays import NONE, Numbers
 
 COLUMNS = ("step", "event_id", "launch_id", "op_id", "annotation_id", "thread_id", "slack_ns")
 """Columns that may be NULL."""
@@ -19,7 +19,7 @@ COLUMNS = ("step", "event_id", "launch_id", "op_id", "annotation_id", "thread_id
 
 def find(connection: duckdb.DuckDBPyConnection, capture_id: int) -> None:
     """Write the capture's rows. Inside its transaction, after annotations and impossible times."""
-    graph = Graph(recorded.read(connection, capture_id))
+    graph = Graph(recorded_arrays.read(connection, capture_id))
     rows = of_spans(graph, spans.of_steps(graph))
     if rows is not None:
         connection.execute(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracedb.errors import NotCaptured, TracedbError
-from tracedb.regress import energy
+from tracedb.regress import operator_energy
 from tracedb.regress.conditions import Conditions, Sample, in_one_state
 from tracedb.regress.features import multiprocessors
 from tracedb.regress.model import Target
@@ -72,7 +72,7 @@ def tables(*connections: duckdb.DuckDBPyConnection) -> list[Table]:
     for gpu, operator, pass_, dtype, shape, time, *state in rows:
         target = Target(gpu or "unknown", operator, pass_, dtype)
         found.setdefault(target, []).append(Sample(shape, float(time), *state))
-    shares = energy.product_shares(connections)
+    shares = operator_energy.product_shares(connections)
     return [_of_samples(target, samples, shares.get(target.gpu)) for target, samples in found.items()]
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracedb.regress.energy import fetched
 from tracedb.regress.model_folder import plain
+from tracedb.regress.operator_energy import fetched
 
 if TYPE_CHECKING:
     import duckdb

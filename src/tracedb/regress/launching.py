@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracedb.regress.energy import fetched
 from tracedb.regress.model_folder import plain
+from tracedb.regress.operator_energy import fetched
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracedb.errors import NotCaptured, UsageError
 from tracedb.output import Answer
-from tracedb.regress import beside, dataset, energy, fitting, host_steps, launching, recorded_calls, store
+from tracedb.regress import beside, dataset, fitting, host_steps, launching, operator_energy, recorded_calls, store
 from tracedb.regress.dataset import Table
 from tracedb.regress.model import Model
 from tracedb.regress.recorded_calls import Seen
@@ -69,7 +69,7 @@ def fit(databases: Sequence[Path], folder: Path, plan: Plan, tell: Say = _silent
             tables = dataset.tables(*connections)
             learnt = {
                 "beside": beside.measured(connections),
-                "energy": energy.measured(connections),
+                "energy": operator_energy.measured(connections),
                 "launching": launching.measured(connections),
                 "host_steps": host_steps.measured(connections),
             }

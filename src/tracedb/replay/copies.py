@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracedb.replay.operators import Incomplete
-from tracedb.replay.recorded import Signature
+from tracedb.replay.recorded_passes import Signature
 from tracedb.replay.tensors import Spec
 
 _PLACES = {"HtoD": ("device", "host"), "DtoH": ("host", "device"), "DtoD": ("device", "device")}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tracedb.replay.copies import Transfer
-from tracedb.replay.energy import Counter, Energy
+from tracedb.replay.energy_meter import Counter, Energy
 from tracedb.replay.operators import Form
 from tracedb.replay.probe import MEMORY_SHARE, Bench, ends_the_gpu, precision
 from tracedb.replay.timing import Call, Watch, watch

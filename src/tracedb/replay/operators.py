@@ -15,7 +15,7 @@ from typing import Any
 
 from tracedb.errors import TracedbError
 from tracedb.replay import fills, tensors, values
-from tracedb.replay.recorded import Signature
+from tracedb.replay.recorded_passes import Signature
 from tracedb.replay.tensors import Spec
 
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99})::([A-Za-z_][A-Za-z0-9_]{0,99})")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.errors import NotCaptured, UsageError
-from tracedb.replay import copies, measure, recorded, sequence, store, variants
-from tracedb.replay.energy import Counter
+from tracedb.replay import copies, measure, recorded_passes, sequence, store, variants
+from tracedb.replay.energy_meter import Counter
 from tracedb.replay.measure import Chosen, Conditions, Measured
 from tracedb.replay.measured_pass import MeasuredPass
 from tracedb.replay.operators import Incomplete, load_library, overloads
 from tracedb.replay.probe import Bench, Outcome, Trial
-from tracedb.replay.recorded import Recorded, Selection, Signature
+from tracedb.replay.recorded_passes import Recorded, Selection, Signature
 from tracedb.replay.timing import cache_reader
 from tracedb.report import captures
 from tracedb.sampling import device as devices
@@ -91,7 +91,7 @@ def run(request: Request, say: Callable[[str], None]) -> int:
         load_library(module)
     with open_read_only(request.database) as connection:
         selection = Selection(_capture(connection, request.capture, say), request.step, request.range_glob)
-        found = recorded.load(connection, selection)
+        found = recorded_passes.load(connection, selection)
     if found.is_gpu and device.type == "cpu":
         say("the operators were recorded on a GPU and are replayed on the CPU: ratios compare the CPU with the GPU")
     with _folder(request.keep_traces) as folder, _without_gradients(request.threads):

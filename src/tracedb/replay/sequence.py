@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracedb.replay.energy import Counter
+from tracedb.replay.energy_meter import Counter
 from tracedb.replay.measure import Chosen
 from tracedb.replay.probe import MEMORY_SHARE, Bench
 from tracedb.replay.timing import Call

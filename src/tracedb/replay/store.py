@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracedb.pipeline import writable_database
 from tracedb.pipeline.task import MEMORY_LIMIT
-from tracedb.replay import recorded
+from tracedb.replay import recorded_passes
 from tracedb.storage import resources, statements
 from tracedb.storage.connection import attached, transaction, workbench
 
@@ -28,7 +28,7 @@ def write(database: Path, done: Replayed) -> int:
         transaction(connection),
     ):
         writable_database.prepare(connection, database)
-        recorded.prepare(connection, done.recorded.selection)
+        recorded_passes.prepare(connection, done.recorded.selection)
         ((number,),) = connection.execute("SELECT coalesce(max(replay_id), 0) + 1 FROM main.replay_run").fetchall()
         statements.set_variables(connection, replay_id=int(number))
         _results(connection, done)

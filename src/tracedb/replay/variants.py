@@ -12,7 +12,7 @@ from typing import Any
 
 from tracedb.replay import operators, tensors, values
 from tracedb.replay.operators import Form, Incomplete
-from tracedb.replay.recorded import Recorded, Signature
+from tracedb.replay.recorded_passes import Recorded, Signature
 from tracedb.replay.tensors import Spec
 
 MOST = 16

@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from tracedb.errors import TracedbError
-from tracedb.regress import energy, host_steps, launching
-from tracedb.regress.energy import Card
+from tracedb.regress import host_steps, launching, operator_energy
 from tracedb.regress.model_folder import named
+from tracedb.regress.operator_energy import Card
 from tracedb.training_step import (
     composition,
     fully_sharded,
     host_path,
     host_wait,
+    pipeline_schedule,
     recorded_effects,
-    schedule,
     step_clock,
 )
 from tracedb.training_step.composition import Part, Stage
@@ -26,9 +26,9 @@ from tracedb.training_step.configuration import Step
 from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
 from tracedb.training_step.fully_sharded import NOTHING
 from tracedb.training_step.host_wait import ELEMENTS_A_LAUNCH, GAP_NS, OPTIMIZER_LAUNCHES
+from tracedb.training_step.pipeline_schedule import Work
 from tracedb.training_step.predicted_step import Prediction, StageTimes
 from tracedb.training_step.recorded_effects import Beside
-from tracedb.training_step.schedule import Work
 
 ADDING, INTO_BUCKETS = 3, 2
 """Reads and writes per gradient element for accumulation, or for copying into a bucket."""
@@ -49,7 +49,7 @@ def predict(step: Step, models: Predictor, link_gbps: float | None = None) -> Pr
     known = launching.of(facts, gpu, step.dtype) if step.pp == 1 else {}
     whole = host_path.whole_step(step, known, host_steps.of(facts, gpu, step.dtype)) if step.pp == 1 else None
     waiting = host_wait.waited(step, found, prices, known, whole)
-    clock = step.sm_clock_mhz or _clock(found, prices, energy.card(facts, gpu), waiting.ns)
+    clock = step.sm_clock_mhz or _clock(found, prices, operator_energy.card(facts, gpu), waiting.ns)
     if clock is not None and step.sm_clock_mhz is None:
         prices = Prices(models, replace(step, sm_clock_mhz=clock), link_gbps)
         found = _priced(step, prices, facts)
@@ -151,7 +151,7 @@ class _Builder:
         stages = [self._stage(stage) for stage in composition.stages(step)]
         passing = self._passing()
         pace = [Work(item.forward, item.backward) for item in stages]
-        pipeline = schedule.makespan(step.schedule, pace, step.micro_batches, passing)
+        pipeline = pipeline_schedule.makespan(step.schedule, pace, step.micro_batches, passing)
         slowest_forward = max(stages, key=lambda item: item.forward).stage
         slowest_backward = max(stages, key=lambda item: item.backward).stage
         parts: defaultdict[str, float] = defaultdict(float)

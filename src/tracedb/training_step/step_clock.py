@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracedb.errors import UsageError
-from tracedb.regress.energy import Card
+from tracedb.regress.operator_energy import Card
 from tracedb.training_step import composition
 from tracedb.training_step.composition import Part
 from tracedb.training_step.cost_model import Prices

@@ -18,8 +18,8 @@ from tracedb.what_if import scenario as scenarios
 from tracedb.what_if import shares
 from tracedb.what_if.bound import bounds
 from tracedb.what_if.capture_model import CaptureModel
+from tracedb.what_if.retiming import Meeting, Meetings, Timed, timed
 from tracedb.what_if.scenario import Scenario
-from tracedb.what_if.schedule import Meeting, Meetings, Timed, timed
 from tracedb.what_if.shares import Shares
 
 NEARLY_ALL = 95

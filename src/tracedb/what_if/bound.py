@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM
-from tracedb.what_if.schedule import Timed
+from tracedb.what_if.retiming import Timed
 
 
 def bounds(rank: Timed) -> Counter[str]:

@@ -8,11 +8,11 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from tracedb.dependencies import recorded, spans, unnamed_waits
+from tracedb.dependencies import recorded_arrays, spans, unnamed_waits
 from tracedb.dependencies.causes import BY_LAUNCH, BY_STREAM, BY_WAIT, LONG_AGO
 from tracedb.dependencies.host import union
 from tracedb.dependencies.path import Graph, Span
-from tracedb.dependencies.recorded import Mask, Numbers
+from tracedb.dependencies.recorded_arrays import Mask, Numbers
 from tracedb.dependencies.spans import Window
 from tracedb.errors import NotCaptured
 from tracedb.what_if import pricing
@@ -51,7 +51,7 @@ class CaptureModel:
         """Raises ``NotCaptured`` if the capture has no GPU work, not that step or window, or a span of no time."""
         self._connection = connection
         self.capture_id = capture_id
-        self.graph = Graph(recorded.read(connection, capture_id))
+        self.graph = Graph(recorded_arrays.read(connection, capture_id))
         awaited = unnamed_waits.added(self.graph.recorded, self.graph.causes)
         self.causes = self.graph.causes._replace(awaited=awaited)
         found = self._spans(step, window)

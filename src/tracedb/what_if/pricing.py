@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from tracedb.dependencies.recorded import Numbers
+from tracedb.dependencies.recorded_arrays import Numbers
 from tracedb.errors import NotCaptured
 from tracedb.regress.card_spec import known
 from tracedb.regress.model import Model

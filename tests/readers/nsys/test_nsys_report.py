@@ -246,7 +246,7 @@ class TestPrivacy:
 class TestRefusals:
     def test_no_program(self, tmp_path: Path, rep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(nsys_rep, "USUAL", ())
+        monkeypatch.setattr(nsys_rep, "INSTALL_PATTERNS", ())
         error = Loaded(rep, db=tmp_path / "a.duckdb").error
         assert "2025.3.1.0" in error and "TRACEDB_NSYS" in error and "nsys export --type=sqlite" in error
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracedb.dependencies.causes import BY_LAUNCH, BY_NOTHING, BY_STREAM, BY_WAIT, LONG_AGO
-from tracedb.dependencies.recorded import NONE, Mask, Numbers
+from tracedb.dependencies.recorded_arrays import NONE, Mask, Numbers
 from tracedb.what_if.capture_model import RETURN_NS, CaptureModel, Effect, is_silent
 from tracedb.what_if.scenario import Scenario
 

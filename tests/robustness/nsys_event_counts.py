@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robustness.checks import RAW_WORDS, Way
+from robustness.invariants import RAW_WORDS, Way
 from tracedb.pipeline.run import ingest
 
 DATABASE = "account.duckdb"

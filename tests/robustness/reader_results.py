@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from robustness.checks import Way, difference
+from robustness.invariants import Way, difference
 from support.nsys_files import TEXT_COLUMNS
 from tracedb.errors import ReadError
 from tracedb.ingester import Capture, Options
