@@ -222,6 +222,23 @@ def test_runs_with_different_stragglers_are_not_pooled(insert: Insert, ask: Ask,
     ]
 
 
+def test_a_row_whose_recordings_differ_has_no_straggler(insert: Insert, report: Report) -> None:
+    """Rank 1 is late in run a; in run b ranks take turns. A row of both has neither that rank nor its shares."""
+    for capture, (label, rank) in enumerate([("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
+        insert("capture", "capture_id rank", (capture, rank), source="torch", labels={"run": label})
+        late = [90 * rank if label == "a" else 90 * (n % 2 == rank) for n in range(16)]
+        insert("kernel_event", "event_id start_ns duration_ns",
+               *[(n, 1_000 * n + by, 100 - by) for n, by in enumerate(late)], capture_id=capture, kind="kernel",
+               name="nccl", collective="allreduce", device_id=0, group_name="0", group_size=2)  # fmt: skip
+    columns = "is_straggler, straggler_rank, times_last_percent, wait_caused_percent, recordings, straggler_recordings"
+    assert report("stragglers", columns, by={"source": "'all'"}) == [(None, None, None, None, 2, 1)]
+    columns = '"run", straggler_rank, wait_caused_percent, others_wait_ns'
+    assert report("stragglers", columns, by={"run": "{base}.labels['run']"}) == [
+        ("a", 1, 100.0, 16 * 90),
+        ("b", None, None, 16 * 90),
+    ]
+
+
 def test_named_for_every_rank(judged: dict[str, Rows]) -> None:
     assert columns(judged["always late"], "rank", "is_straggler", "straggler_rank", "p_value") == [
         (0, False, 1, pytest.approx(1.0)),

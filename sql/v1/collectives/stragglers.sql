@@ -14,15 +14,16 @@ SELECT
     -- If a row pools several ranks, it shows the straggler's share; a mean of the ranks' shares would mean nothing.
     CASE
         WHEN min(part.member) = max(part.member) THEN 100.0 * count(*) FILTER (part.is_last) / count(*)
-        ELSE 100.0 * count(*) FILTER (part.is_last AND part.member = part.straggler_member)
+        WHEN count(DISTINCT part.straggler_member) = 1 AND count(*) = count(part.straggler_member) THEN 100.0 * count(*) FILTER (part.is_last AND part.member = part.straggler_member)
             / nullif(count(*) FILTER (part.member = part.straggler_member), 0)
     END AS times_last_percent,
     coalesce(sum(part.margin_ns) FILTER (part.is_last), 0)::BIGINT AS margin_ns,
     coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0)::BIGINT AS wait_caused_ns,
+    coalesce(sum(part.match_wait_ns // (part.ranks - 1)) FILTER (part.is_last), 0)::BIGINT AS others_wait_ns,
     CASE
         WHEN min(part.member) = max(part.member)
             THEN 100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last), 0) / nullif(sum(part.match_wait_ns), 0)
-        ELSE 100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last AND part.member = part.straggler_member), 0)
+        WHEN count(DISTINCT part.straggler_member) = 1 AND count(*) = count(part.straggler_member) THEN 100.0 * coalesce(sum(part.match_wait_ns) FILTER (part.is_last AND part.member = part.straggler_member), 0)
             / nullif(sum(part.match_wait_ns) FILTER (part.member = part.straggler_member), 0)
     END AS wait_caused_percent,
     sum(part.duration_ns)::BIGINT AS collective_ns,
@@ -34,7 +35,9 @@ SELECT
     CASE
         WHEN count(DISTINCT part.set_id) FILTER (part.is_straggler) IN (0, count(DISTINCT part.set_id)) THEN bool_or(part.is_straggler)
     END AS is_straggler,
-    CASE WHEN min(part.straggler_member) = max(part.straggler_member) THEN max(part.straggler_member) END AS straggler_rank,
+    CASE
+        WHEN count(DISTINCT part.straggler_member) = 1 AND count(*) = count(part.straggler_member) THEN max(part.straggler_member)
+    END AS straggler_rank,
     CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.p_value) END AS p_value,
     CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.long_wait_p_value) END AS long_wait_p_value,
     CASE WHEN count(DISTINCT part.set_id) = 1 THEN min(part.step_p_value) END AS step_p_value
@@ -54,10 +57,11 @@ COMMENT ON COLUMN v1.stragglers.rank IS 'Rank; the device or a number if ranks a
 COMMENT ON COLUMN v1.stragglers.calls IS 'Number of collective calls of the rank that are matched over ranks. [count]';
 COMMENT ON COLUMN v1.stragglers.late_ns IS 'Sum over calls of its start minus the first start of all ranks; NULL if clocks cannot be compared. [ns]';
 COMMENT ON COLUMN v1.stragglers.times_last IS 'Number of calls in which the rank starts last. [count]';
-COMMENT ON COLUMN v1.stragglers.times_last_percent IS 'Share of its calls in which the rank starts last; in a row of several ranks (--by without rank) that of the straggler, NULL if there is none. [percent]';
+COMMENT ON COLUMN v1.stragglers.times_last_percent IS 'Share of its calls in which the rank starts last; in a row of several ranks (--by without rank) that of straggler_rank, NULL without one. [percent]';
 COMMENT ON COLUMN v1.stragglers.margin_ns IS 'Sum over those calls of its start minus the start of the next-to-last rank. [ns]';
-COMMENT ON COLUMN v1.stragglers.wait_caused_ns IS 'Waiting time of all ranks in the calls in which this rank starts last. [ns]';
-COMMENT ON COLUMN v1.stragglers.wait_caused_percent IS 'Share of the waiting time in all its calls; in a row of several ranks (--by without rank) that of the straggler, NULL if there is none. [percent]';
+COMMENT ON COLUMN v1.stragglers.wait_caused_ns IS 'Waiting time, summed over all ranks, in the calls in which this rank starts last. [ns]';
+COMMENT ON COLUMN v1.stragglers.others_wait_ns IS 'The same time per other rank: how long each of the others waits for this one, on average. [ns]';
+COMMENT ON COLUMN v1.stragglers.wait_caused_percent IS 'Share of the waiting time in all its calls; in a row of several ranks (--by without rank) that of straggler_rank, NULL without one. [percent]';
 COMMENT ON COLUMN v1.stragglers.collective_ns IS 'Time of the rank in collectives. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_ns IS 'Part of that time spent waiting. [ns]';
 COMMENT ON COLUMN v1.stragglers.wait_percent IS 'Share of its collective time spent waiting. [percent]';

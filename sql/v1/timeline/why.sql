@@ -126,13 +126,15 @@ waits AS (
     INNER JOIN stragglers AS g ON g.set_id = w.set_id
     GROUP BY w.set_id
 ),
--- What a straggler does more than the others: the reason whose time differs most from the mean of the other ranks.
+-- What a straggler does more than the others: the reason whose time per step differs most from the mean of the other
+-- ranks.
 differences AS (
     SELECT
         b.set_id, b.reason,
-        sum(b.part_ns) FILTER (b.rank = g.member) / 1e6 AS own_ms,
-        avg(b.part_ns) FILTER (b.rank <> g.member) / 1e6 AS other_ms
+        sum(b.part_ns) FILTER (b.rank = g.member) / sum(greatest(d.steps, 1)) FILTER (b.rank = g.member) / 1e6 AS own_ms,
+        sum(b.part_ns) FILTER (b.rank <> g.member) / sum(greatest(d.steps, 1)) FILTER (b.rank <> g.member) / 1e6 AS other_ms
     FROM by_device AS b
+    INNER JOIN devices AS d ON d.clock_id = b.clock_id AND d.gpu_id IS NOT DISTINCT FROM b.gpu_id
     INNER JOIN stragglers AS g ON g.set_id = b.set_id
     WHERE b.reason NOT IN ('straggler', 'uneven_ranks', 'exposed_collective', 'small_messages')
     GROUP BY b.set_id, b.reason
@@ -170,7 +172,8 @@ SELECT
             || coalesce(CASE WHEN w.steps > 0 THEN '. Per step' ELSE '. In all' END || ' the others wait for it: ' || array_to_string(v.others[:4], ', ')
                 || CASE WHEN len(v.others) > 4 THEN format(', and {:d} more less', len(v.others) - 4) ELSE '' END, '')
             || CASE WHEN u.reason IS NULL THEN ''
-                ELSE format('. It differs most in {:s}: {:.1f} ms, the other ranks {:.1f} ms', u.reason, u.own_ms, u.other_ms)
+                ELSE format('. It differs most in {:s}: {:.1f} ms{:s}, the other ranks {:.1f} ms', u.reason, u.own_ms,
+                    CASE WHEN w.steps > 0 THEN ' per step' ELSE '' END, u.other_ms)
             END
         WHEN b.reason IN ('pipeline_bubble', 'expert_imbalance', 'uneven_ranks') AND b.ranks > 1 THEN
             format('rank {:d} waits least ({:.1f} % of its step), so the others wait for it most; rank {:d} waits most ({:.1f} %)',

@@ -14,6 +14,8 @@ CONFIGURATION = Show(("labels",), kind="place")
 """Placeholder for the columns that identify a row's configuration, for rows about several ranks."""
 GPUS = Show(("gpus",), "GPUs", "raw")
 """Shown if rows may sum several GPUs."""
+RECORDINGS = Show(("straggler_recordings", "recordings"), "straggler in", "pair")
+"""Shown if rows may pool several recordings."""
 CYCLE = Show(("cycle",), kind="raw")
 """Shown if ranks recorded more than once."""
 

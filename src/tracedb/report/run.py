@@ -15,7 +15,7 @@ from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.output.shorten import middle, without_common_ends
 from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
-from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE
+from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, RECORDINGS
 from tracedb.report.filters import Scope
 from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
 from tracedb.storage import schema, views
@@ -165,8 +165,8 @@ def _run(
     ]
     if CYCLE in answer.shows and not _has_cycles(connection, query):
         answer.shows.remove(CYCLE)
-    if GPUS in answer.shows and not query.by:
-        answer.shows.remove(GPUS)
+    if not query.by:
+        answer.shows = [show for show in answer.shows if show not in (GPUS, RECORDINGS)]
     gist: list[str] = []
     summary = report.summary if set(report.summary_needs) <= set(query.columns) else report.summary_by
     if summary:
