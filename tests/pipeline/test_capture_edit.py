@@ -153,3 +153,31 @@ def test_a_label_is_given_to_every_capture_of_a_known_file_and_aligns_clocks_ane
     assert [("run" in labels) for _, labels in sorted(labels_of(db).items())] == [False, False, True, True]
     assert {reference for (reference,) in ask(db, "SELECT reference_capture_id FROM clock_alignment")} == {1, 3}
     assert ask(db, OWED) == []
+
+
+def test_a_label_that_splits_a_run_is_warned_of(db: Path) -> None:
+    """The other ranks lack it, so it is a configuration of its own: named at once, and in every report over ranks."""
+    assert run("label", "*", "run=a", "--db", db).exit_code == 0
+    done = run("label", "1", "note=bad", "--db", db)
+    said = "rank 0 (capture 1) counts as a configuration of its own, apart from ranks 1, 2, 3 (captures 2, 3, 4)"
+    ways = "`tracedb label 2 3 4 note=bad` or `tracedb label 1 note=` joins them"
+    assert f"warning: {said}: only it has note=bad; {ways}" in done.stderr
+    assert "bad" in done.stdout and "rank0" in done.stdout
+    for name in ("configurations", "stragglers"):
+        assert said in run("report", name, "--db", db).stderr
+    assert said not in run("report", "configurations", "--db", db, "--rank", "1").stderr
+    assert "of its own" not in run("label", "2", "3", "4", "note=bad", "--db", db).stderr
+    assert "of its own" not in run("report", "configurations", "--db", db).stderr
+
+
+def test_a_rank_loaded_without_the_labels_of_the_others_is_warned_of(db: Path) -> None:
+    assert run("label", "*", "algo=tree a", "proto=LL", "--db", db).exit_code == 0
+    assert run("remove", "3", "--db", db).exit_code == 0
+    done = ingest(RUN, db=db)
+    ((number,),) = ask(db, "SELECT capture_id FROM capture WHERE rank = 2")
+    said = (
+        f"rank 2 (capture {number}) counts as a configuration of its own, apart from ranks 0, 1, 3 (captures 1, 2, 4)"
+    )
+    mends = f"`tracedb label {number} 'algo=tree a' proto=LL` joins them"
+    assert f"{said}: it lacks algo=tree a proto=LL; {mends}" in done.stderr
+    assert "of its own" not in run("label", str(number), "algo=tree a", "proto=LL", "--db", db).stderr

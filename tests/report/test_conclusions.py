@@ -74,6 +74,7 @@ def test_ranks_that_hold_up_single_steps_are_named(tmp_path: Path) -> None:
 
 
 def test_stragglers_of_part_of_the_recordings_are_counted(tmp_path: Path) -> None:
+    runs: list[tuple[dict[str, str], list[int | None]]]
     runs = [({"channels": channels}, [rank] * 4) for channels, rank in (("4", 0), ("8", 1), ("16", 1), ("24", 2))]
     db = straggling(tmp_path / "x.duckdb", *runs, ({"channels": "32"}, [None] * 4))
     said = run("report", "stragglers", "--db", db, "--by", "rank")

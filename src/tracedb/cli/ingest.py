@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tracedb.cli.labels_shown import labels_shown
 from tracedb.cli.options import (
     chosen_lake,
     database_option,
@@ -25,7 +26,6 @@ from tracedb.errors import TracedbError
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
-    from tracedb.output.display_column import Show
     from tracedb.pipeline.task import Found, Outcome, Request
 
 SHOWN_UNRECOGNISED = 10
@@ -131,7 +131,7 @@ def ingest(
         result = run.load_found(found, request, jobs, progress)
     from tracedb.output import write
 
-    write(_account(result.outcomes, request.beside), form, out)
+    write(_account(result.outcomes, request), form, out)
     _close(result.outcomes, request, strict, result.unfinished)
 
 
@@ -172,13 +172,13 @@ def _plan(found: Found, request: Request) -> Answer:
     answer.shows = [
         Show(("path",), "path", "name", floor=30, words=paths_apart([str(row[0]) for row in rows])),
         *(Show((name,), name, "raw") for name in ("source", "rank")),
-        _labels_shown([row[3] for row in rows]),
+        labels_shown([row[3] for row in rows], tuple(request.labels)),
         Show(("bytes",), "bytes", "count"),
     ]
     return answer
 
 
-def _account(outcomes: list[Outcome], db: Path) -> Answer:
+def _account(outcomes: list[Outcome], request: Request) -> Answer:
     from tracedb.output.answer import Column, from_rows
     from tracedb.output.display_column import Show
     from tracedb.output.shorten import paths_apart
@@ -207,7 +207,7 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
             row = (item.capture_id, path, item.rank, item.labels, item.status)
             rows.append((*row, item.kernels, item.events_read, item.rows_written, item.events_skipped))
     answer = from_rows(columns, rows)
-    answer.report, answer.database = "ingest", str(db)
+    answer.report, answer.database = "ingest", str(request.beside)
     answer.shows = [
         Show(("capture_id",), "capture", "raw", drop=2 if chosen_lake() else 0),  # those of a lake have 19 digits
         Show(("path",), "path", "name", floor=30, words=paths_apart([str(row[1]) for row in rows])),
@@ -217,21 +217,9 @@ def _account(outcomes: list[Outcome], db: Path) -> Answer:
         Show(("events_read",), "events", "count"),
         Show(("rows_written",), "rows", "count"),
         Show(("events_skipped",), "skipped", "count"),
-        _labels_shown([row[3] for row in rows]),
+        labels_shown([row[3] for row in rows], tuple(request.labels)),
     ]
     return answer
-
-
-def _labels_shown(found: Sequence[object]) -> Show:
-    """Return the column of labels: the values of those that vary, briefly, else all with their keys."""
-    from tracedb.output.display_column import Show
-
-    known = [item for item in found if isinstance(item, Mapping)]
-    keys = sorted({key for item in known for key in item})
-    varying = tuple(key for key in keys if len({item.get(key) for item in known}) > 1)
-    if varying:
-        return Show(("labels",), kind="place", keys=varying, drop=1)
-    return Show(("labels",), "labels", "labels", drop=1)
 
 
 def _tell_failures(outcomes: Sequence[Outcome]) -> None:
@@ -271,6 +259,20 @@ def _tell_without_rank(outcomes: Sequence[Outcome]) -> None:
                 f"{labels.readable(found[-1].name)}; to use that number, ingest them into a new database with "
                 f"--labels-from {shlex.quote(regex)}"
             )
+
+
+def _tell_split_runs(outcomes: Sequence[Outcome], request: Request) -> None:
+    """Name loaded or labelled captures that labels keep apart from the other ranks of their run."""
+    numbers = [item.capture_id for outcome in outcomes for item in outcome.loaded]
+    numbers += [outcome.known_as.capture_id for outcome in outcomes if outcome.known_as and outcome.known_as.given]
+    if not numbers or request.lake is not None:
+        return
+    from tracedb.report import split_runs
+    from tracedb.storage.connection import open_read_only
+
+    with open_read_only(request.database) as connection:
+        for text in split_runs.said(connection, numbers):
+            warn(text)
 
 
 def _size(request: Request) -> str:
@@ -317,6 +319,7 @@ def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: 
     )
     _tell_other_recordings(outcomes)
     _tell_without_rank(outcomes)
+    _tell_split_runs(outcomes, request)
     if failed:
         others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
         also = f"; {unfinished}" if unfinished else ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import database_option, note, output_options, some
+from tracedb.cli.labels_shown import labels_shown
+from tracedb.cli.options import database_option, note, output_options, some, warn
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
@@ -28,7 +30,8 @@ def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path |
     from tracedb.errors import UsageError
     from tracedb.output import choose_format, write
     from tracedb.pipeline import capture_edit, labels
-    from tracedb.report import captures
+    from tracedb.report import captures, split_runs
+    from tracedb.storage.connection import open_read_only
 
     form = choose_format(format_name, out)
     changes: dict[str, str | None] = {}
@@ -47,12 +50,27 @@ def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path |
         raise UsageError("name the labels to set as KEY=VALUE, or to remove as KEY=")
     edited = capture_edit.label(db, lambda connection: captures.numbers(connection, meant, "label"), changes)
     note(f"{some(len(edited), 'capture')} labelled in {db}")
-    write(account(edited, "label", db), form, out)
+    with open_read_only(db) as connection:
+        names = captures.told_apart(captures.paths(connection))
+        for text in split_runs.said(connection, [item.capture_id for item in edited]):
+            warn(text)
+    write(account(edited, "label", db, names, tuple(changes)), form, out)
 
 
-def account(edited: list[Edited], command: str, db: Path, with_rows: bool = False) -> Answer:
-    """Return one row for each capture that a command changed."""
+def account(
+    edited: list[Edited],
+    command: str,
+    db: Path,
+    names: Mapping[int, str],
+    keys: Sequence[str] = (),
+    with_rows: bool = False,
+) -> Answer:
+    """Return one row for each capture that a command changed.
+
+    ``names``: what tells captures of the database apart; ``keys``: labels that are always shown.
+    """
     from tracedb.output.answer import Column, from_rows
+    from tracedb.output.display_column import Show
 
     columns = [
         Column("capture_id", "INTEGER", description="Number of the capture."),
@@ -66,4 +84,11 @@ def account(edited: list[Edited], command: str, db: Path, with_rows: bool = Fals
         rows = [(*row, item.rows) for row, item in zip(rows, edited, strict=True)]
     answer = from_rows(columns, rows)
     answer.report, answer.database = command, str(db)
+    answer.shows = [
+        Show(("capture_id",), "capture", "raw"),
+        Show(("path",), "path", "name", floor=30, words={item.path: names[item.capture_id] for item in edited}),
+        Show(("rank",), "rank", "raw"),
+        *([Show(("rows_removed",), "rows removed", "count")] if with_rows else []),
+        labels_shown([item.labels for item in edited], keys),
+    ]
     return answer

@@ -23,9 +23,12 @@ def remove(meant: tuple[str, ...], db: Path, format_name: str | None, out: Path 
     from tracedb.output import choose_format, write
     from tracedb.pipeline import capture_edit
     from tracedb.report import captures
+    from tracedb.storage.connection import open_read_only
 
     form = choose_format(format_name, out)
+    with open_read_only(db) as connection:
+        names = captures.told_apart(captures.paths(connection))
     removed = capture_edit.remove(db, lambda connection: captures.numbers(connection, meant, "remove"))
     rows = sum(item.rows for item in removed)
     note(f"{some(len(removed), 'capture')} and {some(rows, 'row')} of other tables removed from {db}")
-    write(account(removed, "remove", db, with_rows=True), form, out)
+    write(account(removed, "remove", db, names, with_rows=True), form, out)

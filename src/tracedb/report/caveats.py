@@ -13,6 +13,7 @@ from tracedb.report import (
     range_rules,
     rank_checks,
     shared_work,
+    split_runs,
     time_caveats,
     view_template,
 )
@@ -42,6 +43,8 @@ def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope
         said += message_checks.warnings(connection, scope)
     elif report.spans_ranks:
         said += rank_checks.warnings(connection, scope)
+    if report.spans_ranks:
+        said += _split(connection, scope)
     said += pooled_rows.warnings(connection, report, scope, columns)
     said += configuration_words.warnings(connection, scope, columns)
     said += _clipped(connection, scope) + _without_gpu(connection, scope) + _counted(connection, report, scope)
@@ -86,6 +89,12 @@ def _damaged(connection: duckdb.DuckDBPyConnection) -> list[str]:
     )
     meaning = {"truncated": "cut short: what follows is missing", "repaired": "mended: some events were lost"}
     return [f"{number(len(paths), 'capture')} {meaning[status]} ({captures.some_of(paths)})" for status, paths in rows]
+
+
+def _split(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """Return the selected captures that labels keep apart from the other ranks of their run."""
+    selected = shared_work.ask(connection, "SELECT s.capture_id FROM temp.selected_capture AS s")
+    return split_runs.said(connection, [number for (number,) in selected], scope.version, has_both=True)
 
 
 def _graphs(connection: duckdb.DuckDBPyConnection) -> list[str]:
