@@ -153,6 +153,35 @@ def test_comparison_has_the_rows_of_the_command(tmp_path: Path) -> None:
     assert run("page", "top-kernel", "--db", db, "-o", tmp_path / "c.html").exit_code == 2
 
 
+def test_a_page_that_compares_is_about_the_sides(tmp_path: Path) -> None:
+    """The database holds a third run, which no number of the page is about, unless captures are chosen."""
+    tiny = Tiny(tmp_path / "x.duckdb")
+    for run_name, duration in (("a", 100_000), ("b", 250_000), ("other", 900_000)):
+        tiny.capture(0, {"run": run_name}, path=f"/traces/{run_name}.json")
+        for step in range(4):
+            start = 10_000_000 * step
+            events = tuple(tiny.kernel(GEMM, start + 1_000_000 * call, duration + call) for call in range(2))
+            tiny.range(step + 1, f"ProfilerStep#{step}", start, start + 9_000_000, events)
+    db, reports = tiny.save(), ("top-kernels", "gpu-timeline-average")
+    text = _plain(written(db, tmp_path / "a.html", *reports, "--compare", "run=a", "run=b"))
+    assert "run=b: a step takes 1.1 → 1.3 ms (+13.6 %), slower (over steps of one run each)" in text
+    assert "most of the change is in computation, 0.2 → 0.5 ms" in text
+    assert "verdicts are over steps, of one run a side: they say nothing about other runs" in text
+    compared = text.partition('<section id="comparison"')[2].partition("</section>")[0]
+    headings = re.findall(r"<th [^>]*><button[^>]*>(.*?)</button>", compared.partition("</thead>")[0])
+    assert "Picture: " in compared and "side" not in headings and headings[0] == "name"
+    assert headings.index("verdict") < headings.index("calls")
+    assert compared.index("Where the time of a step goes") < compared.index("All kernels")
+    assert "traces/other" not in text and "other.json" not in text
+    assert "other.json" in _plain(written(db, tmp_path / "b.html", *reports))
+
+
+def test_conclusions_come_before_the_table_of_captures(whole: Path) -> None:
+    text = whole.read_text(encoding="utf-8")
+    places = [text.index(f'<section id="{name}"') for name in ("recorded", "conclusions", "captures", "top-kernels")]
+    assert places == sorted(places)
+
+
 def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path) -> None:
     shell = shutil.which("duckdb")
     assert shell is not None
@@ -163,12 +192,12 @@ def test_every_sql_of_a_page_runs_in_a_plain_shell(sample: Path, tmp_path: Path)
     text = written(db, tmp_path / "a.html", *names, *filters, "--top", "5")
     blocks = re.split('<section id="', text)[1:]
     statements = {block.partition('"')[0]: _statements(block) for block in blocks}
-    assert len(statements["comparison"]) == 1
+    assert len(statements["comparison"]) == 2  # of its picture, and of its tables, over files that it attaches
     assert len(statements["gpu-activity"]) == 2  # of its picture, and of its table
     assert "rows; tracedb report gpu-activity --top 0 shows all" in text  # a page takes no --top 0
     for name, found in statements.items():
         for sql in found:
-            answers = _answers(shell, tmp_path, sql, *(() if name == "comparison" else ("-readonly", db.name)))
+            answers = _answers(shell, tmp_path, sql, *(() if "ATTACH" in sql else ("-readonly", db.name)))
         shown = [body.count("<tr>") for body in re.findall("<tbody>(.*?)</tbody>", _block(blocks, name), re.DOTALL)]
         assert not found or [len(rows) for rows in answers if rows][-len(shown) :] == shown, name
 

@@ -105,7 +105,7 @@ def compare(
         found.warnings += comparison.warnings(connection)
         found.filters = {"baseline": sides[first], "kind": list(kinds), "skip_warmup": skip_warmup}
         found.filters |= {} if step_range is None else {"step_range": step_range}
-        found.notes = [f"baseline: {sides[first]}; {comparison.unit(connection)}"]
+        found.notes = [comparison.about(connection, sides, first), *comparison.gist(connection)]
         found.notes += comparison.tested(connection)
         for text in found.notes:
             note(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def _apart(words: tuple[str, ...], sides: tuple[str, ...]) -> tuple[tuple[str, .
 
 
 def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top: int, sides: tuple[str, ...]) -> Page:
-    from tracedb.compare import Steps
+    from tracedb import compare
     from tracedb.page import comparison_section
     from tracedb.page.build import build, chosen_reports
     from tracedb.report import run as engine
@@ -95,6 +96,8 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
     from tracedb.storage.interrupt import interruptible
 
     reports = chosen_reports(names)
+    if sides and not filters.on_captures:  # the whole page is about the sides, not about what else the database holds
+        filters = replace(filters, captures=compare.chosen([compare.side(text, db) for text in sides], db))
     with (
         database.open_read_only(db) as connection,
         engine.explained(connection, db),
@@ -104,5 +107,7 @@ def _built(names: tuple[str, ...], db: Path, filters: Filters, version: str, top
         engine.require_views(connection, db)
         made = build(connection, db, reports, filters, version, top, detail)
     if sides:
-        made.comparison = comparison_section.section(sides, db, Steps(filters.skip_warmup, filters.step_range), top)
+        steps = compare.Steps(filters.skip_warmup, filters.step_range)
+        made.comparison = comparison_section.section(sides, db, steps, top)
+        made.comparison.figures = comparison_section.pictures(made.sections)
     return made

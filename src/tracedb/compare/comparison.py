@@ -10,9 +10,11 @@ from pathlib import Path
 
 import duckdb
 
+from tracedb.compare import entry_names
+from tracedb.compare.columns import MEANINGS, SHOWS
 from tracedb.compare.gates import KINDS, Gate, Verdict, judge
 from tracedb.errors import NotCaptured, UsageError
-from tracedb.output import Answer, Show, from_sql
+from tracedb.output import Answer, from_sql
 from tracedb.report import captures, step_ranges, time_caveats, view_template
 from tracedb.report.filters import Filters, capture_conditions, one_of
 from tracedb.storage import resources, views
@@ -27,6 +29,8 @@ from tracedb.storage.connection import (
 )
 from tracedb.storage.lake_store import is_lake
 from tracedb.storage.spill_folder import spill_folder
+
+_BY_SIZE = "abs(difference_mean_ns) DESC, name"
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,7 @@ def compared(
         script.fill("answer", baseline=str(baseline))
         script.fill("likeness", baseline=str(baseline))
         script.fill("evidence")
+        script.fill("gist")
         yield connection
 
 
@@ -228,11 +233,17 @@ def answer(connection: duckdb.DuckDBPyConnection, kinds: Sequence[str], top: int
         f"""SELECT coalesce(sum(rows), 0), coalesce(sum(least(rows, {top})), 0)
             FROM (SELECT count(*) AS rows FROM temp.answer WHERE kind IN ({listed}) GROUP BY side_number, kind)"""
     ).fetchall()
-    found = from_sql(connection, select(kinds, top), _MEANINGS)
-    found.report, found.shows = "compare", list(_SHOWS)
+    found = from_sql(connection, select(kinds, top), MEANINGS)
+    found.report, found.shows = "compare", list(SHOWS)
+    found.shows[2] = replace(found.shows[2], words=entry_names.words(connection))
+    hidden = ["kind"] if len(kinds) == 1 else []
     ((others,),) = connection.execute("SELECT count(*) - 1 FROM temp.side_name").fetchall()
-    if others == 1:  # the same in each row
-        found.shows[0] = replace(found.shows[0], drop=5)
+    hidden += ["side"] if others == 1 else []  # the same in each row
+    ((parts,),) = connection.execute(
+        f"SELECT count(*) FROM temp.answer WHERE kind IN ({listed}) AND by_calls_mean_ns <> 0"
+    ).fetchall()
+    hidden += [] if parts else ["by_calls_mean_ns", "by_time_mean_ns"]  # all of each difference is by time
+    found.shows = [show for show in found.shows if show.columns[0] not in hidden]
     found.warnings = [text for _, text in remarks(connection)]
     if top and shown < rows:
         found.left_out = f"{shown} of {rows} rows, the {top} largest differences of each kind; --top 0 shows all"
@@ -255,10 +266,33 @@ def unit(connection: duckdb.DuckDBPyConnection) -> str:
     return "times are means per capture, as no steps are marked"
 
 
+def about(connection: duckdb.DuckDBPyConnection, sides: Sequence[str], baseline: int) -> str:
+    """Return what is compared with what."""
+    others = [name for number, name in enumerate(sides) if number != baseline]
+    now = f", now: {others[0]}" if len(others) == 1 else ""
+    return f"baseline: {sides[baseline]}{now}; {unit(connection)}"
+
+
 def tested(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return what the verdicts are about: runs, or steps of one run each."""
     rows = connection.execute("SELECT note FROM temp.side_evidence ORDER BY place").fetchall()
     return [str(text) for (text,) in rows]
+
+
+def gist(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return what became of a step, or of the whole recording, a sentence for each side."""
+    rows = connection.execute("SELECT said FROM temp.side_gist ORDER BY side").fetchall()
+    return [str(text) for (text,) in rows]
+
+
+def chosen(sides: Sequence[Side], db: Path) -> tuple[str, ...]:
+    """Return the numbers of the captures of all sides, as --capture takes them; empty if a side is another database."""
+    if any(item.database != db for item in sides):
+        return ()
+    with open_read_only(db) as connection:
+        wanted = " OR ".join(f"({item.captures})" for item in sides)
+        rows = connection.execute(f"SELECT c.capture_id FROM main.capture AS c WHERE {wanted} ORDER BY ALL").fetchall()
+    return tuple(str(number) for (number,) in rows)
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -275,47 +309,3 @@ def judged(
         _Script(connection, []).fill("noise", baseline=str(baseline))
     incomparable = next((text for is_incomparable, text in remarks(connection) if is_incomparable), "")
     return judge(connection, gates, incomparable, beyond_noise)
-
-
-_BY_SIZE = "abs(difference_mean_ns) DESC, name"
-_MEANINGS = {
-    "side": "The run that is compared with the baseline.",
-    "kind": "What is compared: total, timeline, class, collective, gemm (kernel and shapes), kernel.",
-    "name": "Which of these.",
-    "status": "both, new (not in the baseline) or vanished (only there).",
-    "base_units": "Units of the baseline: steps of ranks where all captures mark steps, else captures.",
-    "units": "Units of the side.",
-    "base_independent_units": "Runs or steps of the baseline that the test is over; their ranks are no evidence apart "
-    "from each other.",
-    "independent_units": "Runs or steps of the side that the test is over.",
-    "tested_over": "What the test is over: runs (their means) if either side has several or no steps are marked, since "
-    "steps of one run are not independent; else steps of one run each, which say nothing about other runs.",
-    "base_calls_per_unit": "Calls per unit in the baseline.",
-    "calls_per_unit": "Calls per unit in the side.",
-    "base_mean_ns": "Time per unit in the baseline, in ns.",
-    "mean_ns": "Time per unit in the side, in ns.",
-    "difference_mean_ns": "Side less baseline, in ns.",
-    "ratio": "Side over baseline.",
-    "base_call_mean_ns": "Time per call in the baseline, in ns.",
-    "call_mean_ns": "Time per call in the side, in ns.",
-    "by_calls_mean_ns": "Part of the difference that is due to the number of calls, in ns.",
-    "by_time_mean_ns": "Part of the difference that is due to the time of a call, in ns.",
-    "p_value": "Two-sided p-value of the Mann-Whitney test over runs or steps (tested_over); NULL below 4 a side.",
-    "verdict": "slower or faster (beyond the spread between runs or steps, p < 0.05), within the spread, too few runs, "
-    "too few steps, not comparable.",
-}
-_SHOWS = (
-    Show(("side",), kind="word"),
-    Show(("kind",), kind="word"),
-    Show(("name",), kind="name", floor=24),
-    Show(("base_calls_per_unit", "calls_per_unit"), "calls", "pair", drop=1),
-    Show(("base_mean_ns",), "baseline", scale="unit"),
-    Show(("mean_ns",), "now", scale="unit"),
-    Show(("difference_mean_ns",), "difference", scale="unit"),
-    Show(("ratio",), kind="ratio"),
-    Show(("by_calls_mean_ns",), "by calls", drop=2, scale="unit"),
-    Show(("by_time_mean_ns",), "by time", drop=2, scale="unit"),
-    Show(("p_value",), "p", "number", drop=3),
-    Show(("status",), kind="word", drop=4),
-    Show(("verdict",), kind="verdict"),
-)
