@@ -91,6 +91,8 @@ def test_labels_classes_and_views_of_the_database_are_completed(file: Path) -> N
     assert "matmul" in offered(f"tracedb report --db {file} --class ")
     assert offered(f"tracedb schema --db {file} kernel_e") == ["kernel_event"]
     assert offered(f"tracedb views show --db {file} top_") == ["top_kernels"]
+    assert offered(f"tracedb views show --db {file.parent}/none.duckdb top_") == ["top_kernels"]
+    assert offered(f"tracedb schema --db {file.parent}/none.duckdb kernel_e") == ["kernel_event"]
 
 
 def test_a_database_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:

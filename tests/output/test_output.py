@@ -21,7 +21,7 @@ import pytest
 
 from tracedb.errors import TracedbError, UsageError
 from tracedb.output import Answer, Column, Show, about, choose_format, from_rows, from_sql, write
-from tracedb.output.display import strips
+from tracedb.output.display import MISSING, strips
 from tracedb.output.machine_text import write_csv, write_json, write_ndjson
 from tracedb.output.markdown_html import write_html, write_markdown
 from tracedb.output.shorten import brief, dims, paths_apart, shorten, without_common_ends
@@ -265,6 +265,16 @@ class TestEyes:
         answer = from_rows(columns, [(6_912, 6_947), (6_947, 9_100), (7_000, 7_000)])
         answer.shows = [Show(("from_ns", "to_ns"), "from-to", "span")]
         assert strips(answer, list(answer.rows))[0].cells == [f"6.912{TO}6.947", f"7{TO}9", f"7{TO}7"]
+
+    def test_numbers_of_a_query_have_few_digits(self) -> None:
+        values = [0.006304114355595356, 1636.8152173913043, 123456789.53, 2.0, 1e300, float("nan"), None]
+        answer = from_rows([about("x", "DOUBLE")], [(value,) for value in values])
+        assert strips(answer, list(answer.rows))[0].cells == [
+            *("0.0063041144", "1636.8152", "123456789.5", "2.0", "1e+300", MISSING, MISSING),
+        ]
+        text = io.StringIO()
+        write_csv(answer, text)
+        assert "0.006304114355595356" in text.getvalue()
 
     def test_gpus_lose_their_maker_before_their_number(self) -> None:
         answer = from_rows([about("gpu", "VARCHAR")], [("NVIDIA H100 80GB HBM3",), ("NVIDIA H200",), ("AMD",)])

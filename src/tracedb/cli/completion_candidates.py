@@ -5,6 +5,7 @@ A database that cannot be read or is being written gives no candidates: completi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -102,8 +103,18 @@ def _asked(query: str) -> Complete:
     return complete
 
 
+def relations(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the tables and views of the database; without one, those that tracedb ships, which it then shows."""
+    if _database(ctx).exists():
+        return _asked(_RELATIONS)(ctx, parameter, incomplete)
+    from tracedb.storage import schema, views
+
+    named = {view.name for view in views.shipped() if not view.name.startswith("_")}
+    named.update(re.findall(r"^CREATE TABLE main\.(\w+)", schema.ddl(), re.MULTILINE))
+    return sorted(name for name in named if name.startswith(incomplete))
+
+
 labels = _asked(_PAIRS)
 classes = _asked(_CLASSES)
-relations = _asked(_RELATIONS)
 ranks = _asked("SELECT DISTINCT c.rank FROM main.capture AS c WHERE c.rank IS NOT NULL ORDER BY ALL")
 sources = _asked("SELECT DISTINCT c.source FROM main.capture AS c ORDER BY ALL")

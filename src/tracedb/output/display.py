@@ -14,6 +14,8 @@ from tracedb.output.shorten import TIMES, brief, dims, middle, shorten, tell_apa
 MISSING = "\N{EN DASH}"
 BELOW = "<"
 """Before a number that is smaller than its decimals can show."""
+DIGITS = 8
+"""Significant digits of a number in the table of a query; other formats have all."""
 MAKER = re.compile(r"^(NVIDIA|AMD|Intel)(\(R\))?[ -]*(?=.)")
 _UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # least maximum, divisor, name
 _FLOP_UNITS = ((1e13, 1e12, "TFLOP"), (1e10, 1e9, "GFLOP"), (0.0, 1e6, "MFLOP"))
@@ -95,6 +97,8 @@ def _with_short_forms(strip: Strip, short: Callable[[Sequence[str]], Mapping[str
 def _plain_kind(column: Column) -> str:
     if column.type.startswith("MAP"):
         return "labels"
+    if column.type in ("DOUBLE", "FLOAT"):
+        return "float"
     return "raw" if column.is_number else "text"
 
 
@@ -214,6 +218,13 @@ def _compact(value: float) -> str:
     return f"{value:,.3f}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 
+def _float(value: float) -> str:
+    """Return a number with a few significant digits, never fewer than its whole part has."""
+    if value == int(value):
+        return str(value)
+    return f"{value:.{DIGITS}g}" if abs(value) < 10 ** (DIGITS - 1) else f"{value:.1f}"
+
+
 _JOINED = {"pair": "/", "size": TIMES}
 _NUMBERS: dict[str, Callable[[float], str]] = {
     "count": _compact,
@@ -221,6 +232,7 @@ _NUMBERS: dict[str, Callable[[float], str]] = {
     "percent": lambda value: f"{value:.1f}",
     "ratio": lambda value: f"{value:.2f}",
     "raw": str,
+    "float": _float,
 }
 
 

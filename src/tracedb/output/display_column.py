@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 class Show:
     """A display column, made of one or more columns of the answer.
 
-    ``kind`` is one of ns, count, percent, ratio, number, raw, name, gpu, dims, labels, pair, size, span, place, text,
-    fold (text that is wrapped, never cut), word (wrapped between words only), verdict (a short text, never wrapped, in
-    a column that the narrowest table keeps), kernel (a name with a short form, by ``short``, for when it is long); None
-    chooses by the unit.
+    ``kind`` is one of ns, count, percent, ratio, number, raw, float, name, gpu, dims, labels, pair, size, span, place,
+    text, fold (text that is wrapped, never cut), word (wrapped between words only), verdict (a short text, never
+    wrapped, in a column that the narrowest table keeps), kernel (a name with a short form, by ``short``, for when it is
+    long); None chooses by the unit.
     ``drop``: if the table is too wide, the highest is dropped first; 0 is never dropped. ``keys``: label keys to show.
     ``words``: the text for a value; for a place, for a KEY=VALUE. ``scale``: columns of one scale share a unit of time.
     """
