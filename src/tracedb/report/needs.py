@@ -66,3 +66,25 @@ class Needs(StrEnum):
     """Sampled operators."""
     MEASURES = "measures"
     """Times measured outside of traces, and ranges of their names."""
+
+
+TABLES: dict[Needs, str] = {
+    Needs.PATHS: "critical_segment",
+    Needs.CALLS: "launch",
+    Needs.LAUNCHES: "launch",
+    Needs.RANGES: "annotation",
+    Needs.STEPS: "annotation",
+    Needs.FLOPS: "op",
+    Needs.SHAPES: "op",
+    Needs.PREDICTIONS: "expected_time",
+    Needs.STEP_FLOPS: "annotation",
+    Needs.MODULES: "frame",
+    Needs.STACKS: "frame",
+    Needs.MEMORY: "memory_event",
+    Needs.COUNTERS: "counter",
+    Needs.SCENARIOS: "whatif",
+    Needs.REPLAY: "replay",
+    Needs.MEASURES: "measure",
+}
+"""Tables without whose rows a report has no answer. An empty one is found at once, whereas the view may take minutes to
+read millions of kernels before it comes to the same answer."""

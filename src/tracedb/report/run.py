@@ -15,8 +15,9 @@ from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
 from tracedb.output.shorten import middle, without_common_ends
 from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
-from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, RECORDINGS
+from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, RECORDINGS, Report
 from tracedb.report.filters import Scope
+from tracedb.report.needs import TABLES
 from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
@@ -132,10 +133,18 @@ def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
     return Show((name,), re.sub(r"_(ns|percent)$", "", name), "raw" if is_number or name.endswith("_id") else kind)
 
 
+def _may_answer(connection: duckdb.DuckDBPyConnection, report: Report) -> bool:
+    """Return whether the table that the report cannot do without has rows."""
+    table = TABLES.get(report.needs)
+    return table is None or bool(connection.execute(f"FROM main.{identifier(table)} LIMIT 1").fetchall())
+
+
 def _run(
     connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, rows_given: pa.Table | None
 ) -> Found:
     report, scope = query.report, query.scope
+    if rows_given is None and not _may_answer(connection, report):
+        raise NotCaptured(no_answer.reason(connection, report, scope, path))
     source, where = shared_work.reading(connection, scope, query.source), query.where
     if report.spans_ranks:
         rank_checks.check(connection, scope)
