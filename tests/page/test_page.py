@@ -258,6 +258,37 @@ def test_page_opens_sorts_and_filters(browser: Any, sample: Path, whole: Path) -
     assert opened.complaints == []
 
 
+def test_cells_of_several_numbers_sort_by_all_of_them(browser: Any, whole: Path) -> None:
+    page = Opened(browser, whole).page
+    ordered = "texts => texts.sort((a, b) => compared(sortable(a), sortable(b), 1))"
+    for texts in (
+        ["322\u2013322", "322\u2013323", "1,000\u20131,001"],
+        ["8\u00d78\u00d71", "8\u00d78\u00d72", "8\u00d716\u00d71", "16\u00d71\u00d71"],
+        ["18/0", "18/2"],
+        ["<0.001", "0.5", "7", "7 (2)", "\u2013"],
+    ):
+        assert page.evaluate(ordered, texts[::-1]) == texts
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_links_lead_to_the_heading_they_name(browser: Any, whole: Path, width: int) -> None:
+    """From the list of sections and from the page's address, also where sections were not laid out before."""
+    viewport = {"width": width, "height": 900}
+    opened = Opened(browser, whole, viewport=viewport).page
+    names = opened.evaluate("[...document.querySelectorAll('nav li a')].map(link => link.hash.slice(1))")
+    for name in (names[len(names) // 2], names[-2]):
+        followed = Opened(browser, whole, viewport=viewport).page
+        followed.evaluate("document.querySelector('nav details').open = true")
+        followed.locator(f'nav a[href="#{name}"]').click()
+        addressed = browser.new_page(viewport=viewport)
+        addressed.goto(f"{whole.as_uri()}#{name}")
+        for page in (followed, addressed):
+            page.wait_for_timeout(1_500)
+            top = page.evaluate("name => document.getElementById(name).getBoundingClientRect().top", name)
+            left = page.evaluate("document.documentElement.scrollHeight - innerHeight - scrollY")
+            assert 0 <= top < 40 or (left < 2 and 0 <= top < 900), (name, page is addressed)
+
+
 def test_every_table_can_be_used_without_seeing_or_pointing(browser: Any, whole: Path) -> None:
     page = Opened(browser, whole).page
     assert page.locator("main").count() == page.locator("header").count() == page.locator("nav").count() == 1

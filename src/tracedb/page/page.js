@@ -2,17 +2,20 @@
 const missing = "\u2013";
 const many = 200; // rows
 
-function sortable(text) {
+function sortable(text) { // all numbers of a cell: it may hold several, such as 322\u2013323 or 8\u00d78\u00d71
   if (text === missing || text === "") return null;
-  const number = Number.parseFloat(text.replaceAll(",", ""));
-  return Number.isNaN(number) ? text : number;
+  const numbers = text.replaceAll(",", "").match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi);
+  return numbers === null ? text : numbers.map(Number);
 }
 
 const alphabet = new Intl.Collator("en", { numeric: true });
 
 function compared(a, b, sign) {
   if (a === null || b === null) return (a === null) - (b === null); // what was not captured is last both ways
-  if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+  if (Array.isArray(a) && Array.isArray(b)) {
+    const at = a.findIndex((number, at) => number !== b[at]);
+    return at === -1 ? sign * (a.length - b.length) : at === b.length ? sign : sign * (a[at] - b[at]);
+  }
   return sign * alphabet.compare(String(a), String(b));
 }
 
@@ -85,13 +88,37 @@ function turn() {
   root.dataset.theme = now === "dark" ? "light" : "dark";
 }
 
+// Sections out of sight are laid out only when the browser has time, so that a long page shows at once. Until then their
+// heights are guesses, and a link would lead to where its target is not: a link lays out all that are left.
+const guessed = [...document.querySelectorAll("section")];
+
+function settle() {
+  for (const section of guessed.splice(0)) section.classList.add("settled");
+}
+
+function settleIdly(time) {
+  while (guessed.length > 0 && time.timeRemaining() > 0) {
+    const section = guessed.shift();
+    section.classList.add("settled");
+    section.getBoundingClientRect();
+  }
+  if (guessed.length > 0) requestIdleCallback(settleIdly);
+}
+
 function reveal() { // a link into a folded part unfolds it
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const folded = target?.closest("details");
   if (folded) { folded.open = true; target.scrollIntoView(); }
 }
 
+function arrive() { // at the part that the page's address names
+  if (location.hash === "") return;
+  settle();
+  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
 document.addEventListener("click", event => {
+  if (event.target.closest('a[href^="#"]')) settle(); // before the browser follows it
   const button = event.target.closest("button");
   if (button === null) return;
   if (button.id === "theme") turn();
@@ -106,7 +133,7 @@ document.addEventListener("input", event => {
 });
 addEventListener("hashchange", reveal);
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details:not(.sql, .peer)")) part.open = true;
+  for (const part of document.querySelectorAll("details:not(.sql, .peer, .meanings)")) part.open = true;
   for (const image of document.images) image.loading = "eager"; // those below the window were not needed so far
 });
 for (const table of document.querySelectorAll("table")) {
@@ -114,3 +141,6 @@ for (const table of document.querySelectorAll("table")) {
 }
 if (matchMedia("(max-width: 1099px)").matches) document.querySelector("nav details").open = false;
 reveal();
+arrive();
+if ("requestIdleCallback" in window) requestIdleCallback(settleIdly);
+else addEventListener("load", settle);
