@@ -16,7 +16,7 @@ import pytest
 from support.command import run
 from support.loading import trace
 from tracedb.errors import TracedbError
-from tracedb.output import from_rows, refuse
+from tracedb.output import from_rows, refuse_overwriting
 from tracedb.output.answer import Answer, Column
 from tracedb.output.write import write
 
@@ -256,5 +256,5 @@ def test_nothing_is_refused_that_is_another_file(tmp_path: Path) -> None:
     for name in ("t.duckdb", "T.duckdb", "in.json"):
         (tmp_path / name).write_text(name)
     if (tmp_path / "t.duckdb").read_text() == "t.duckdb":  # the file system tells cases apart
-        refuse(tmp_path / "T.duckdb", tmp_path / "t.duckdb", [tmp_path / "in.json"])
-    refuse(tmp_path / "new.csv", tmp_path / "t.duckdb", [tmp_path / "in.json", tmp_path / "none"])
+        refuse_overwriting(tmp_path / "T.duckdb", tmp_path / "t.duckdb", [tmp_path / "in.json"])
+    refuse_overwriting(tmp_path / "new.csv", tmp_path / "t.duckdb", [tmp_path / "in.json", tmp_path / "none"])

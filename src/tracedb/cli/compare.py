@@ -79,7 +79,7 @@ def compare(
     from tracedb import compare as comparison
     from tracedb.compare.gates import gate
     from tracedb.errors import UsageError
-    from tracedb.output import choose_format, refuse, write
+    from tracedb.output import choose_format, refuse_overwriting, write
 
     named = [comparison.side(text, db) for text in sides] + comparison.capture_sides(captures, db)
     sides = tuple(item.name for item in named)
@@ -92,7 +92,7 @@ def compare(
     gates = [gate(text) for text in limits]
     form = choose_format(format_name, out)
     for path in (out, junit):
-        refuse(path, db, [Path(side) for side in sides])
+        refuse_overwriting(path, db, [Path(side) for side in sides])
     is_for_eyes = form in ("table", "markdown", "html")
     if top is None:
         top = 10 if is_for_eyes else 0

@@ -9,12 +9,12 @@ import click
 
 from tracedb.cli.filter_options import filter_options
 from tracedb.cli.options import (
+    counted,
     database_option,
     gate_failed,
     note,
     output_options,
     rows_shown,
-    some,
     sort_option,
     top_option,
     warn,
@@ -67,7 +67,7 @@ def expected(
     does this command without --models and --others. Filters and --by (rank, step, label) are those of reports.
     """
     from tracedb.errors import UsageError
-    from tracedb.output import choose_format, refuse
+    from tracedb.output import choose_format, refuse_overwriting
     from tracedb.regress import load, store
     from tracedb.report.filters import Filters
     from tracedb.training_step import expected_operators
@@ -78,13 +78,13 @@ def expected(
     gates = [operator_gate(text) for text in limits]
     filters = Filters(**chosen)
     form = choose_format(format_name, out)
-    refuse(out, db, store.files(models) if models is not None else [])
+    refuse_overwriting(out, db, store.files(models) if models is not None else [])
     if models is not None:
         number = expected_operators.predict(db, models, load(models))
-        note(f"{some(number, 'prediction')} by {models} stored")
+        note(f"{counted(number, 'prediction')} by {models} stored")
     elif others:
         number = expected_operators.predict_by_others(db)
-        note(f"{some(number, 'prediction')} by other captures stored")
+        note(f"{counted(number, 'prediction')} by other captures stored")
     _print(db, filters, gates, form, rows_shown(form, top), out)
 
 

@@ -11,7 +11,7 @@ import click
 from tracedb.cli.export_perfetto import perfetto
 from tracedb.cli.export_sheets import samples_csv, stacks, variance_csv, xlsx
 from tracedb.cli.filter_options import filter_options
-from tracedb.cli.options import database_option, listed, note, output_option, some, sort_option
+from tracedb.cli.options import counted, database_option, listed, note, output_option, sort_option
 
 PER_CAPTURE = 5
 LIST_SUFFIX = "_kernel_list.txt"
@@ -38,7 +38,7 @@ def lake(folder: Path, db: Path) -> None:
     from tracedb.lake import export as lakes
 
     done = lakes.export(db, folder)
-    note(f"{some(done.written, 'capture')} written, {done.known} known before: {folder}")
+    note(f"{counted(done.written, 'capture')} written, {done.known} known before: {folder}")
 
 
 @export.command("rocprof-yaml")
@@ -95,7 +95,7 @@ def rocprof_yaml(
     """
     from tracedb.errors import NotCaptured
     from tracedb.export import rocprofv3
-    from tracedb.output import refuse, write_text
+    from tracedb.output import refuse_overwriting, write_text
     from tracedb.report import registry
     from tracedb.report import run as engine
     from tracedb.report.filters import Filters
@@ -114,7 +114,7 @@ def rocprof_yaml(
         click.echo(text, nl=False)
         return
     beside = out.with_name(out.stem + LIST_SUFFIX)
-    refuse(beside, db, [out])
+    refuse_overwriting(beside, db, [out])
     for path, content in ((out, text), (beside, "".join(f"{name}\n" for name in names))):
         write_text(content, path)
     note(f"{len(names)} kernels: {out}, names in {beside}; run rocprofv3 -i {out} -- PROGRAM")

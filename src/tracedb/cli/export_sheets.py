@@ -97,13 +97,13 @@ def stacks(db: Path, out: Path | None, **chosen: Any) -> None:
     on, the operator and the kernel with semicolons between, then the time in ns. The lines add up to the kernel time.
     """
     from tracedb.export import stacks as folded
-    from tracedb.output import refuse, write_text
+    from tracedb.output import refuse_overwriting, write_text
     from tracedb.report import run as engine
     from tracedb.report.filters import Filters
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
-    refuse(out, db)
+    refuse_overwriting(out, db)
     filters = Filters(**chosen)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         lines, warnings = folded.text(connection, db, filters)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import databases_option, detail, note, output_options, some, warn
+from tracedb.cli.options import counted, databases_option, detail, note, output_options, warn
 
 
 @click.command()
@@ -75,11 +75,11 @@ def fit(
     # inherit it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    from tracedb.output import choose_format, refuse, write
+    from tracedb.output import choose_format, refuse_overwriting, write
     from tracedb.regress import own_features, store, training
 
     form = choose_format(format_name, out)
-    refuse(out, databases[0], [*databases[1:], *store.files(models)])
+    refuse_overwriting(out, databases[0], [*databases[1:], *store.files(models)])
     if operators:
         _refuse_to_drop(models, operators)
     plan = training.Plan(source, learner, operators, repeats, jobs, seed)
@@ -88,9 +88,9 @@ def fit(
     if form == "table" and found.models:
         found.answer.rows = list(found.answer.rows)[: len(found.models)]  # the others have no errors to print
     write(found.answer, form, out)
-    seen = f" and times at {some(len(found.seen), 'recorded shape')}" if found.seen else ""
+    seen = f" and times at {counted(len(found.seen), 'recorded shape')}" if found.seen else ""
     follow = f"tracedb expected --models {models}" if found.seen else f"tracedb predict --models {models} --operator …"
-    note(f"{some(len(found.models), 'model')}{seen} written to {models}; next: {follow}")
+    note(f"{counted(len(found.models), 'model')}{seen} written to {models}; next: {follow}")
 
 
 def _refuse_to_drop(folder: Path, operators: tuple[str, ...]) -> None:
@@ -105,6 +105,6 @@ def _refuse_to_drop(folder: Path, operators: tuple[str, ...]) -> None:
     others = {model.target.operator for model in held} - set(operators)
     if others:
         raise TracedbError(
-            f"{folder}: holds models of {some(len(others), 'other operator')}, such as {min(others)}, which a fit of "
-            "some operators would replace; name another folder with --models, or leave out --operator"
+            f"{folder}: holds models of {counted(len(others), 'other operator')}, such as {min(others)}, which a fit "
+            "of some operators would replace; name another folder with --models, or leave out --operator"
         )

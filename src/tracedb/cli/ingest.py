@@ -13,12 +13,12 @@ import click
 from tracedb.cli.labels_shown import labels_shown
 from tracedb.cli.options import (
     chosen_lake,
+    counted,
     database_option,
     detail,
     fault,
     note,
     output_options,
-    some,
     verbosity,
     warn,
 )
@@ -85,7 +85,7 @@ def ingest(
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts busy threads on import, which are not needed here
     from tracedb.cli.progress import bar
-    from tracedb.output import choose_format, refuse
+    from tracedb.output import choose_format, refuse_overwriting
     from tracedb.pipeline import discovery, known_results, labels, run
     from tracedb.pipeline import task as tasks
     from tracedb.storage.heeded_interrupt import heeded
@@ -109,7 +109,7 @@ def ingest(
     context.with_resource(heeded())
     found = context.with_resource(discovery.found_in(paths, request.beside, ingester))
     read = (path for task in found.tasks for path in (*task.capture.files, *task.capture.duplicates))
-    refuse(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
+    refuse_overwriting(out, db, [*read, *found.archives, *(path for path, _ in found.databases)])
     is_nothing = not (found.tasks or found.failed or found.databases)
     if is_nothing and len(found.unrecognised) == 1 and known_results.is_known(found.unrecognised[0][0]):
         raise TracedbError("{}: {}".format(*found.unrecognised[0]))
@@ -121,7 +121,7 @@ def ingest(
         if found.failed:
             _tell_failures(found.failures())
             others = "; the others would be" if found.tasks else ""
-            raise TracedbError(f"{some(len(found.failed), 'file')} would not be loaded{others}")
+            raise TracedbError(f"{counted(len(found.failed), 'file')} would not be loaded{others}")
         return
     if is_nothing:
         raise TracedbError(
@@ -144,7 +144,7 @@ def _list_unrecognised(found: Found) -> None:
     for path, reason in shown:
         note(f"left aside: {path} ({reason})")
     if len(shown) < len(found.unrecognised):
-        note(f"left aside: {some(len(found.unrecognised) - len(shown), 'more file')}; -v names all")
+        note(f"left aside: {counted(len(found.unrecognised) - len(shown), 'more file')}; -v names all")
 
 
 def _plan(found: Found, request: Request) -> Answer:
@@ -240,7 +240,7 @@ def _tell_other_recordings(outcomes: Sequence[Outcome]) -> None:
     if told:
         path, _, text = told[0]
         more = "; -v names all" if len(told) > 1 and verbosity() <= 0 else ""
-        files = some(sum(count for _, count, _ in told), "file")
+        files = counted(sum(count for _, count, _ in told), "file")
         note(f"left aside: {files} whose capture was loaded from another file ({path}: {text}{more})")
 
 
@@ -314,7 +314,7 @@ def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: 
     unfinished = unfinished or next((TracedbError(o.unfinished) for o in outcomes if o.unfinished), None)
     read = sum(outcome.size_bytes for outcome in outcomes if outcome.loaded)
     note(
-        f"{some(loaded, 'capture')} loaded, {known_before} known before, {len(failed)} failed; "
+        f"{counted(loaded, 'capture')} loaded, {known_before} known before, {len(failed)} failed; "
         f"read {read / 1e6:,.1f} MB{_size(request)}"
     )
     _tell_other_recordings(outcomes)
@@ -323,13 +323,13 @@ def _close(outcomes: list[Outcome], request: Request, strict: bool, unfinished: 
     if failed:
         others = f"; the others are in {db}" if len(failed) < len(outcomes) else ""
         also = f"; {unfinished}" if unfinished else ""
-        raise TracedbError(f"{len(failed)} of {some(len(outcomes), 'file')} could not be loaded{others}{also}")
+        raise TracedbError(f"{len(failed)} of {counted(len(outcomes), 'file')} could not be loaded{others}{also}")
     if unfinished is not None:
         raise unfinished
     faulty = [outcome for outcome in outcomes if outcome.is_faulty]
     if strict and faulty:
         named = f"{faulty[0].path}{' …' if len(faulty) > 1 else ''}"
-        raise TracedbError(f"--strict: events were skipped or repaired in {some(len(faulty), 'file')} ({named})")
+        raise TracedbError(f"--strict: events were skipped or repaired in {counted(len(faulty), 'file')} ({named})")
     if loaded:
         from tracedb.report import next_commands
 

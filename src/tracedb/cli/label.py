@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracedb.cli.labels_shown import labels_shown
-from tracedb.cli.options import database_option, note, output_options, some, warn
+from tracedb.cli.options import counted, database_option, note, output_options, warn
 
 if TYPE_CHECKING:
     from tracedb.output.answer import Answer
@@ -49,7 +49,7 @@ def label(words: tuple[str, ...], db: Path, format_name: str | None, out: Path |
     if not changes:
         raise UsageError("name the labels to set as KEY=VALUE, or to remove as KEY=")
     edited = capture_edit.label(db, lambda connection: captures.numbers(connection, meant, "label"), changes)
-    note(f"{some(len(edited), 'capture')} labelled in {db}")
+    note(f"{counted(len(edited), 'capture')} labelled in {db}")
     with open_read_only(db) as connection:
         names = captures.told_apart(captures.paths(connection))
         for text in split_runs.said(connection, [item.capture_id for item in edited]):

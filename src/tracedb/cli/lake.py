@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import Settings, detail, lake_option, note, output_options, patience_options, some
+from tracedb.cli.options import Settings, counted, detail, lake_option, note, output_options, patience_options
 from tracedb.errors import TracedbError
 
 
@@ -43,7 +43,7 @@ def align(folder: Path | None, is_all: bool, memory_limit: str) -> None:
 
     root = _root(folder)
     done = steps.align(root, again=is_all, memory_limit=memory_limit, tell=lambda run: detail(f"run {run}"))
-    note(f"{some(len(done), 'run')} aligned: {root}")
+    note(f"{counted(len(done), 'run')} aligned: {root}")
 
 
 @lake.command()
@@ -60,7 +60,7 @@ def compact(folder: Path | None, memory_limit: str) -> None:
 
     root = _root(folder)
     done = steps.compact(root, memory_limit=memory_limit, tell=detail)
-    note(f"{some(done, 'manifest file')} replaced: {root}")
+    note(f"{counted(done, 'manifest file')} replaced: {root}")
 
 
 @lake.command()
@@ -83,16 +83,19 @@ def verify(folder: Path | None, quick: bool, remove_unused: bool, format_name: s
     manifest, findings = steps.verify(root, quick)
     write(steps.answer(findings, root), choose_format(format_name, out), out)
     if remove_unused:
-        note(f"{some(steps.remove_unused(root, findings), 'unused file')} removed")
+        note(f"{counted(steps.remove_unused(root, findings), 'unused file')} removed")
     held = manifest.held()
     files = sum(len(entry.entry.files) for entry in manifest.entries())
     rows = sum(file.rows for entry in manifest.entries() for file in entry.entry.files)
-    note(f"{some(len(held), 'capture')} of {some(len(manifest.runs()), 'run')} in {some(files, 'file')}, {rows:,} rows")
+    note(
+        f"{counted(len(held), 'capture')} of {counted(len(manifest.runs()), 'run')} in "
+        f"{counted(files, 'file')}, {rows:,} rows"
+    )
     faults = [item for item in findings if item.is_fault]
     if faults:
         for text in steps.repairs(findings):
             note(f"to repair {text}")
         first = faults[0]
         raise TracedbError(
-            f"{root}: {some(len(faults), 'fault')}, the first: {first.file}: {first.state} ({first.detail})"
+            f"{root}: {counted(len(faults), 'fault')}, the first: {first.file}: {first.state} ({first.detail})"
         )

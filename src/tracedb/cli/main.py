@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracedb.cli import examples
-from tracedb.cli.options import Settings, counted, fault, lake_option, say, silence_stdout
+from tracedb.cli.options import Settings, fault, lake_option, say, silence_stdout, verbosity_step
 from tracedb.errors import OutputFault, TracedbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -233,10 +233,10 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 )
 @lake_option
 @click.option(
-    "-q", "--quiet", callback=counted(-1), expose_value=False, count=True, help="No hints, notes or warnings."
+    "-q", "--quiet", callback=verbosity_step(-1), expose_value=False, count=True, help="No hints, notes or warnings."
 )
 @click.option(
-    "-v", "--verbose", callback=counted(1), expose_value=False, count=True, help="Print more messages on stderr."
+    "-v", "--verbose", callback=verbosity_step(1), expose_value=False, count=True, help="Print more messages on stderr."
 )
 @click.option(
     "--version",

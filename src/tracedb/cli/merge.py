@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import FORMATS, note, patience_options, some, warn
+from tracedb.cli.options import FORMATS, counted, note, patience_options, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def merge(databases: tuple[Path, ...], target: Path, format_name: str) -> None:
         for text in engine.differing_settings(item):
             warn(f"{item.path}: {text}")
     new = sum(not capture.is_known for item in merged for capture in item.captures)
-    note(f"{some(new, 'capture')} of {some(len(merged), 'database')} in {target}")
+    note(f"{counted(new, 'capture')} of {counted(len(merged), 'database')} in {target}")
     write(account(merged, target), format_name, None)
 
 

@@ -38,7 +38,7 @@ class Settings:
     verbosity: int = 0
 
 
-def counted(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
+def verbosity_step(step: int) -> Callable[[click.Context, click.Parameter, int], None]:
     """Return a callback that counts ``-q`` (step -1) or ``-v`` (step 1) into the settings."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: int) -> None:
@@ -126,8 +126,12 @@ def patience_options(command: F) -> F:
         metavar="SECONDS",
         help=f"How long to wait while another process has the database open; 0 does not wait. [default: {default:g}]",
     )(command)
-    command = click.option("-v", "--verbose", count=True, expose_value=False, callback=counted(1), hidden=True)(command)
-    return click.option("-q", "--quiet", count=True, expose_value=False, callback=counted(-1), hidden=True)(command)
+    command = click.option("-v", "--verbose", count=True, expose_value=False, callback=verbosity_step(1), hidden=True)(
+        command
+    )
+    return click.option("-q", "--quiet", count=True, expose_value=False, callback=verbosity_step(-1), hidden=True)(
+        command
+    )
 
 
 def database_option(command: F, lake_help: str = LAKE_HELP) -> F:
@@ -168,10 +172,10 @@ def output_option(help_text: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         @wraps(command)
         def guarded(*args: Any, **values: Any) -> Any:
-            from tracedb.output.destination import refuse
+            from tracedb.output.destination import refuse_overwriting
 
             named = [path for name, value in values.items() if name not in ("db", "out") for path in _paths(value)]
-            refuse(values["out"], values.get("db"), named)
+            refuse_overwriting(values["out"], values.get("db"), named)
             return command(*args, **values)
 
         option = click.option("-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE", help=help_text)
@@ -284,7 +288,7 @@ def say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def some(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Return a count with its noun: ``1 file``, ``2 files``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

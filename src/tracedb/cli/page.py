@@ -53,7 +53,7 @@ def page(
     REPORT…: only these reports; by default all that have an answer. Filters work as in `tracedb report`. Pictures need
     the extra `plot`.
     """
-    from tracedb.output.destination import refuse
+    from tracedb.output.destination import refuse_overwriting
     from tracedb.output.write import write_text
     from tracedb.page import render
     from tracedb.report.capture_counts import number
@@ -68,7 +68,7 @@ def page(
     if sides and not db.exists() and Path(sides[0]).is_file():
         db = Path(sides[0])  # the page is about the baseline where no database is named
     render.require()
-    refuse(out, db, [Path(side) for side in sides])
+    refuse_overwriting(out, db, [Path(side) for side in sides])
     made = _built(names, db, Filters(**chosen), version, top, sides)
     write_text(render.html(made), out)
     if made.pictures:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracedb.cli.options import database_option, note, output_options, rows_shown, some, top_option, warn
+from tracedb.cli.options import counted, database_option, note, output_options, rows_shown, top_option, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,13 +99,15 @@ def predict(
     finite.
     """
     from tracedb.errors import UsageError
-    from tracedb.output import choose_format, refuse, write
+    from tracedb.output import choose_format, refuse_overwriting, write
     from tracedb.pipeline.discovery import discover
     from tracedb.regress import own_features, store
     from tracedb.regress.predict import of_shape, parse_shape
 
     form = choose_format(format_name, out)
-    refuse(out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])])
+    refuse_overwriting(
+        out, db, [*store.files(models), *(discover([trace]) if trace is not None and trace.exists() else [])]
+    )
     loaded = _loaded(models, gpu_spec)
     if (operator is None) != (shape is None):
         raise UsageError(
@@ -131,7 +133,7 @@ def predict(
                 rows = list(answer.rows)
                 answer.rows = rows[:most]
                 if (left := len(rows) - most) > 0:
-                    answer.left_out = f"{some(left, 'more row')}; --top 0 shows all"
+                    answer.left_out = f"{counted(left, 'more row')}; --top 0 shows all"
                     note(answer.left_out)
     answer.filters = {"models": str(models)}
     write(answer, form, out)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import database_option, note, output_options, some
+from tracedb.cli.options import counted, database_option, note, output_options
 
 
 @click.command()
@@ -30,5 +30,5 @@ def remove(meant: tuple[str, ...], db: Path, format_name: str | None, out: Path 
         names = captures.told_apart(captures.paths(connection))
     removed = capture_edit.remove(db, lambda connection: captures.numbers(connection, meant, "remove"))
     rows = sum(item.rows for item in removed)
-    note(f"{some(len(removed), 'capture')} and {some(rows, 'row')} of other tables removed from {db}")
+    note(f"{counted(len(removed), 'capture')} and {counted(rows, 'row')} of other tables removed from {db}")
     write(account(removed, "remove", db, names, with_rows=True), form, out)

@@ -11,13 +11,13 @@ import click
 from tracedb.cli import completion_candidates
 from tracedb.cli.filter_options import attention_option, filter_options
 from tracedb.cli.options import (
+    counted,
     database_option,
     detail,
     detail_lines,
     note,
     output_options,
     rows_shown,
-    some,
     sort_option,
     top_option,
     warn,
@@ -170,7 +170,7 @@ def _write_folder(
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         groups = write_folder(connection, db, reports, filters, version, top, form, folder, detail)
     files = sum(len(group.files) for group in groups)
-    note(f"wrote {some(files, 'file')} in {some(len(groups), 'folder')}: {folder / 'index.html'}")
+    note(f"wrote {counted(files, 'file')} in {counted(len(groups), 'folder')}: {folder / 'index.html'}")
 
 
 def _run(

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracedb.cli.options import detail, some
+from tracedb.cli.options import counted, detail
 from tracedb.distribute import plan as division
 from tracedb.distribute.engines import ENGINES
 from tracedb.errors import TracedbError, UsageError
@@ -34,7 +34,7 @@ def rows_by(engine: str, lake: Path, query: Query, connection: duckdb.DuckDBPyCo
     gather: Callable[[division.Plan], list[pa.Table]] = import_module(f"tracedb.{engine}").gather
     sent = gather(planned)
     rows, size = sum(table.num_rows for table in sent), sum(table.nbytes for table in sent)
-    detail(f"{engine}: {some(len(planned.tasks), 'task')} sent {rows} rows, {size} bytes")
+    detail(f"{engine}: {counted(len(planned.tasks), 'task')} sent {rows} rows, {size} bytes")
     return planned.put_together(sent)
 
 

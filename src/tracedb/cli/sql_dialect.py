@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import note, some
+from tracedb.cli.options import counted, note
 from tracedb.dialect.engines import ENGINES
 from tracedb.errors import TracedbError
 
@@ -40,4 +40,4 @@ def sql_dialect(engine: str, views: tuple[str, ...], is_list: bool, out: Path | 
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise TracedbError(f"{out}: cannot be written ({error.strerror}); name another file with -o") from error
-    note(f"{some(len(views or script.declared(engine)), 'view')} for {engine} in {out}")
+    note(f"{counted(len(views or script.declared(engine)), 'view')} for {engine} in {out}")

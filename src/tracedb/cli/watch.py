@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracedb.cli.options import note, some, warn
+from tracedb.cli.options import counted, note, warn
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -43,7 +43,7 @@ def watch(context: click.Context, out: Path | None, hertz: float, command: tuple
     found = run(command, path, hertz)
     if found.missing is not None:
         warn(f"no GPU was read: {found.missing}")
-    readings = some(found.readings, "reading")
+    readings = counted(found.readings, "reading")
     if found.fault is not None:
         warn(f"{path}: cannot be written: {found.fault}; it ends after {readings}")
     note(f"{readings} in {path}; next: tracedb ingest {path}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracedb.cli.filter_options import capture_filter_options
-from tracedb.cli.options import database_option, note, output_options, some, warn
+from tracedb.cli.options import counted, database_option, note, output_options, warn
 from tracedb.cli.window_option import window_option
 
 
@@ -88,7 +88,7 @@ def whatif(
     "at most" is the gain if the changed work took no time at all.
     """
     from tracedb.errors import NotCaptured, UsageError
-    from tracedb.output import choose_format, refuse, write
+    from tracedb.output import choose_format, refuse_overwriting, write
     from tracedb.regress import card_spec, load
     from tracedb.report import caveats, registry, selection, time_caveats
     from tracedb.report import run as engine
@@ -118,7 +118,7 @@ def whatif(
     if window is not None and (step is not None or step_range is not None):
         raise UsageError("--window takes the place of --step and --step-range; give one of them")
     form = choose_format(format_name, out)
-    refuse(out, db)
+    refuse_overwriting(out, db)
     filters = Filters(step_range=step_range, **chosen)
     with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
         scope = selection.select(connection, filters, "v1", needs_rule=False, default_rule=None)
@@ -140,4 +140,4 @@ def whatif(
             note(f"{left} of {len(found.shows or ())} columns did not fit; --format csv shows all")
     if store:
         stored.write(db, found, rows)
-        note(f"{some(len(rows), 'row')} stored: tracedb report whatif --db {db}")
+        note(f"{counted(len(rows), 'row')} stored: tracedb report whatif --db {db}")

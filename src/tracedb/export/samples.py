@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracedb.errors import NotCaptured
 from tracedb.export import queries
-from tracedb.output import refuse, write_text
+from tracedb.output import refuse_overwriting, write_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,7 +54,7 @@ def write_files(connection: duckdb.DuckDBPyConnection, db: Path, folder: Path, p
             }
         for piece, of_part in pieces.items():
             path = folder / f"{start}_{piece}.csv"
-            refuse(path, db)
+            refuse_overwriting(path, db)
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([header, *of_part])
             write_text(text.getvalue(), path)

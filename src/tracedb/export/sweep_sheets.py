@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracedb.errors import NotCaptured
 from tracedb.export import answers, queries
-from tracedb.output import refuse, write
+from tracedb.output import refuse_overwriting, write
 from tracedb.output.workbook import Sheet, write_workbook
 from tracedb.output.write import writing
 from tracedb.storage.statements import set_variables
@@ -76,7 +76,7 @@ def _into_folder(
     table = folder / f"{COLLECTIVES}.csv"
     files = [*books, *([table] if collectives else [])]
     for path in files:
-        refuse(path, db)
+        refuse_overwriting(path, db)
     for path, sheets in books.items():
         _book(sheets, path)
     if collectives:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracedb.export import answers, queries
-from tracedb.output import Answer, refuse, write
+from tracedb.output import Answer, refuse_overwriting, write
 from tracedb.storage.statements import set_variables
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def write_files(connection: duckdb.DuckDBPyConnection, db: Path, ground: Answer,
     which = f"top{top}" if top else "all"
     files = {name: folder / f"{which}_gemm_kernels_{name}.csv" for name in FILES}
     for path in files.values():
-        refuse(path, db)
+        refuse_overwriting(path, db)
     for name, path in files.items():
         write(answers.of_view(connection, name, ground), "csv", path)
     return list(files.values())

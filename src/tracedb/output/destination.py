@@ -16,7 +16,7 @@ DUCKDB_MAGIC = b"DUCK"  # at byte 8
 ADVICE = "give -o another name"
 
 
-def refuse(out: Path | None, database: Path | None = None, inputs: Iterable[Path] = ()) -> None:
+def refuse_overwriting(out: Path | None, database: Path | None = None, inputs: Iterable[Path] = ()) -> None:
     """Raise ``TracedbError`` if ``out``, or stdout for None, is the database, one of its files, or an input.
 
     Files are compared by identity, so that links and other spellings of a path are found; files that do not exist yet

@@ -59,7 +59,7 @@ def write(answer: Answer, format_name: str, out: Path | None) -> int:
     """Write an answer to ``out`` or stdout; return how many columns a table had no room for.
 
     A file appears only when it is complete. Raises ``TracedbError`` if writing fails, ``OutputFault`` for stdout.
-    The caller must check that ``out`` is not a file that the command reads (``destination.refuse``).
+    The caller must check that ``out`` is not a file that the command reads (``destination.refuse_overwriting``).
     """
     if out is not None and format_name in _BINARY:
         with writing(out) as aside:

@@ -46,7 +46,7 @@ class Column(NamedTuple):
 def ddl() -> str:
     """Return the DDL of the current schema version: its files, in the order of their names."""
     version = f"v{SCHEMA_VERSION}"
-    names = sorted(entry.name for entry in resources.room("schemas").joinpath(version).iterdir())
+    names = sorted(entry.name for entry in resources.folder("schemas").joinpath(version).iterdir())
     return "\n".join(resources.text("schemas", version, name) for name in names)
 
 

@@ -116,7 +116,7 @@ def _digest(view: View) -> str:
 @cache
 def _topics(version: str) -> dict[str, str]:
     """Return the folder of each file of a version: a view's SQL, or its sidecar."""
-    folders = [entry for entry in resources.room("sql").joinpath(version).iterdir() if entry.is_dir()]
+    folders = [entry for entry in resources.folder("sql").joinpath(version).iterdir() if entry.is_dir()]
     return {
         file.name: folder.name
         for folder in folders
