@@ -492,3 +492,13 @@ def test_names_of_files_lose_what_all_have_in_common() -> None:
     assert without_common_ends({1: "a/rank0.json", 2: "a/rank1.json"}) == {1: "a/rank0.json", 2: "a/rank1.json"}
     kept = {1: "a_long_name_of_a_trace.json", 2: "a_long_name_of_a_trace.json.gz"}
     assert len(set(without_common_ends(kept).values())) == 2
+
+
+def test_megabytes_keep_their_decimals_in_csv() -> None:
+    """As nsys prints them; JSON has numbers."""
+    made = from_rows(
+        [Column("Total (MB)", "DOUBLE", "MB"), Column("x", "DOUBLE")], [(603.98, 603.98), (0.0, 0.0), (None, 1.5)]
+    )
+    target = io.StringIO()
+    write_csv(made, target)
+    assert target.getvalue().split() == ["Total", "(MB),x", "603.980,603.98", "0.000,0.0", ",1.5"]

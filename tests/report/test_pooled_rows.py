@@ -184,3 +184,23 @@ def test_captures_that_give_no_rows_are_not_spoken_of(runs: Path, arguments: tup
     assert answer(runs, *arguments)["warnings"] == [
         "2 configurations pooled, differing in size; --by size keeps them apart"
     ]
+
+
+def test_a_list_of_ranges(tmp_path: Path) -> None:
+    """Commas separate patterns, unless a range has the name with its comma."""
+    tiny = Tiny(tmp_path / "trace.duckdb")
+    tiny.capture()
+    for number, name in enumerate(("forward", "backward", "f(a, b)")):
+        event = tiny.kernel(GEMM, 1_000 * number, 100)
+        tiny.range(number + 1, name, 1_000 * number, 1_000 * number + 200, (event,))
+    db = tiny.save()
+    for text, count in (("forward,backward", 2), ("f(a, b)", 1), ("f(a, b),forward", 0), ("for*,", 1)):
+        done = run("report", "kernels", "--range", text, "--db", db, "--format", "json")
+        assert done.exit_code == (0 if count else 3), done.stderr
+        assert len(json.loads(done.stdout)["rows"] if count else []) == count
+
+
+def test_names_of_nsys_with_arguments(tmp_path: Path) -> None:
+    done = run("report", "cuda_gpu_kern_sum:base", "--db", tmp_path / "none.duckdb")
+    assert done.exit_code == 2
+    assert "report cuda_gpu_kern_sum takes no argument :base; it has whole names, and short_name" in done.stderr

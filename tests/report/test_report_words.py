@@ -272,3 +272,45 @@ def test_why_says_what_its_shares_are_of(sample: Path) -> None:
     ):
         done = run("report", "why", "--db", sample, "--where", "threads=256", "--where", "channels=4", *options)
         assert f" % of {whole}: " in done.stderr, done.stderr
+
+
+def test_attention_without_shapes_says_how_to_give_them(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture()
+    for number in range(4):
+        event = tiny.kernel(GEMM, 1_000 * number, 900 if number == 3 else 100)
+        tiny.range(number + 1, "computing_softmax", 1_000 * number, 1_000 * number + 950, (event,))
+    done = run("report", "attention-split", "--db", tiny.save(), "--format", "json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["instances"], row["projected_median_ns"]) == (3, 100)
+    assert "1 of 1 rows have no FLOPs, because the shapes were not recorded: ingest with --label batch=N" in done.stderr
+
+
+def test_a_table_of_nsys_says_which_columns_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture()
+    tiny.range(1, "forward", 0, 1_000, (tiny.kernel(GEMM, 0, 100),))
+    db = tiny.save()
+    said = "of nsys stats did not fit; --wide shows all"
+    monkeypatch.setenv("COLUMNS", "50")
+    assert said in run("report", "nvtx-sum", "--db", db).stderr
+    monkeypatch.setenv("COLUMNS", "200")
+    assert said not in run("report", "nvtx-sum", "--db", db).stderr
+
+
+def test_sql_shows_whole_texts_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Tiny(tmp_path / "t.duckdb").save()
+    monkeypatch.setenv("COLUMNS", "60")
+    query = "SELECT repeat('word ', 30) || 'end' AS said"
+    assert "end" not in run("sql", query, "--db", db).stdout
+    assert "end" in run("sql", query, "--db", db, "--wide").stdout
+
+
+def test_rows_of_tracelens_are_together_for_each_capture(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "t.duckdb")
+    for _ in range(2):
+        tiny.capture()
+        tiny.kernel(GEMM, 0, 100)
+    found = json.loads(run("report", "tracelens-gpu-timeline", "--db", tiny.save(), "--format", "json").stdout)
+    numbers = [row["capture_id"] for row in found["rows"]]
+    assert numbers == sorted(numbers) and set(numbers) == {1, 2}

@@ -93,6 +93,7 @@ parts AS (
         part,
         count(*) AS instances,
         sum(projected_ns) / count(*) AS projected_avg_ns,
+        median(projected_ns) AS projected_median_ns,
         sum(kernel_ns) / count(*) AS kernel_avg_ns,
         sum(matmul_ns) / count(*) AS matmul_avg_ns,
         sum(coalesce(recorded_flops, labelled_flops)) / count(*) AS flops,
@@ -110,6 +111,7 @@ SELECT
     p.part,
     p.instances,
     p.projected_avg_ns,
+    p.projected_median_ns,
     p.kernel_avg_ns,
     p.matmul_avg_ns,
     p.shapes_from,
@@ -130,6 +132,7 @@ COMMENT ON COLUMN v1.attention_split.rule IS 'How GPU events are assigned to ran
 COMMENT ON COLUMN v1.attention_split.part IS 'scores, softmax or value.';
 COMMENT ON COLUMN v1.attention_split.instances IS 'Number of instances with GPU work, excluding warm-up. [count]';
 COMMENT ON COLUMN v1.attention_split.projected_avg_ns IS 'Mean time on the GPU per instance, from first start to last end. [ns]';
+COMMENT ON COLUMN v1.attention_split.projected_median_ns IS 'Median of that time: one instance that takes long does not change it. [ns]';
 COMMENT ON COLUMN v1.attention_split.kernel_avg_ns IS 'Mean sum of kernel durations per instance. [ns]';
 COMMENT ON COLUMN v1.attention_split.matmul_avg_ns IS 'Part of that in kernels of class matmul. [ns]';
 COMMENT ON COLUMN v1.attention_split.shapes_from IS 'Source of the shapes: operators (recorded) or labels (batch, heads, sequence, head_dim); NULL if unknown.';

@@ -181,10 +181,10 @@ SELECT
         WHEN b.reason IN (
             'host_between', 'launch_bound', 'data_loading', 'host_sync', 'copy_call', 'allocation', 'dependency', 'unknown_idle'
         )
-            THEN format('{:d} gaps; the longest end with {:s}', l.events, left(n.name, 80))
+            THEN format(CASE l.events WHEN 1 THEN '{:d} gap, which ends with {:s}' ELSE '{:d} gaps; the longest end with {:s}' END, l.events, CASE WHEN length(n.name) > 80 THEN left(n.name, 79) || '…' ELSE n.name END)
             || CASE WHEN b.reason = 'launch_bound' AND h.events > 0
                 THEN format('. The host also waits for the GPU ({:d} in host_sync), so it cannot run ahead', h.events) ELSE '' END
-        WHEN n.name IS NOT NULL THEN format('{:d} events; most time in {:s}', l.events, left(n.name, 80))
+        WHEN n.name IS NOT NULL THEN format(CASE l.events WHEN 1 THEN '{:d} event: {:s}' ELSE '{:d} events; most time in {:s}' END, l.events, CASE WHEN length(n.name) > 80 THEN left(n.name, 79) || '…' ELSE n.name END)
     END AS detail,
     l.events,
     l.clock_id AS capture_id,

@@ -187,8 +187,10 @@ def _run(
     """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
     from tracedb.output import write
     from tracedb.report import run as engine
+    from tracedb.report.capture_counts import number
     from tracedb.report.query import plan
     from tracedb.storage import connection as database
+    from tracedb.storage import views
     from tracedb.storage.interrupt import interruptible
 
     settings = database.FRUGAL if report.key else None
@@ -213,5 +215,7 @@ def _run(
             warn(text)
         for text in found.notes:
             note(text)
-        write(found.answer, form, out)
+        left = write(found.answer, form, out)
+        if left and views.find(report.view, version).topic == "nsys_stats":  # whose columns others expect
+            note(f"{number(left, 'column')} of nsys stats did not fit; --wide shows all")
     _tell_written(out)

@@ -16,6 +16,7 @@ from tracedb.cli.options import database_option, note, output_options, rows_show
 @database_option
 @output_options
 @top_option
+@click.option("--wide", is_flag=True, help="Show every column and whole texts, however wide a table gets.")
 @click.option(
     "--as",
     "dialect",
@@ -31,6 +32,7 @@ def sql(
     format_name: str | None,
     out: Path | None,
     top: int | None,
+    wide: bool,
 ) -> None:
     """Run one SELECT, read-only.
 
@@ -56,7 +58,7 @@ def sql(
                 warn(nsys_tables.pooled_warning(count))
             text = nsys_tables.translated(text)
         answer = user_sql.run(connection, text)
-        answer.database = str(db)
+        answer.database, answer.is_wide = str(db), wide
         most = rows_shown(form, top)
         if most and user_sql.limited(answer, most):
             note(f"the first {most} rows; --top 0 shows all")

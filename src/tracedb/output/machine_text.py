@@ -14,12 +14,21 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0
 """How a formula may begin: some spreadsheets skip what cannot be seen, or take full-width signs."""
 
 
+_DECIMALS = {"MB": 3}
+"""Decimals of a unit in CSV, trailing zeros included: those of nsys, in whose reports alone it occurs."""
+
+
 def write_csv(answer: Answer, target: TextIO) -> None:
     """Write CSV as in RFC 4180, with a header; NULL is empty, maps and lists are JSON text."""
     writer = csv.writer(target)
     writer.writerow([_harmless(column.name) for column in answer.columns])
+    fixed = {at: _DECIMALS[column.unit] for at, column in enumerate(answer.columns) if column.unit in _DECIMALS}
     for row in answer.rows:
-        writer.writerow([_csv_cell(value) for value in row])
+        cells = [_csv_cell(value) for value in row]
+        for at, digits in fixed.items():
+            if isinstance(cells[at], int | float):
+                cells[at] = f"{cells[at]:.{digits}f}"
+        writer.writerow(cells)
 
 
 def write_json(answer: Answer, target: TextIO) -> None:

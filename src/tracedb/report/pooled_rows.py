@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def warnings(connection: duckdb.DuckDBPyConnection, report: Report, scope: Scope, columns: Sequence[str]) -> list[str]:
     """Return what each row pools, and the option that separates it. ``columns``: those of the answer."""
-    if report.needs is Needs.SPREADS:  # its purpose is to pool all runs of a setting
+    if report.needs in (Needs.SPREADS, Needs.MEASURES):  # which are over all runs of a setting, and name it
         return []
     said = []
     columns = [*columns, "capture_id"] if "capture" in scope.filters.by else columns

@@ -33,6 +33,12 @@ def find(name: str) -> Report:
     for report in every():
         if name in report.also:
             return report
+    own, _, argument = wanted.partition(":")
+    if own in names and argument:
+        raise UsageError(
+            f"report {name.partition(':')[0]} takes no argument :{argument}; it has whole names, and short_name in the "
+            "view kernels has short ones"
+        )
     close = _meant(wanted.lower(), names)
     meant = f"did you mean {' or '.join(each.replace('_', '-') for each in close)}? " if close else ""
     raise UsageError(f"there is no report {name!r}; {meant}`tracedb report --list` lists them")

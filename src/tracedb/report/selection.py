@@ -59,6 +59,7 @@ def select(
     _check_devices(connection, filters)
     _check_classes(connection, filters, version)
     _check_steps(connection, filters, version)
+    filters = replace(filters, range=_listed_ranges(connection, filters.range, version))
     in_frames = filters.needs_rule and _are_frames(connection, filters, version)
     held = [among.captures] if among.captures else []
     if filters.range and not in_frames and among.is_by_capture:
@@ -283,6 +284,15 @@ def _are_frames(connection: duckdb.DuckDBPyConnection, filters: Filters, version
     if absent:
         raise NotCaptured(step_ranges.absent(repr(absent[0]), names))
     return False
+
+
+def _listed_ranges(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str], version: str) -> tuple[str, ...]:
+    r"""Return --range patterns with comma lists one by one, unless a range or frame has the name with its comma."""
+    found: list[str] = []
+    for text in patterns:
+        is_list = "," in text and not _has_range(connection, text, version) and not _has_frame(connection, text)
+        found += [value for value in _listed_values(text) if value] if is_list else [text]
+    return tuple(dict.fromkeys(found))
 
 
 def _has_range(connection: duckdb.DuckDBPyConnection, pattern: str, version: str) -> bool:
