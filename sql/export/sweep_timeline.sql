@@ -41,7 +41,7 @@ COMMENT ON COLUMN temp."All_Data".thread_config IS 'Label threads.';
 COMMENT ON COLUMN temp."All_Data".channels_num IS 'Label channels, as a number.';
 COMMENT ON COLUMN temp."All_Data".channel_config IS 'Label channels.';
 COMMENT ON COLUMN temp."All_Data".num_ranks IS 'Number of ranks (captures) that the mean is over.';
-COMMENT ON COLUMN temp."All_Data"."type" IS 'Part of the GPU time as TraceLens has it: computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (sum of these), idle_time, total_time (busy + idle), total_comm_time and total_memcpy_time (both hidden and exposed).';
+COMMENT ON COLUMN temp."All_Data"."type" IS 'Part of the GPU time as TraceLens has it: computation_time, exposed_comm_time, exposed_memcpy_time, busy_time (sum of these), idle_time, total_time (busy + idle), total_comm_time and total_memcpy_time (both hidden and exposed). Memsets count as computation here and communication is known by name (nccl, rccl, cross_device_reduce); gpu_timeline counts memsets as copies and knows other collectives, so its times differ a little.';
 COMMENT ON COLUMN temp."All_Data"."time ms" IS 'Mean over ranks of the time. [ms]';
 COMMENT ON COLUMN temp."All_Data"."percent" IS 'Mean over ranks of the share in their total time. [percent]';
 COMMENT ON COLUMN temp."All_Data".sweep IS 'Label sweep.';

@@ -46,6 +46,14 @@ def sheet(answer: Answer, path: Path) -> Any:
     return loaded(path).worksheets[0]
 
 
+def test_sheets_print_with_whole_rows_and_the_header_on_each_page(tmp_path: Path) -> None:
+    page = sheet(from_rows([Column("name", "VARCHAR")], [("a",)]), tmp_path / "x.xlsx")
+    for each in (page, page.parent["Notes"]):
+        assert (each.page_setup.orientation, each.sheet_properties.pageSetUpPr.fitToPage) == ("landscape", True)
+        assert (each.page_setup.fitToWidth or 1, each.page_setup.fitToHeight) == (1, 0)
+        assert each.print_title_rows == "$1:$1"
+
+
 def test_text_is_text_whatever_it_looks_like(tmp_path: Path) -> None:
     answer = from_rows([Column("name", "VARCHAR")], [(text,) for text in HOSTILE])
     page = sheet(answer, tmp_path / "a.xlsx")
@@ -117,7 +125,7 @@ def test_headers_say_unit_and_meaning_to_the_pointer(tmp_path: Path) -> None:
     columns = [Column("total_ns", "BIGINT", "ns", "Sum of \x1bdurations."), Column("name", "VARCHAR")]
     page = sheet(from_rows(columns, [(1, "a")]), tmp_path / "a.xlsx")
     assert page["A1"].value == "total_ns"
-    assert page["A1"].comment.text == "Unit: ns. Sum of \N{REPLACEMENT CHARACTER}durations."
+    assert page["A1"].comment.text == "Unit: ns, shown in µs. Sum of \N{REPLACEMENT CHARACTER}durations."
     assert page["B1"].comment is None
 
 

@@ -270,6 +270,10 @@ def test_by_chooses_the_settings(db: Path, tmp_path: Path) -> None:
     assert everything == {"threads", "channels", "sweep", "rank"}
     pairs = table(db, "gemm-variance-interaction", Filters(by=("sweep", "rank")))
     assert {(row["factor"], row["other_factor"]) for row in pairs} == {("sweep", "rank")}
+    said = texts(drawn(tmp_path / "i.svg", db, "gemm-variance-interaction", "--by", "sweep", "--by", "rank"))
+    number = " to ".join(str(count) for count in sorted({row["gemms"] for row in pairs}))
+    assert any(f"n = {number} GEMMs" in text for text in said)
+    assert not any(text.startswith("n=") for text in said)  # such labels of points would lie on each other
 
 
 def test_timeline_draws_the_parts_of_the_average(db: Path, tmp_path: Path) -> None:
@@ -380,6 +384,8 @@ def test_collectives_and_waiting(db: Path, tmp_path: Path) -> None:
     cells = table(db, "waiting")
     assert len(cells) == 12 * 2 * 2
     assert {(row["rank"], row["wait_ns"]) for row in cells} == {(0, 5_000), (1, 0)}
+    said = " ".join(texts(drawn(tmp_path / "w.svg", db, "waiting", "--where", "channels=4")))
+    assert "Panels: sweep / threads. Waiting of a rank in a step" in said and "one for each call and rank" in said
 
 
 def test_histogram_and_pace_of_a_chosen_kernel(db: Path, tmp_path: Path) -> None:

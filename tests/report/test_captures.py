@@ -71,6 +71,19 @@ def test_words_that_mean_no_capture_or_several(text: str, words: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_star_may_stand_for_several_folders() -> None:
+    found = {
+        1: "/runs/nccl_4channels/torch/rank1/trace.json",
+        2: "/runs/nccl_4channels/torch/rank10/trace.json",
+        3: "/runs/nccl_8channels/torch/rank1/trace.json",
+    }
+    assert captures.chosen(found, "nccl_4channels*rank1") == [1]
+    assert captures.chosen(found, "nccl_4channels*rank1*") == [1, 2]
+    assert captures.chosen(found, "nccl_*rank1/trace.json") == [1, 3]
+    with pytest.raises(UsageError, match="no capture has it in its path"):
+        captures.chosen(found, "channels*rank1")
+
+
 def test_a_number_that_no_capture_has_is_looked_for_in_file_names() -> None:
     named = {1: "/runs/host/908_results.db", 2: "/runs/host/1908_results.db", 3: "/runs/12/a.csv"}
     assert captures.chosen(named, "908") == [1]

@@ -8,6 +8,7 @@ import pytest
 
 from support.command import run
 from support.tiny import ADD, NCCL, Tiny
+from tracedb.output.display import MISSING
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +84,13 @@ def test_stragglers_of_part_of_the_recordings_are_counted(tmp_path: Path) -> Non
     said = run("report", "stragglers", "--db", db)
     changes = "the straggler changes from configuration to configuration (rank 0 in 1, rank 1 in 2, rank 2 in 1)"
     assert changes in said.stderr and "straggler in " not in said.stdout
+
+
+def test_what_was_meant_is_suggested(tmp_path: Path) -> None:
+    db = straggling(tmp_path / "x.duckdb", ({"channels": "4"}, [1, 1, 1, 1]), ({"run": "b"}, [1, 1, 1, 1]))
+    done = run("report", "top-kernels", "--class", "colective", "--db", db)
+    assert done.exit_code == 3 and "did you mean collective? there are: collective" in done.stderr
+    done = run("report", "gemm-spread", "--by", "channels", "--db", db)
+    assert done.exit_code == 2 and "it has rows for each value of each label already" in done.stderr
+    said = run("report", "stragglers", "--by", "channels", "--db", db).stderr
+    assert f"channels={MISSING}: rank 1 is the straggler" in said  # as in the table

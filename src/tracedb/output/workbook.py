@@ -134,7 +134,7 @@ class _Writer:
             raise TracedbError(f"a sheet holds {MOST_COLUMNS:,} columns and {name} has {len(cells):,}; choose less")
         for place, cell in enumerate(cells):
             page.write_string(0, place, _text(cell.header)[0], self._bold)
-            if said := _said(cell.column):
+            if said := _said(cell):
                 page.write_comment(0, place, said, {"x_scale": 2.4})
             form = self._format(cell.format)
             page.set_column(place, place, _width(cell, first), form)
@@ -150,6 +150,7 @@ class _Writer:
             for place, cell in enumerate(cells):
                 done.cut += self._write(page, done.rows, place, cell, row)
         page.freeze_panes(1, 0)
+        _paged(page)
         if cells:
             page.autofilter(0, 0, done.rows, len(cells) - 1)
         if sheet.colours and done.rows:
@@ -159,6 +160,7 @@ class _Writer:
     def notes(self, written: Sequence[_Written], without: Sequence[tuple[str, str]]) -> None:
         """Write the last sheet: the source of each answer, warnings, and the meaning of columns."""
         page = self._book.add_worksheet(NOTES)
+        _paged(page)
         page.set_column(0, 1, 28, self._wrapped)
         page.set_column(2, 2, 12, self._wrapped)
         page.set_column(3, 3, 110, self._wrapped)
@@ -203,6 +205,13 @@ class _Writer:
         return False
 
 
+def _paged(page: Any) -> None:
+    """Set up the print: whole rows on a landscape page, the header on each."""
+    page.set_landscape()
+    page.fit_to_pages(1, 0)  # as many pages high as the rows need
+    page.repeat_rows(0)
+
+
 def _keys(answer: Answer) -> dict[str, list[str]]:
     """Return the keys of maps with text keys, such as labels, which become columns."""
     if answer.keys is None:
@@ -240,9 +249,11 @@ def _format_of(column: Column, values: Sequence[object]) -> str | None:
     return "#,##0.000" if column.type in ("DOUBLE", "FLOAT") else None
 
 
-def _said(column: Column) -> str:
+def _said(cell: _Cell) -> str:
     """Return what is shown when the pointer is on a header: the unit of the values, and their meaning."""
-    unit = f"Unit: {column.unit}." if column.unit else ""
+    column = cell.column
+    shown = next((unit for unit, form in _TIME_FORMATS.items() if form == cell.format), "")
+    unit = f"Unit: {column.unit}{f', shown in {shown}' if shown else ''}." if column.unit else ""
     return " ".join(part for part in (unit, visible(column.description or "")) if part)
 
 

@@ -146,7 +146,7 @@ def violins(table: Table) -> Drawing:
         f"Distribution of the spread of GEMM times by {', '.join(map(visible, factors))}",
         [
             "Width: density (Gaussian kernel, Silverman's rule). n: GEMMs (kernel and input shapes on one GPU) called "
-            "twice or more. Whether levels differ: picture gemm-variance."
+            "twice or more. A shape ends at the smallest and the largest spread of its level."
         ],
     )
 
@@ -223,7 +223,6 @@ def interaction(table: Table) -> Drawing:
                 "level": names[row["level"]],
                 "other": shown[row["other_level"]],
                 **{name: row[name] for name in ("mean_ns", "low_ns", "high_ns", "median_ns", "gemms", "runs")},
-                "count": f"n={row['gemms']:,}",
             }
             for row in table.rows
         ]
@@ -251,14 +250,14 @@ def interaction(table: Table) -> Drawing:
             for field in ("mean_ns", "median_ns", "gemms", "runs")
         ],
     )
-    counts = base.mark_text(dx=8, align="left", fontSize=11).encode(
-        x=x, y=y, text=alt.Text("count", type="nominal"), color=colour
-    )
+    fewest, most = min(table.column("gemms")), max(table.column("gemms"))
+    number = f"n = {fewest:,}" if fewest == most else f"n = {fewest:,} to {most:,}"
     return Drawing(
-        alt.layer(lines, bars, points, counts).properties(width=max(120 * len(order), 300), height=_HEIGHT),
+        alt.layer(lines, bars, points).properties(width=max(120 * len(order), 300), height=_HEIGHT),
         f"Mean spread of GEMM times by {own} and {other}",
         [
-            "Bars: standard error of the mean, as if GEMMs of one run were independent, which they are not. n: GEMMs "
-            "(kernel and input shapes on one GPU) called twice or more. Parallel lines: no interaction."
+            f"{number} GEMMs (kernel and input shapes on one GPU, called twice or more) in a point. Bars: standard "
+            "error of the mean, as if GEMMs of one run were independent, which they are not. Parallel lines: no "
+            "interaction."
         ],
     )

@@ -54,7 +54,10 @@ def stacks(table: Table) -> Drawing:
     return Drawing(
         alt.layer(blocks, shares).properties(width=760, height=alt.Step(26)),
         "GPU time by configuration",
-        [f"{header}n: number of GPUs averaged. Percentages are of the whole bar; narrow parts are not labelled."],
+        [
+            f"{header}A bar is a whole recording, with all its steps. n: number of GPUs averaged. Percentages are of "
+            "the bar; narrow parts are not labelled."
+        ],
         left_out(table.first["left_out"], "configuration", f"the first {many(60, 'bar')} are drawn; --where chooses"),
         in_order(bars),
     )

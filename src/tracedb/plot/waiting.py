@@ -31,9 +31,10 @@ def cells(table: Table) -> Drawing:
         )
     )
     named = any(row["is_straggler"] for row in table.rows)
+    panels = f"Panels: {table.place_header}. " if table.place_header else ""
     lines = [
-        f"Waiting of a rank: its time in collectives beyond that of the fastest rank. n = "
-        f"{many(table.first['shown_calls'], 'part')} of ranks in calls."
+        f"{panels}Waiting of a rank in a step: its time in collectives beyond that of the fastest rank, summed over "
+        f"calls. n = {many(table.first['shown_calls'], 'value')}, one for each call and rank."
     ]
     lines += ["Orange frames: the straggler, for which the other ranks wait."] if named else []
     return Drawing(

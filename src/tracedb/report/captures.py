@@ -96,7 +96,8 @@ def _of_number_in_name(found: Mapping[int, str], text: str) -> list[int]:
 def _of_pattern(found: Mapping[int, str], text: str) -> list[int]:
     if not any(sign in text for sign in "*?["):
         return []
-    return [number for number, path in found.items() if _matches(path, text)]
+    whole = [number for number, path in found.items() if _matches(path, text)]
+    return whole or [number for number, path in found.items() if _matches_across(path, text)]
 
 
 def _of_piece(found: Mapping[int, str], text: str) -> list[int]:
@@ -116,12 +117,14 @@ def numbers(
 def matching(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> tuple[int, ...]:
     """Return the numbers of the captures whose path any of the patterns matches. Raises ``NotCaptured``.
 
-    A pattern matches a whole path, or a run of whole names of folders and files in it.
+    A pattern matches a whole path, or a run of whole names of folders and files in it; where none does, its ``*`` may
+    stand for several folders.
     """
     found = paths(connection)
     chosen: set[int] = set()
     for pattern in patterns:
         those = [number for number, path in found.items() if fnmatchcase(path, pattern) or _matches(path, pattern)]
+        those = those or [number for number, path in found.items() if _matches_across(path, pattern)]
         if not those:
             raise NotCaptured(
                 f"no capture has a path that --path {pattern!r} matches; there are: {_listed(found, found)}"
@@ -144,6 +147,13 @@ def _matches(path: str, pattern: str) -> bool:
     parts = _parts(path)
     length = len(_parts(pattern))
     return any(fnmatchcase("/".join(run), pattern.strip("/")) for run in runs(parts, length))
+
+
+def _matches_across(path: str, pattern: str) -> bool:
+    """Whether a pattern matches from some folder to the end of one, if its ``*`` may stand for several."""
+    parts, wanted = _parts(path), pattern.strip("/")
+    ends = ["/".join(parts[at:]) for at in range(len(parts))]
+    return any(fnmatchcase(end, wanted) or fnmatchcase(end, f"{wanted}/*") for end in ends)
 
 
 def _listed(found: Mapping[int, str], those: Sequence[int] | Mapping[int, str]) -> str:

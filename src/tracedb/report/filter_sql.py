@@ -62,7 +62,8 @@ def edits(scope: Scope, text: str, report: str, taken: Collection[str] = ()) -> 
         raise UsageError(f"report {report} does not support --attention-as-matmul")
     for name in scope.filters.by:
         if not grouped or not all(_can_group(name, base, base in joined) for base in grouped):
-            raise UsageError(f"report {report} cannot be grouped by {name}")
+            own = "; it has rows for each value of each label already (factor, level)" if "factor" in taken else ""
+            raise UsageError(f"report {report} cannot be grouped by {name}{own}")
     for name in scope.filters.by:
         if name not in taken and name in {column.lower() for column in taken}:
             raise UsageError(f"report {report} already has a column {name}")

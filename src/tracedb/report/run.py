@@ -13,6 +13,7 @@ import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
 from tracedb.output import Answer, Show, from_sql
+from tracedb.output.display import MISSING
 from tracedb.output.shorten import middle, without_common_ends
 from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
 from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, RECORDINGS, Report
@@ -221,7 +222,7 @@ def _gist(connection: duckdb.DuckDBPyConnection, query: Query, text: str) -> str
     """Return the SELECT of a summary with the --by columns inserted (see ``Report.summary``)."""
     columns = [identifier(name) for name in query.by]
     words = " || ' ' || ".join(
-        f"{quoted(name + '=')} || coalesce({column}::VARCHAR, '?')"
+        f"{quoted(name + '=')} || coalesce({column}::VARCHAR, {quoted(MISSING)})"
         for name, column in zip(query.by, columns, strict=True)
     )
     order = [

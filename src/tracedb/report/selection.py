@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -246,7 +247,9 @@ def _check_classes(connection: duckdb.DuckDBPyConnection, filters: Filters, vers
         if not name.removeprefix("!"):
             raise UsageError("--class takes the name of a class, as in --class matmul or --class '!matmul'")
         if name.removeprefix("!") not in there:
-            raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; there are: {_listed(there)}")
+            close = difflib.get_close_matches(name.removeprefix("!"), there, 1)
+            meant = f"did you mean {close[0]}? " if close else ""
+            raise NotCaptured(f"no GPU activity of class {name.removeprefix('!')}; {meant}there are: {_listed(there)}")
 
 
 def _check_steps(connection: duckdb.DuckDBPyConnection, filters: Filters, version: str) -> None:
