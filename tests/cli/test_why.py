@@ -34,7 +34,7 @@ def test_one_page_of_words(db: Path) -> None:
     done = run("why", "--db", db)
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "Why the step is not at the roof (1 step):"
+    assert lines[0] == "What keeps the step from the hardware's peak (1 step):"
     assert lines[2] == "1. The GPU idles while the host loads data: 50.0 % (0.500 ms per step)"
     query = next(line for line in lines if line.startswith("   Query: ")).removeprefix("   Query: ")
     assert query.startswith("SELECT * FROM v1.gpu_gaps WHERE capture_id = 1 AND after_event_id IN (")
@@ -59,8 +59,8 @@ def test_profilers_and_files_of_one_run(tmp_path: Path) -> None:
         tiny.kernel("last", 400, 100)
     done = run("why", "--db", tiny.save())
     assert done.exit_code == 0, done.stderr
-    heads = [line.partition(" is not")[0] for line in done.stdout.splitlines() if line.startswith("Why")]
-    assert heads == ["Why the step of source nsys", "Why the step of source rocprofv3"]
+    heads = [line.partition(" from the")[0] for line in done.stdout.splitlines() if line.startswith("What keeps")]
+    assert heads == ["What keeps the step of source nsys", "What keeps the step of source rocprofv3"]
     assert "Smaller reasons: 0.0 %. Computation at the roof, or that cannot be judged: " in done.stdout
     pooled = [line for line in done.stderr.splitlines() if "taken for one run" in line]
     assert pooled == [

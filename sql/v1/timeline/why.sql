@@ -1,4 +1,4 @@
--- Why is a step not at the roof of the hardware?
+-- What keeps a step from the peak of the hardware?
 -- Grain: configuration × recording × reason; reasons by their share, and last the time that is no loss (place NULL). The
 -- time of each device is divided by v1._why_part, so shares add up to 100 and nothing counts twice. Shares are of the
 -- steps of all devices of the ranks; removing a cause saves at most its share, since what it hides may come to light.
@@ -211,7 +211,7 @@ LEFT JOIN types AS t ON t.set_id = b.set_id
 LEFT JOIN waits AS v ON v.set_id = b.set_id
 LEFT JOIN causes AS u ON u.set_id = b.set_id;
 
-COMMENT ON VIEW v1.why IS 'Why a step is not at the roof: its time by reason, with evidence and what to try. Grain: configuration × recording × reason.';
+COMMENT ON VIEW v1.why IS 'What keeps a step from the peak of the hardware: its time by reason, with evidence and what to try. Grain: configuration × recording × reason.';
 COMMENT ON COLUMN v1.why.source IS 'Profiler or format of the captures.';
 COMMENT ON COLUMN v1.why.labels IS 'Configuration: labels of the captures, without the rank.';
 COMMENT ON COLUMN v1.why.cycle IS 'Recording number, from 1 in time order, if the ranks recorded more than once; else NULL. [-]';

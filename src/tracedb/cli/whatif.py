@@ -1,4 +1,4 @@
-"""``tracedb whatif``: the time of a step if something were faster or gone."""
+"""``tracedb whatif``: the time of a step if some work were faster or removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tracedb why``: the largest reasons why a step is not at the roof, in words, from the answer of ``report why``."""
+"""``tracedb why``: what keeps a step from the peak of the hardware, in words, from the answer of ``report why``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _recording(setting: str, cycle: str, rows: list[Row], reasons: int) -> list[
     where = "".join([f" of {setting}" if setting else "", f", recording {cycle}" if cycle else ""])
     count = first["steps"]
     length = f"{count} step{'' if count == 1 else 's'}" if count else "the whole recording, as no steps are marked"
-    lines = [f"Why the step{where} is not at the roof ({length}):"]
+    lines = [f"What keeps the step{where} from the hardware's peak ({length}):"]
     ranked = [row for row in rows if row["place"] is not None]
     for row in ranked[:reasons]:
         lines += ["", *_reason(row)]
