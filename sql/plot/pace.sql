@@ -37,6 +37,7 @@ SELECT
     any_value(c.group_size) AS group_size,
     any_value(c.all_calls) AS all_calls,
     any_value(c.matching_kernels) AS matching_kernels,
+    (SELECT count(*) FROM calls AS q WHERE q.gpu <= 12) AS shown_calls,
     (SELECT greatest(max(q.gpu) - 12, 0) FROM calls AS q) AS left_out
 FROM calls AS c
 WHERE c.gpu <= 12

@@ -15,7 +15,7 @@ import pytest
 
 from support.command import report, run
 from support.tiny import ADD, GEMM, NCCL, Tiny, two_ranks
-from tracedb.plot import draw, registry, rows
+from tracedb.plot import draw, registry, rows, theme
 from tracedb.plot.definition import Choice
 from tracedb.report.filters import Filters
 from tracedb.storage import connection as database
@@ -395,7 +395,32 @@ def test_histogram_and_pace_of_a_chosen_kernel(db: Path, tmp_path: Path) -> None
     assert marks(drawn(tmp_path / "a.svg", db, "kernel-histogram", "--kernel", "nvjet*"), "rect") == len(bars)
     points = table(db, "kernel-pace", Filters(ranks=(0,)), Choice(kernel=GEMM))
     assert [(row["call_index"], row["interval_ns"]) for row in points] == [(1, None), (2, 100_000.0)] * 12
-    assert any("12 GPUs are left out" in text for text in texts(drawn(tmp_path / "b.svg", db, "kernel-pace")))
+    said = " ".join(texts(drawn(tmp_path / "b.svg", db, "kernel-pace")))
+    assert "n = 24 calls" in said and "12 GPUs are left out: 12 are drawn, with 24 of 48 calls" in said
+
+
+def test_axes_of_few_counts_and_of_less_than_a_decade_have_ticks_of_their_own(tmp_path: Path) -> None:
+    assert theme.count_axis([2, 1])["values"] == [0, 1, 2]
+    assert theme.log_ticks(13.8, 22.4) == [15, 20]
+    assert theme.log_ticks(6e3, 440e3)[-1] == 300e3
+    assert theme.size_values(3.4) == [1, 2, 3]
+    assert "1.907 MiB" in texts(drawn(tmp_path / "a.svg", messages(tmp_path, 2_000_000), "collective-latency"))
+
+
+def messages(folder: Path, size: int) -> Path:
+    """Return two ranks that do one collective outside of steps, at the same time."""
+    tiny = Tiny(folder / "messages.duckdb")
+    for rank in (0, 1):
+        tiny.capture(rank)
+        tiny.kernel(NCCL, 0, 10_000, collective="allreduce", message_in_elements=size // 4, dtype="Float", group_size=2,
+                    group_name="0", group_ranks="[0, 1]", sequence=1, stream_id=20)  # fmt: skip
+    return tiny.save()
+
+
+def test_waiting_without_steps_and_without_waiting(tmp_path: Path) -> None:
+    said = texts(drawn(tmp_path / "a.svg", messages(tmp_path, 4_000), "waiting"))
+    assert "no steps are marked" in said and "outside" not in said
+    assert [text for text in said if text.startswith("waiting, ")] == []  # nothing for a scale from 0 to 0
 
 
 def test_utilization_draws_shares_of_windows(db: Path) -> None:

@@ -9,7 +9,7 @@ import altair as alt
 from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out, many, one_name
 from tracedb.plot.definition import Drawing, Table
-from tracedb.plot.theme import BLUE, SERIES, time_channel
+from tracedb.plot.theme import BLUE, SERIES, count_axis, time_channel
 
 _WIDTH = 760
 
@@ -39,7 +39,7 @@ def histogram(table: Table) -> Drawing:
         .encode(
             x=alt.X("from_ns", type="quantitative", **channel),
             x2=alt.X2("to_ns"),
-            y=alt.Y("calls", type="quantitative", title="calls", axis=alt.Axis(tickMinStep=1, format=",d")),
+            y=alt.Y("calls", type="quantitative", title="calls", axis=alt.Axis(**count_axis(table.column("calls")))),
             y2=alt.Y2("zero"),
             tooltip=[
                 alt.Tooltip(name, type="quantitative", format=",.1~f")
@@ -108,6 +108,7 @@ def pace(table: Table) -> Drawing:
     base = alt.Chart(data).mark_line(point=alt.OverlayMarkDef(size=12), strokeWidth=1, opacity=0.85)
     base = base.encode(x=_calls(table), color=colour)
     size = first["group_size"]
+    of_all = f"{first['shown_calls']:,} of {many(first['all_calls'], 'call')}"
     point = "" if size == 1 else f" Points: medians of {size} consecutive calls."
     return Drawing(
         alt.vconcat(
@@ -115,8 +116,8 @@ def pace(table: Table) -> Drawing:
             _panel(base, table, "duration_ns", "duration", 160),
         ),
         "Pace of one kernel",
-        [*_which(table), f"n = {many(first['all_calls'], 'call')}, numbered on each GPU in order of start.{point}"],
-        left_out(first["left_out"], "GPU", "12 are drawn; --rank and --where choose"),
+        [*_which(table), f"n = {many(first['shown_calls'], 'call')}, numbered on each GPU in order of start.{point}"],
+        left_out(first["left_out"], "GPU", f"12 are drawn, with {of_all}; --rank and --where choose"),
     )
 
 

@@ -10,10 +10,12 @@ from tracedb.output.shorten import visible
 from tracedb.plot import datasets
 from tracedb.plot.captions import in_order, left_out
 from tracedb.plot.definition import Drawing, Table
-from tracedb.plot.theme import FAINT, SERIES
+from tracedb.plot.theme import FAINT, SERIES, size_values
 
 _SIZE = (760, 420)
 _MOST_NAMED = 11
+_MANY = 200
+"""Points that may cover each other; of more, those below show through."""
 
 
 def points(table: Table) -> Drawing:
@@ -41,12 +43,18 @@ def points(table: Table) -> Drawing:
     )
     marks = (
         alt.Chart(_points(table, names))
-        .mark_point(filled=True, opacity=0.75)
+        .mark_point(filled=True, opacity=0.75 if len(table.rows) <= _MANY else 0.35)
         .encode(
             x=x,
             y=y,
             color=colour,
-            size=alt.Size("gpu_ms", type="quantitative", title="GPU time, ms", scale=alt.Scale(range=[25, 600])),
+            size=alt.Size(
+                "gpu_ms",
+                type="quantitative",
+                title="GPU time, ms",
+                scale=alt.Scale(range=[25, 600], domain=[0, max(table.column("gpu_ms"))]),
+                legend=alt.Legend(values=size_values(max(table.column("gpu_ms"))), symbolOpacity=0.75),
+            ),
             tooltip=[
                 *(alt.Tooltip(name, type="nominal") for name in ("place", "name", "shapes", "type", "bound")),
                 *(
@@ -129,7 +137,13 @@ def _missing(table: Table) -> list[str]:
     if first["shown_percent"] is not None and first["shown_percent"] < 99.5:
         missing.append(
             f"{first['shown_percent']:.0f} % of the operators' GPU time is drawn: FLOPs and bytes of the rest are "
-            "not both known"
+            f"not both known; the largest is {visible(str(first['largest_left']))} with "
+            f"{first['largest_left_percent']:.0f} % of the time"
+        )
+    if first["memory_alone_ms"]:
+        missing.append(
+            f"{first['memory_alone_ms']:,.1f} ms bound by memory is not drawn: operators with known bytes and no "
+            "FLOPs, such as copies"
         )
     if all(row["peak_tflops"] is None for row in table.rows):
         missing.append("No roof: the device is not in device_peak")

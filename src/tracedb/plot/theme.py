@@ -42,6 +42,9 @@ PARTS = {
 }
 
 _WIDE = 30
+_FEW = 6
+_STEPS = ((5, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)), (300, (1.0, 2.0, 3.0, 5.0)), (1e4, (1.0, 2.0, 5.0)))
+"""Largest ratio of the ends of a logarithmic axis → its ticks in a decade."""
 
 CONFIG: dict[str, Any] = {
     "background": "white",
@@ -100,12 +103,28 @@ def time_axis(values: Sequence[object]) -> tuple[str, str]:
     return unit, f"format(datum.value / {divisor:.0f}, ',~f')"
 
 
+def count_axis(counts: Sequence[Any]) -> dict[str, Any]:
+    """Return the axis of counts from 0: every tick is a whole number, which small counts need to be told."""
+    most = max(counts, default=0)
+    return {"format": ",d", "values": list(range(most + 1))} if most <= _FEW else {"format": ",d", "tickMinStep": 1}
+
+
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return round values (1, 2 and 5 times powers of ten) for a logarithmic axis; only powers over many decades."""
+    """Return round values for a logarithmic axis: the fewer decades there are, the more in each."""
     first, last = floor(log10(low)), ceil(log10(high))
-    steps = (1, 2, 5) if last - first <= 4 else (1,)
+    steps = next((steps for most, steps in _STEPS if high <= most * low), (1.0,))
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
     return [tick for tick in ticks if low <= tick <= high] or [low, high]
+
+
+def size_values(most: float) -> list[float]:
+    """Return up to four round values above 0 for the legend of a size, whose scale begins at 0."""
+    if most <= 0:
+        return []
+    least = most / 4
+    power = 10.0 ** floor(log10(least))
+    step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= least)
+    return [step * number for number in range(1, 5) if step * number <= most]
 
 
 def time_channel(values: Sequence[Any], title: str, kind: str = "linear") -> dict[str, Any]:
@@ -126,7 +145,7 @@ def time_channel(values: Sequence[Any], title: str, kind: str = "linear") -> dic
 def size_expression() -> str:
     """Return the expression that formats a tick of bytes in KiB, MiB or GiB."""
     return (
-        "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',~r') + ' GiB' : "
-        "datum.value >= 1048576 ? format(datum.value / 1048576, ',~r') + ' MiB' : "
-        "datum.value >= 1024 ? format(datum.value / 1024, ',~r') + ' KiB' : format(datum.value, ',~r') + ' B'"
+        "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',.4~r') + ' GiB' : "
+        "datum.value >= 1048576 ? format(datum.value / 1048576, ',.4~r') + ' MiB' : "
+        "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + ' KiB' : format(datum.value, ',~r') + ' B'"
     )

@@ -13,18 +13,24 @@ from tracedb.plot.theme import RED, time_axis
 
 _MOST_NUMBERS = 400
 """Cells that are labelled with their number; with more, the labels would not fit."""
+_NO_STEP = "outside"
 _TIPS = ("wait_ns", "wait_percent", "wait_caused_ns", "calls")
 
 
 def cells(table: Table) -> Drawing:
     """Draw a heat map of ranks and steps for each configuration."""
     has_numbers = len(table.rows) <= _MOST_NUMBERS
+    is_named = any(table.places)
     chart = (
         alt.layer(*_layers(table, has_numbers))
         .properties(width=alt.Step(46 if has_numbers else 20), height=alt.Step(24 if has_numbers else 16))
         .facet(
             facet=alt.Facet(
-                "panel", type="nominal", sort=in_order(table.places), title=None, header=alt.Header(labelAnchor="start")
+                "panel",
+                type="nominal",
+                sort=in_order(table.places),
+                title=None,
+                header=alt.Header(labelAnchor="start") if is_named else alt.Header(labels=False, labelPadding=0),
             ),
             columns=4,
             spacing=26,
@@ -46,7 +52,7 @@ def cells(table: Table) -> Drawing:
 
 
 def _step(row: dict[str, Any]) -> str:
-    return "outside" if row["step"] is None else str(row["step"])
+    return _NO_STEP if row["step"] is None else str(row["step"])
 
 
 def _data(table: Table) -> alt.NamedData:
@@ -77,8 +83,8 @@ def _layers(table: Table, has_numbers: bool) -> list[alt.Chart]:
         "step",
         type="nominal",
         sort=steps,
-        title="step",
-        axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=True),
+        title="step" if steps != [_NO_STEP] else "no steps are marked",
+        axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=True, labels=steps != [_NO_STEP]),
     )
     y = alt.Y("rank", type="nominal", sort=ranks, title="rank", axis=alt.Axis(ticks=False, domain=False))
     base = alt.Chart(_data(table))
@@ -90,7 +96,7 @@ def _layers(table: Table, has_numbers: bool) -> list[alt.Chart]:
             type="quantitative",
             title=f"waiting, {unit}",
             scale=alt.Scale(scheme="blues", domain=[0, most]),
-            legend=alt.Legend(labelExpr=expression.replace(",~f", ",.1f")),
+            legend=alt.Legend(labelExpr=expression.replace(",~f", ",.1f")) if table.first["most_wait_ns"] else None,
         ),
         tooltip=[
             alt.Tooltip("rank", type="nominal"),
