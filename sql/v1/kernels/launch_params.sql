@@ -1,14 +1,21 @@
 -- With which launch configuration, registers, shared memory and message was each kernel launched, and on what kind of
 -- stream?
--- Grain: GPU event.
+-- Grain: GPU event. The first start of each device is looked up, because a window over the events would sort all of them
+-- with all columns.
 CREATE VIEW v1.launch_params AS
+WITH firsts AS (
+    SELECT /* by e */ e.capture_id AS clock_id, e.device_id AS gpu_id, min(e.start_ns) AS first_ns
+    FROM v1._gpu_event AS e /* join e */
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
+    GROUP BY ALL
+)
 SELECT
     /* by e */
     e.capture_id, e.event_id, e.source, e.rank, e.labels, e.device_id, e.context_id, e.stream_id,
     coalesce(c.category, 'compute') AS category,
     e.name, e.class,
     e.start_ns,
-    e.start_ns - min(e.start_ns) OVER (PARTITION BY e.capture_id, e.device_id) AS since_first_ns,
+    e.start_ns - f.first_ns AS since_first_ns,
     e.duration_ns,
     e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
     e.registers_per_thread, x.accum_registers_per_thread, x.scalar_registers_per_wave, x.scratch_bytes_per_thread,
@@ -16,6 +23,7 @@ SELECT
     e.bytes, e.copy_kind, e.correlation_id, e.launch_id, e.op_id,
     e.collective, e.dtype, e.message_in_elements, e.message_out_elements, e.group_name, e.group_size, e.group_ranks
 FROM v1._gpu_event AS e /* join e */
+INNER JOIN firsts AS f ON f.clock_id = e.capture_id AND f.gpu_id IS NOT DISTINCT FROM e.device_id /* using f e */
 LEFT JOIN v1._stream_category AS c ON c.capture_id = e.capture_id
     AND c.device_id IS NOT DISTINCT FROM e.device_id
     AND c.context_id IS NOT DISTINCT FROM e.context_id
