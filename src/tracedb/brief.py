@@ -25,6 +25,8 @@ TABLES = {"configurations": 4, "gpu-timeline-average": 6, "top-kernels": 4}
 """Reports whose first rows are on the page → number of rows."""
 SAID = ("gemm-variance", "stragglers", "collective-overlap", "launch-latency")
 """Further reports, of which only the conclusions and warnings are on the page."""
+RANKING = "configurations"
+"""Report that calls one row the best."""
 MOST_NOTES = 7
 MOST_SAID = 12
 """Most lines from the reports, and most notes among them; omitted lines are counted. This keeps the page below 60
@@ -78,15 +80,25 @@ def _recorded(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _conclusions(found: dict[str, Found], absent: dict[str, str]) -> list[str]:
-    """Return a line for each note, each distinct warning, and each report without an answer, as far as they fit."""
+    """Return a line for each note, each distinct warning, and each report without an answer, as far as they fit.
+
+    What is wrong with a comparison of configurations stands before the one that it calls best.
+    """
     notes = [f"- {name}: {_safe(text)}" for name, answer in found.items() for text in answer.answer.notes]
     warnings = dict.fromkeys(text for answer in found.values() for text in answer.answer.warnings)
-    others = [f"- **warning**: {_safe(text)}" for text in warnings]
-    others += [f"- {name} has no answer: {_safe(reason)}" for name, reason in absent.items()]
-    said = [*notes[:MOST_NOTES], *others][:MOST_SAID]
-    left = len(notes) + len(others) - len(said)
+    of_ranking = found[RANKING].answer.warnings if RANKING in found else []
+    first, later = (
+        [_warning(text) for text in warnings if (text in of_ranking) is is_first] for is_first in (True, False)
+    )
+    others = [*later, *(f"- {name} has no answer: {_safe(reason)}" for name, reason in absent.items())]
+    said = [*first, *notes[:MOST_NOTES], *others][:MOST_SAID]
+    left = len(first) + len(notes) + len(others) - len(said)
     more = f"- and {left} more {'line' if left == 1 else 'lines'}; `tracedb report NAME` says all"
     return [*said, more] if left else said
+
+
+def _warning(text: str) -> str:
+    return f"- **warning**: {_safe(text)}"
 
 
 def _table(name: str, found: Found) -> list[str]:

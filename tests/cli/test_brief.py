@@ -31,6 +31,21 @@ def test_a_page_about_a_run(sample: Path) -> None:
     assert {line for line in said.splitlines() if line.startswith("|")} <= set(lines)
 
 
+def test_what_makes_a_ranking_doubtful_comes_before_the_best(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "a.duckdb")
+    for labels, ranks in (({"channels": "4"}, (0,)), ({"channels": "8"}, (0, 1))):
+        for rank in ranks:
+            number = tiny.capture(rank, labels)
+            events = tuple(tiny.kernel("gemm", step * 1000, 100) for step in (1, 2))
+            for step, event in zip((1, 2), events, strict=True):
+                tiny.range(100 * number + step, f"ProfilerStep#{step}", step * 1000, step * 1000 + 500, (event,))
+    lines = brief(tiny.save())
+    best = next(at for at, line in enumerate(lines) if "best: " in line)
+    doubt = next(at for at, line in enumerate(lines) if "may not be comparable, they differ in number of ranks" in line)
+    other = next(at for at, line in enumerate(lines) if "each row pools up to 2 ranks" in line)
+    assert doubt < best < other
+
+
 def test_filters_and_a_file(sample: Path, tmp_path: Path) -> None:
     assert brief(sample, "--where", "channels=4", "-o", str(tmp_path / "page.md")) == []
     lines = (tmp_path / "page.md").read_text(encoding="utf-8").splitlines()
