@@ -72,7 +72,9 @@ def _recorded(connection: duckdb.DuckDBPyConnection) -> list[str]:
     for fact, value in captures.facts(connection):
         labels += fact.startswith("label ")
         if not fact.startswith("label ") or labels <= MOST_LABELS:
-            lines.append(f"- {_safe(fact)}: {'not captured' if value is None else _safe(value)}")
+            key = fact.removeprefix("label ")
+            named = _safe(fact) if key == fact else f"label {_safe(key)}"
+            lines.append(f"- {named}: {'not captured' if value is None else _safe(value)}")
     if labels > MOST_LABELS:
         more = labels - MOST_LABELS
         lines.append(f"- and {more} more {'label' if more == 1 else 'labels'}")

@@ -53,6 +53,12 @@ def test_filters_and_a_file(sample: Path, tmp_path: Path) -> None:
     assert "- label channels: 4" in lines
 
 
+def test_labels_with_marks_of_markdown_read_like_the_others(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", [kernel(0, 5, name="add")])
+    run("ingest", tmp_path / "a.json", "--db", tmp_path / "a.duckdb", "--label", "head_dim=64", "--label", "batch=4")
+    assert {"- label `head_dim`: 64", "- label batch: 4"} <= set(brief(tmp_path / "a.duckdb"))
+
+
 def test_what_was_not_captured_is_said_with_its_reason(tmp_path: Path) -> None:
     write(tmp_path / "a.json", [kernel(0, 5, name="add")])
     tracedb.ingest(tmp_path / "a.json", db=tmp_path / "a.duckdb")

@@ -256,7 +256,7 @@ class TestRecognition:
         } == set(names)
         for name, content in self.OTHERS.items():
             reason = "no ingester recognises its content" if content else "0 bytes"
-            assert f"left aside: {folder / name} ({reason})" in done.stderr
+            assert f"left aside: {folder / name} ({reason}" in done.stderr
 
     def test_a_folder_without_traces_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()

@@ -11,7 +11,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from support.command import run
 from support.loading import ask, broken, contents, ingest, trace
+from support.rocprof_files import small
 from support.traces import write
 from tracedb.pipeline import digest as hashing
 from tracedb.pipeline import discovery
@@ -248,7 +250,18 @@ class TestDryRun:
         (row,) = json.loads(done.stdout)["rows"]
         assert (row["path"], row["source"], row["rank"], row["bytes"]) == (str(path), "torch", 3, path.stat().st_size)
         assert row["labels"] == {"sweep": "sweep1", "threads": "256"}
+        assert row["files"] == ["rank3.json"]
         assert "left aside" in done.stderr
+        assert "if it goes with other files, name their folder" in done.stderr
+
+    def test_files_that_are_read_together_are_named(self, tmp_path: Path) -> None:
+        small(tmp_path / "in").save()
+        names = sorted(path.name for path in (tmp_path / "in").rglob("*.csv"))
+        plan = ingest(tmp_path / "in", db=tmp_path / "db", flags=["--dry-run"], new=True)
+        (row,) = json.loads(plan.stdout)["rows"]
+        assert len(names) > 1 and sorted(row["files"]) == names
+        table = run("ingest", tmp_path / "in", "--dry-run", "--db", tmp_path / "db").stdout
+        assert all(name in table for name in names)
 
     def test_what_the_ingest_refuses_is_not_in_the_plan(self, tmp_path: Path) -> None:
         good = trace(tmp_path / "in" / "rank0.json")

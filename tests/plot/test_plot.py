@@ -210,6 +210,17 @@ def test_gantt_has_ranges_by_thread_and_depth_on_the_clock_of_its_run(tmp_path: 
     assert {"step", "forward", "loader"} <= set(texts(tmp_path / "a.svg"))
 
 
+def test_names_of_ranges_go_without_their_common_start_where_they_do_not_fit(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "ranges.duckdb")
+    tiny.capture(0, {})
+    tiny.kernel(ADD, 0, 1_200)
+    for number in range(12):
+        tiny.range(number + 1, f"model.of.a.long.name.index={number}/measured", 100 * number, 100 * number + 99)
+    run("plot", "gantt", "--db", tiny.save(), "-o", tmp_path / "a.svg")
+    shown = [text for text in texts(tmp_path / "a.svg") if text.startswith("…")]
+    assert len(set(shown)) == 12 and all(f"…{number}/" in "".join(shown) for number in range(12))
+
+
 def test_gantt_says_how_many_streams_and_events_it_leaves_out(tmp_path: Path) -> None:
     tiny = Tiny(tmp_path / "many.duckdb")
     tiny.capture(0)

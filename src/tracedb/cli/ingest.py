@@ -160,13 +160,18 @@ def _plan(found: Found, request: Request) -> Answer:
         Column("rank", "INTEGER", description="Rank from the path or file name; a rank in the trace takes precedence."),
         Column("labels", "MAP(VARCHAR, VARCHAR)", description="Labels."),
         Column("bytes", "BIGINT", "bytes", "Size of its files."),
+        Column("files", "VARCHAR[]", description="Names of the files that are read together."),
     ]
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for task in found.tasks:
         path = task.path
         named, rank = labels.placed(path, request.labels_from, request.labels, task.capture.rank)
-        rows.append((labels.readable(path), task.source, rank, named, task.size_bytes))
-    rows += [(str(told), "tracedb database", None, request.labels, size_of(path)) for path, told in found.databases]
+        names = [file.name for file in task.capture.files]
+        rows.append((labels.readable(path), task.source, rank, named, task.size_bytes, names))
+    rows += [
+        (str(told), "tracedb database", None, request.labels, size_of(path), [path.name])
+        for path, told in found.databases
+    ]
     answer = from_rows(columns, rows)
     answer.report, answer.database = "ingest plan", str(request.database)
     answer.shows = [
@@ -175,6 +180,8 @@ def _plan(found: Found, request: Request) -> Answer:
         labels_shown([row[3] for row in rows], tuple(request.labels)),
         Show(("bytes",), "bytes", "count"),
     ]
+    if any(len(task.capture.files) > 1 for task in found.tasks):
+        answer.shows.append(Show(("files",), "files read together", "word"))
     return answer
 
 

@@ -38,7 +38,7 @@ def shorten(names: Sequence[str], width: int) -> list[str]:
     """Return each name in at most ``width`` characters, shortened in the middle; different names stay different."""
     bare = {name: visible(name.removeprefix("void ")) for name in names}
     distinct = sorted(bare)
-    start = _common_start([text for text in bare.values() if len(text) > width])
+    start = common_start([text for text in bare.values() if len(text) > width])
     bare = {name: ELLIPSIS + text[start:] if start and len(text) > width else text for name, text in bare.items()}
     best: dict[str, str] = {}
     for tail in _TAILS:
@@ -62,7 +62,7 @@ def _by_family(bare: dict[str, str], cut: dict[str, str], width: int) -> dict[st
             families.setdefault(text[:_SHORT], []).append(name)
     told = dict(cut)
     for family in families.values():
-        start = _common_start([bare[name] for name in family])
+        start = common_start([bare[name] for name in family])
         if not start:
             continue
         head = max(min(start, width // 5), 1)
@@ -118,12 +118,12 @@ def _arguments(bare: str, own: str) -> str:
     return text[: text.rfind(">(") + 1] or text
 
 
-def _common_start(long: Sequence[str]) -> int:
+def common_start(long: Sequence[str]) -> int:
     """Return the length of the long names' common prefix up to a separator, if omitting it is worthwhile."""
     if len(set(long)) < 2:
         return 0
     common = _common(long)
-    start = max(common.rfind(mark) for mark in "_:<(, ") + 1
+    start = max(common.rfind(mark) for mark in "_:<(, =") + 1
     return start if start > _SHORT else 0
 
 

@@ -208,6 +208,8 @@ def _why_not(path: Path) -> str:
             return said
         if said := next((words for magic, words in NOT_READ if start.startswith(magic)), None):
             return said
-        return "no ingester recognises its content" if start else NO_BYTES
+        return (
+            "no ingester recognises its content; if it goes with other files, name their folder" if start else NO_BYTES
+        )
     except OSError as error:
         return error.strerror or "unreadable"

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from tracedb.output.shorten import middle, shorten, visible
+from tracedb.output.shorten import ELLIPSIS, common_start, middle, shorten, visible
 from tracedb.plot import datasets
 from tracedb.plot.captions import gpus, in_order, left_out, many
 from tracedb.plot.definition import Drawing, Table
@@ -98,24 +98,31 @@ def _data(table: Table, lanes: list[str], start: int, end: int) -> alt.NamedData
     names = dict(zip(table.column("name"), shorten([visible(name) for name in table.column("name")], 120), strict=True))
     scale = class_scale({row["class"] for row in table.rows if not row["is_range"]})
     colours = dict(zip(scale["domain"], scale["range"], strict=True))
+    same = common_start([visible(row["name"]) for row in table.rows if row["is_range"]])
     values = []
     for lane, row in zip(lanes, table.rows, strict=True):
         kind = _RANGE if row["is_range"] else visible(row["class"])
         value = {"lane": lane, "name": names[row["name"]], "class": kind, "edge": colours.get(kind, "white")}
         value |= {name: row[name] for name in ("since_ns", "until_ns", "duration_ns")}
-        values.append(value | _text(row, start, end))
+        values.append(value | _text(row, start, end, same))
     return datasets.data(values)
 
 
-def _text(row: Mapping[str, Any], start: int, end: int) -> dict[str, object]:
-    """Return the name to show in a range, and where; none where fewer than three letters fit."""
+def _text(row: Mapping[str, Any], start: int, end: int, same: int) -> dict[str, object]:
+    """Return the name to show in a range, and where; none where fewer than three letters fit.
+
+    ``same``: the number of letters with which all ranges begin; a name that does not fit goes without them.
+    """
     if not row["is_range"]:
         return {}
     left = max(row["since_ns"], start)
     letters = int((min(row["until_ns"], end) - left) / max(end - start, 1) * _WIDTH / _LETTER - 1)
     if letters < _FEWEST:
         return {}
-    return {"text_ns": left, "text": middle(visible(row["name"]), letters, 0.3 if letters >= _TAILED else 0)}
+    name = visible(row["name"])
+    if same and len(name) > letters:
+        name = ELLIPSIS + name[same:]
+    return {"text_ns": left, "text": middle(name, letters, 0.3 if letters >= _TAILED else 0)}
 
 
 def _title(table: Table) -> str:
