@@ -36,8 +36,11 @@ def install(connection: duckdb.DuckDBPyConnection, captures: Sequence[int] = ())
 
 
 def pooled(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of captures that the tables hold."""
-    ((count,),) = connection.execute("SELECT count(*) FROM nsys_capture").fetchall()
+    """Return the number of captures that the tables hold; times measured outside of traces are in none of them."""
+    ((count,),) = connection.execute(
+        """SELECT count(*) FROM nsys_capture AS n
+           INNER JOIN main.capture AS c ON c.capture_id = n.capture_id AND c.source <> 'measure'"""
+    ).fetchall()
     return int(count)
 
 

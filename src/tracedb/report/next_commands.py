@@ -39,6 +39,10 @@ END
 """
 
 
+_MEASURED = "SELECT EXISTS (FROM main.measure) AND EXISTS (FROM main.kernel_event)"
+"""Whether times measured outside of traces stand beside traces."""
+
+
 def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
     """Return the command for the first question about a database; None if that cannot be determined now.
 
@@ -53,6 +57,9 @@ def first(path: Path, loaded: Sequence[Loaded] = ()) -> str | None:
     try:
         with database.open_read_only(path) as connection:
             ((report,),) = connection.execute(_FIRST).fetchall()
+            is_measured = loaded and all(item.samples and not item.kernels for item in loaded)
+            if is_measured and connection.execute(_MEASURED).fetchall() == [(True,)]:
+                return f"tracedb report range-time --measured {_named(path)}"
             ((ops,),) = connection.execute("SELECT EXISTS (SELECT 1 FROM main.op)").fetchall()
     except (TracedbError, duckdb.Error):  # another process may be using it
         return None

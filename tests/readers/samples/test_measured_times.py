@@ -123,3 +123,14 @@ def test_without_an_answer_it_says_what_to_record(db: Path, tmp_path: Path) -> N
     assert done.exit_code == 3 and "no range has the name of a measured time (loss)" in done.stderr
     done = run("report", "top-kernels", "--measured", "--db", db)
     assert done.exit_code == 2 and "--measured goes with report range-time" in done.stderr
+
+
+def test_the_next_command_compares_them_and_nsys_tables_do_not_count_them(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "t.duckdb")
+    tiny.capture()
+    tiny.range(1, "forward", 0, 1_000, (tiny.kernel("add", 0, 100),))
+    db = tiny.save()
+    done = run("ingest", written(tmp_path, "range,time_us\nforward,1.5\n"), "--db", db)
+    assert f"tracedb report range-time --measured --db {db}" in done.stderr
+    said = run("sql", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL", "--as", "nsys", "--db", db)
+    assert said.exit_code == 0 and "tables hold" not in said.stderr
