@@ -428,6 +428,16 @@ def messages(folder: Path, size: int) -> Path:
     return tiny.save()
 
 
+def test_kernels_named_like_properties_of_javascript_are_drawn(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path / "names.duckdb")
+    tiny.capture(0)
+    names = ("constructor", "__proto__", "toString", "valueOf", "plain")
+    for place, name in enumerate(names):
+        tiny.kernel(name, 1_000 * place, 100 + place)
+    svg = drawn(tmp_path / "a.svg", tiny.save(), "top-kernels")
+    assert set(names) <= {text.strip() for text in texts(svg)}
+
+
 def test_waiting_without_steps_and_without_waiting(tmp_path: Path) -> None:
     said = texts(drawn(tmp_path / "a.svg", messages(tmp_path, 4_000), "waiting"))
     assert "no steps are marked" in said and "outside" not in said

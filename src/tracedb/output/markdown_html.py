@@ -12,6 +12,7 @@ from typing import TextIO
 
 from tracedb.output.answer import Answer
 from tracedb.output.display import MISSING, Strip, strips
+from tracedb.output.shorten import visible
 from tracedb.output.terminal import PAGE, ShortTexts
 
 NAME_WIDTH = 60
@@ -150,7 +151,7 @@ def _lines(answer: Answer) -> Iterator[str]:
 
 
 def _cell(strip: Strip, cell: str) -> str:
-    text = html.escape(cell)
+    text = html.escape(visible(cell))
     if strip.right:
         bare = "" if cell == MISSING else html.escape(cell.replace(",", "").lstrip("<>"))
         return f'<td class="number" data-value="{bare}">{text}</td>'

@@ -29,6 +29,13 @@ _WIDER = 1.3
 """Pixels by which a letter of a label may be wider there."""
 _ROOM = 14
 """Pixels of room right of an SVG."""
+_INHERITED = frozenset(
+    (
+        *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString"),
+        *("valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
+    )
+)
+"""Properties of every object in JavaScript: Vega looks values up in objects, and draws nothing if it finds these."""
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -83,9 +90,9 @@ def _width(made: dict[str, Any]) -> float:
 
 
 def _clean(held: Any) -> Any:
-    """Replace characters that XML cannot represent."""
+    """Replace characters that XML cannot represent; texts that are names of properties get a space behind them."""
     if isinstance(held, str):
-        return _NO_XML.sub("\ufffd", held)
+        return f"{held} " if held in _INHERITED else _NO_XML.sub("\ufffd", held)
     if isinstance(held, dict):
         return {key: _clean(value) for key, value in held.items()}
     return [_clean(value) for value in held] if isinstance(held, list) else held
