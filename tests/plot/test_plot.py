@@ -284,6 +284,9 @@ def test_by_chooses_the_settings(db: Path, tmp_path: Path) -> None:
     said = texts(drawn(tmp_path / "i.svg", db, "gemm-variance-interaction", "--by", "sweep", "--by", "rank"))
     number = " to ".join(str(count) for count in sorted({row["gemms"] for row in pairs}))
     assert any(f"n = {number} GEMMs" in text for text in said)
+    runs = " to ".join(str(count) for count in sorted({row["runs"] for row in pairs}))
+    assert (f"of {runs} runs in a point, which may mix other settings" in " ".join(said)) == (runs != "1")
+    assert runs != "1"
     assert not any(text.startswith("n=") for text in said)  # such labels of points would lie on each other
 
 

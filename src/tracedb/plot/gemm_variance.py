@@ -250,14 +250,23 @@ def interaction(table: Table) -> Drawing:
             for field in ("mean_ns", "median_ns", "gemms", "runs")
         ],
     )
-    fewest, most = min(table.column("gemms")), max(table.column("gemms"))
-    number = f"n = {fewest:,}" if fewest == most else f"n = {fewest:,} to {most:,}"
+    number, runs = (_from_to(table.column(name)) for name in ("gemms", "runs"))
+    mixed = (
+        f"{runs} runs in a point, which may mix other settings: --where chooses"
+        if runs != "1"
+        else "one run in a point"
+    )
     return Drawing(
         alt.layer(lines, bars, points).properties(width=max(120 * len(order), 300), height=_HEIGHT),
         f"Mean spread of GEMM times by {own} and {other}",
         [
-            f"{number} GEMMs (kernel and input shapes on one GPU, called twice or more) in a point. Bars: standard "
-            "error of the mean, as if GEMMs of one run were independent, which they are not. Parallel lines: no "
-            "interaction."
+            f"n = {number} GEMMs (kernel and input shapes on one GPU, called twice or more) of {mixed}. "
+            "Bars: standard error of the mean, as if GEMMs of one run were independent, which they are not. "
+            "Parallel lines: no interaction."
         ],
     )
+
+
+def _from_to(values: Sequence[Any]) -> str:
+    """Return the smallest and the largest of some counts, once if they are equal."""
+    return " to ".join(f"{value:,}" for value in sorted({min(values), max(values)}))
