@@ -32,3 +32,14 @@ def test_groups_too_but_not_in_machine_formats(db: Path) -> None:
     assert [line.split()[0] for line in lines[-2:]] == ["base", "tree"]
     text = run("-q", "report", "top-kernels", "--db", db, "--by", "sweep", "--format", "csv").stdout
     assert "sweep_20261127_base" in text
+
+
+def test_no_column_of_ranks_where_no_capture_has_one(tmp_path: Path) -> None:
+    """The column of captures tells rows apart then; one known rank among them is shown."""
+    for name, ranks in (("none", (None, None)), ("one", (None, 3, 3))):
+        tiny = Tiny(tmp_path / f"{name}.duckdb")
+        for number, rank in enumerate(ranks):
+            tiny.capture(rank, path=f"/traces/{number}.json")
+            tiny.kernel(GEMM, 0, 100)
+        head = run("-q", "report", "gpu-timeline", "--db", tiny.save()).stdout.partition("─")[0]
+        assert "capture" in head and ("rank" in head) == (name == "one")

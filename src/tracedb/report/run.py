@@ -173,6 +173,8 @@ def _run(
     answer.shows = [
         replace(show, short=_short_names(connection)) if show.kind == "kernel" else show for show in _shows(query)
     ]
+    if not query.scope.varying and "capture" in (show.header for show in answer.shows) and not _has_ranks(connection):
+        answer.shows = [show for show in answer.shows if show.kind != "place"]  # a rank that no capture has
     if CYCLE in answer.shows and not _has_cycles(connection, query):
         answer.shows.remove(CYCLE)
     if not query.by:
@@ -204,6 +206,11 @@ def _keep(connection: duckdb.DuckDBPyConnection, source: str, rows: pa.Table) ->
     connection.register("given_rows", rows)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM given_rows AS g")
     connection.unregister("given_rows")
+
+
+def _has_ranks(connection: duckdb.DuckDBPyConnection) -> bool:
+    ((count,),) = connection.execute("SELECT count(s.rank) FROM temp.selected_capture AS s").fetchall()
+    return bool(count)
 
 
 def _has_cycles(connection: duckdb.DuckDBPyConnection, query: Query) -> bool:
