@@ -29,7 +29,8 @@ SKIPPED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 DEVIATION = re.compile(r"\b((?:stddev|var)(?:_samp|_pop)?)\([^()]*\)")
 BLOCK_COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 HOOK = re.compile(
-    r" (?:join \w+|filter \w+|by \w+|by|partition|using \w+ \w+|matmul|rule|inline|grain|end grain|case|end case"
+    r" (?:join \w+|filter \w+|by \w+|by|partition|using \w+ \w+(?: base)?|matmul|rule|inline"
+    r"|grain|end grain|case|end case"
     r"|whole|part [^*]+) "
 )
 OF_PEER = re.compile(r"-- The report \w+ of (?:nsys stats|HTA|TraceLens)\b")

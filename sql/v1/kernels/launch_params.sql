@@ -23,7 +23,7 @@ SELECT
     e.bytes, e.copy_kind, e.correlation_id, e.launch_id, e.op_id,
     e.collective, e.dtype, e.message_in_elements, e.message_out_elements, e.group_name, e.group_size, e.group_ranks
 FROM v1._gpu_event AS e /* join e */
-INNER JOIN firsts AS f ON f.clock_id = e.capture_id AND f.gpu_id IS NOT DISTINCT FROM e.device_id /* using f e */
+INNER JOIN firsts AS f ON f.clock_id = e.capture_id AND f.gpu_id IS NOT DISTINCT FROM e.device_id /* using f e base */
 LEFT JOIN v1._stream_category AS c ON c.capture_id = e.capture_id
     AND c.device_id IS NOT DISTINCT FROM e.device_id
     AND c.context_id IS NOT DISTINCT FROM e.context_id

@@ -165,8 +165,11 @@ def _filled(kind: str, arguments: list[str], edits: Edits, listing: _Listing) ->
     if kind == "partition":
         return f"PARTITION BY {', '.join(names)}"
     if kind == "using":
-        left, right = arguments
-        return "".join(f" AND {left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in names)
+        left, right, *is_base = arguments
+        values = [by.over(right) if is_base else f"{right}.{identifier(by.name)}" for by in edits.by]
+        return "".join(
+            f" AND {left}.{name} IS NOT DISTINCT FROM {value}" for name, value in zip(names, values, strict=True)
+        )
     if arguments and arguments[0] not in BASES:  # a later step, which already has the columns
         names = [f"{arguments[0]}.{name}" for name in names]
     elif arguments:
