@@ -17,8 +17,8 @@ from tracedb.sampling.layer_kinds import LLAMA_LAYER, MOE_LAYER
 from tracedb.training_step import composition, configuration, prediction, trace_parts
 from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
-from tracedb.training_step.cost_model import Price
 from tracedb.training_step.predicted_step import Prediction
+from tracedb.training_step.price import Price
 
 LLAMA: dict[str, Any] = {
     "layers": 4, "dim": 2048, "heads": 16, "kv_heads": 4, "ffn": 5632, "seq": 1024, "batch": 4, "dtype": "bf16",

@@ -18,8 +18,8 @@ from tracedb.regress.conditions import Conditions
 from tracedb.training_step import configuration, cost_model, prediction, recorded_effects, trace_parts
 from tracedb.training_step.composition import Part
 from tracedb.training_step.configuration import Step
-from tracedb.training_step.cost_model import Price
 from tracedb.training_step.predicted_step import Prediction
+from tracedb.training_step.price import Price
 from tracedb.training_step.trace_operators import operators
 
 RECORDED = Path(__file__).parents[1] / "data" / "steps"

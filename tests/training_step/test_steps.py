@@ -14,8 +14,8 @@ from support.small_step import SMALL, step
 from tracedb.errors import TracedbError
 from tracedb.training_step import composition, configuration, pipeline_schedule, prediction
 from tracedb.training_step.composition import Part
-from tracedb.training_step.cost_model import Price
 from tracedb.training_step.pipeline_schedule import Work
+from tracedb.training_step.price import Price
 
 THEIRS = recordings.DATA / "regressor" / "estimate-train-time"
 

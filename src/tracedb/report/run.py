@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tracedb.errors import NotCaptured, TracedbError, UsageError
-from tracedb.output import Answer, Show, from_sql
+from tracedb.output import Answer, from_sql
 from tracedb.output.display import MISSING
-from tracedb.output.shorten import middle, without_common_ends
-from tracedb.report import caveats, configuration_words, next_commands, no_answer, rank_checks, shared_work
-from tracedb.report.definition import CONFIGURATION, CYCLE, GPUS, PLACE, RECORDINGS, Report
+from tracedb.output.shorten import middle
+from tracedb.report import (
+    caveats,
+    configuration_words,
+    next_commands,
+    no_answer,
+    rank_checks,
+    shared_work,
+    shown_columns,
+)
+from tracedb.report.definition import CYCLE, GPUS, RECORDINGS, Report
 from tracedb.report.filters import Scope
 from tracedb.report.needs import TABLES
 from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
+from tracedb.report.shown_columns import KERNEL_COLUMNS
 from tracedb.storage import schema, views
 from tracedb.storage.connection import identifier, quoted
 from tracedb.storage.database_file import is_damage
@@ -29,8 +38,6 @@ from tracedb.storage.lake_store import is_lake, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KERNEL_COLUMNS = ("kernel", "name", "gemm_name", "Kernel Name", "Name")
-"""Columns that name kernels; a report has at most one."""
 _LONGEST_WORD = 120
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 """A name that would make a conclusion unreadable."""
@@ -114,24 +121,8 @@ def run(
             raise NotCaptured("; ".join([str(error), *undone])) from error
         raise
     if is_wide:
-        found.answer.is_wide, found.answer.shows = True, _every_column(query)
+        found.answer.is_wide, found.answer.shows = True, shown_columns.of_all(query)
     return found
-
-
-def _every_column(query: Query) -> list[Show]:
-    """Return the display columns of all columns of an answer, --by columns first; those of the report keep its
-    formats."""
-    own = {show.columns[0]: show for show in query.report.shows if len(show.columns) == 1}
-    kinds = {"capture": _show_by("capture", query), "input_dims": Show(("input_dims",), "input_dims", "dims")}
-    return [kinds.get(name) or _unnamed(name, own.get(name), name in BY_NUMBERS) for name in query.shown]
-
-
-def _unnamed(name: str, own: Show | None, is_number: bool) -> Show:
-    """Return how a column is shown under its own name, without the words that a narrow table has for its values."""
-    if name.startswith("start_"):  # a point in time, shown with all digits
-        return Show((name,), name, "raw")
-    kind = "name" if name in _KERNEL_COLUMNS else own.kind if own and own.kind in ("raw", "dims", "labels") else None
-    return Show((name,), re.sub(r"_(ns|percent)$", "", name), "raw" if is_number or name.endswith("_id") else kind)
 
 
 def _may_answer(connection: duckdb.DuckDBPyConnection, report: Report) -> bool:
@@ -171,7 +162,8 @@ def _run(
     answer.filters = _filters(query, top)
     answer.warnings = caveats.warnings(connection, report, scope, [*query.columns, *query.unread])
     answer.shows = [
-        replace(show, short=_short_names(connection)) if show.kind == "kernel" else show for show in _shows(query)
+        replace(show, short=shown_columns.short_names(connection)) if show.kind == "kernel" else show
+        for show in shown_columns.of_report(query)
     ]
     if not query.scope.varying and "capture" in (show.header for show in answer.shows) and not _has_ranks(connection):
         answer.shows = [show for show in answer.shows if show.kind != "place"]  # a rank that no capture has
@@ -275,7 +267,7 @@ def kernel_names(connection: duckdb.DuckDBPyConnection, query: Query, top: int) 
 
     Raises ``UsageError`` if its rows name no kernels.
     """
-    column = next((name for name in _KERNEL_COLUMNS if name in query.columns), None)
+    column = next((name for name in KERNEL_COLUMNS if name in query.columns), None)
     is_other = query.report.needs in ("ranges", "calls", "samples") and column != "kernel"
     if column is None or is_other:
         raise UsageError(f"report {query.report.name} names no kernels")
@@ -312,58 +304,3 @@ def _filters(query: Query, top: int) -> dict[str, object]:
         "top": top,
     }
     return {key: value for key, value in said.items() if value not in (None, [], {}, 0)}
-
-
-def _show_by(name: str, query: Query) -> Show:
-    """Return how a --by column is shown."""
-    if name == "capture":
-        return Show((name,), name, "name", words=_words(query.scope.names))
-    words = query.scope.label_words.get(name.removeprefix("label "), {})
-    return Show((name,), name, "raw" if name in BY_NUMBERS else "text", words=words)
-
-
-def _place_words(scope: Scope) -> dict[str, str]:
-    """Return what a table shows for the labels of a place, by KEY=VALUE."""
-    return {f"{key}={value}": word for key, words in scope.label_words.items() for value, word in words.items()}
-
-
-def _short_names(connection: duckdb.DuckDBPyConnection) -> Callable[[Sequence[str]], Mapping[str, str]]:
-    """Return the look-up of short forms of kernel names, which may be asked while the rows are read."""
-    ((catalog,),) = connection.execute("SELECT current_database()").fetchall()
-    beside = connection.cursor()
-    beside.execute(f"USE {identifier(catalog)}")
-
-    def short(names: Sequence[str]) -> Mapping[str, str]:
-        try:
-            rows = beside.execute("SELECT n.name, v1._short_name(n.name) FROM (SELECT unnest(?) AS name) AS n", [names])
-        except duckdb.CatalogException:  # the views are of an older tracedb, which another message says
-            return {}
-        return dict(rows.fetchall())
-
-    return short
-
-
-def _words(names: Mapping[int, str]) -> dict[str, str]:
-    """Return what a table shows for the number of a capture: the number and what tells its path apart."""
-    return {str(number): f"{number} {name}".rstrip() for number, name in without_common_ends(names).items()}
-
-
-def _shows(query: Query) -> list[Show]:
-    """Return the columns for terminals: the report's, with those that identify a row inserted."""
-    shows: list[Show] = []
-    for show in query.report.shows:
-        if show not in (PLACE, CONFIGURATION):
-            shows.append(show)
-        elif query.by:
-            shows += [_show_by(name, query) for name in query.by]
-        elif query.scope.captures > 1 and (show is PLACE or query.scope.varying):
-            shows.append(replace(show, keys=query.scope.varying, words=_place_words(query.scope)))
-            names = query.scope.names
-            if show is PLACE and names and "capture_id" in query.columns:
-                shows.append(Show(("capture_id",), "capture", "name", words=_words(names)))
-    by = set(query.by)
-    return [
-        show
-        for index, show in enumerate(shows)
-        if index < len(by) or not (len(show.columns) == 1 and show.columns[0] in by)
-    ]

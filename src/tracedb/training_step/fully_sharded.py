@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tracedb.training_step.composition import SHARD_COPIES, SHARD_COPIES_IN, Part, Stage
 from tracedb.training_step.configuration import Step
-from tracedb.training_step.cost_model import Price, PriceList
+from tracedb.training_step.price import Price, PriceList
 
 Sum = Callable[[Counter[Part]], float]
 

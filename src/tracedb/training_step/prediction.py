@@ -23,11 +23,12 @@ from tracedb.training_step import (
 )
 from tracedb.training_step.composition import Part, Stage
 from tracedb.training_step.configuration import Step
-from tracedb.training_step.cost_model import OPTIMIZER, Predictor, Price, PriceList, Prices
+from tracedb.training_step.cost_model import OPTIMIZER, Prices
 from tracedb.training_step.fully_sharded import NOTHING
 from tracedb.training_step.host_wait import ELEMENTS_A_LAUNCH, GAP_NS, OPTIMIZER_LAUNCHES
 from tracedb.training_step.pipeline_schedule import Work
 from tracedb.training_step.predicted_step import Prediction, StageTimes
+from tracedb.training_step.price import Predictor, Price, PriceList
 from tracedb.training_step.recorded_effects import Beside
 
 ADDING, INTO_BUCKETS = 3, 2
