@@ -83,7 +83,7 @@ shares AS (
         /* by c */
         /* grain */ c.profiler, c.setting, /* end grain */
         count(*) AS gpus,
-        sum(u.union_2_ns - u.union_1_ns) / nullif(sum(c.steps), 0) AS exposed_collective_ns,
+        sum(u.union_2_ns - u.union_1_ns) / nullif(sum(c.steps), 0) AS exposed_collective_mean_ns,
         100.0 * sum(u.union_1_ns) / nullif(sum(u.total_ns), 0) AS computation_percent,
         100.0 * sum(u.union_2_ns - u.union_1_ns) / nullif(sum(u.total_ns), 0) AS exposed_collective_percent,
         100.0 * sum(u.union_3_ns - u.union_2_ns) / nullif(sum(u.total_ns), 0) AS exposed_copy_percent,
@@ -172,7 +172,7 @@ SELECT
     means.max_ns AS step_max_ns,
     means.stddev_ns AS step_stddev_ns,
     means.mean_ns / nullif(min(means.mean_ns) OVER (), 0) AS ratio_to_best,
-    h.exposed_collective_ns,
+    h.exposed_collective_mean_ns,
     h.computation_percent,
     h.exposed_collective_percent,
     h.exposed_copy_percent,
@@ -206,7 +206,7 @@ COMMENT ON COLUMN v1.configurations.step_min_ns IS 'Shortest step time. [ns]';
 COMMENT ON COLUMN v1.configurations.step_max_ns IS 'Longest step time. [ns]';
 COMMENT ON COLUMN v1.configurations.step_stddev_ns IS 'Sample standard deviation of step times; 0 for one step. [ns]';
 COMMENT ON COLUMN v1.configurations.ratio_to_best IS 'Mean step time divided by that of the best setting. [ratio]';
-COMMENT ON COLUMN v1.configurations.exposed_collective_ns IS 'GPU time during which a collective runs and no computation does, per step: mean over GPUs and steps, with what the recording holds outside steps. [ns]';
+COMMENT ON COLUMN v1.configurations.exposed_collective_mean_ns IS 'GPU time during which a collective runs and no computation does, per step: mean over GPUs and steps, with what the recording holds outside steps. [ns]';
 COMMENT ON COLUMN v1.configurations.computation_percent IS 'Share of GPU time spent computing, as in gpu_timeline. [percent]';
 COMMENT ON COLUMN v1.configurations.exposed_collective_percent IS 'Share of GPU time during which a collective runs and no computation does. [percent]';
 COMMENT ON COLUMN v1.configurations.exposed_copy_percent IS 'Share of GPU time during which a copy or memset runs, and neither computation nor a collective does. [percent]';

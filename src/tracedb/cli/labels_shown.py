@@ -19,7 +19,7 @@ def labels_shown(found: Sequence[object], given: Sequence[str] = ()) -> Show:
     known = [item for item in found if isinstance(item, Mapping)]
     keys = sorted({key for item in known for key in item})
     varying = {key for key in keys if len({item.get(key) for item in known}) > 1}
-    if not varying and not given:
+    if not keys or not (varying or given):
         return Show(("labels",), "labels", "labels", drop=1)
     chosen = [key for key in keys if key in varying or key in given] if varying else keys
     return Show(("labels",), kind="place", keys=tuple(chosen), drop=1)
