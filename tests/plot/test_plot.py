@@ -421,13 +421,23 @@ def test_axes_of_few_counts_and_of_less_than_a_decade_have_ticks_of_their_own(tm
     assert "1.907 MiB" in texts(drawn(tmp_path / "a.svg", messages(tmp_path, 2_000_000), "collective-latency"))
 
 
-def messages(folder: Path, size: int) -> Path:
-    """Return two ranks that do one collective outside of steps, at the same time."""
-    tiny = Tiny(folder / "messages.duckdb")
+def test_few_message_sizes_stand_side_by_side_and_many_form_an_axis(tmp_path: Path) -> None:
+    few = drawn(tmp_path / "few.svg", messages(tmp_path, 4, 25_186_304), "collective-bandwidth")
+    assert {"4 B", "24.02 MiB"} <= set(texts(few)) and marks(few, "line") == 0
+    sizes = [3 * 4**power for power in range(1, 8)]
+    many = drawn(tmp_path / "many.svg", messages(tmp_path, *sizes), "collective-bandwidth")
+    assert "12 B" not in texts(many) and "16 B" in texts(many) and marks(many, "line") > 0
+
+
+def messages(folder: Path, *sizes: int) -> Path:
+    """Return two ranks that do a collective of each size outside of steps, at the same time."""
+    tiny = Tiny(folder / f"messages{len(sizes)}.duckdb")
     for rank in (0, 1):
         tiny.capture(rank)
-        tiny.kernel(NCCL, 0, 10_000, collective="allreduce", message_in_elements=size // 4, dtype="Float", group_size=2,
-                    group_name="0", group_ranks="[0, 1]", sequence=1, stream_id=20)  # fmt: skip
+        for place, size in enumerate(sizes):
+            tiny.kernel(NCCL, 20_000 * place, 10_000, collective="allreduce", message_in_elements=size // 4,
+                        dtype="Float", group_size=2, group_name="0", group_ranks="[0, 1]", sequence=1 + place,
+                        stream_id=20)  # fmt: skip
     return tiny.save()
 
 

@@ -143,7 +143,8 @@ def test_shares_and_straggler(insert: Insert, ask: Ask) -> None:
     computing, exposed = 2 * 8 * 10, 8 * 100 + 8 * 50
     right = (2, 100 * computing / total, 100 * exposed / total, 0.0, 100 * (total - computing - exposed) / total, 1)
     assert ask(f"SELECT {columns} FROM v1.configurations") == [pytest.approx(right)]
-    assert ask("SELECT exposed_collective_mean_ns FROM v1.configurations") == [(exposed / (2 * 8),)]  # of a GPU in a step
+    of_a_step = exposed / (2 * 8)  # of one of 2 GPUs in one of 8 steps
+    assert ask("SELECT exposed_collective_mean_ns FROM v1.configurations") == [(of_a_step,)]
 
 
 def test_files_of_unknown_rank_are_runs_of_their_own(insert: Insert, ask: Ask) -> None:

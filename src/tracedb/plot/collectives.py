@@ -13,6 +13,8 @@ from tracedb.plot.definition import Drawing, Table
 from tracedb.plot.theme import SERIES, size_expression, time_channel
 
 _SIZE = (760, 380)
+_FEW_SIZES = 6
+"""At most this many message sizes stand side by side, as in training; more form an axis, as in a sweep over sizes."""
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right"]
 
 
@@ -45,12 +47,8 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
     rows = [(place, row) for place, row in zip(table.places, table.rows, strict=True) if row[field] is not None]
     places = in_order([place for place, _ in rows])
     kinds = in_order([visible(str(row["collective"])) for _, row in rows])
-    x = alt.X(
-        "message_bytes",
-        type="quantitative",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=20),
-        axis=alt.Axis(labelExpr=size_expression(), title="message size", labelOverlap=True, tickCount=10),
-    )
+    is_few = len({row["message_bytes"] for _, row in rows}) <= _FEW_SIZES
+    x, offset = _side_by_side(places, kinds) if is_few else (_axis_of_sizes(), {})
     y = alt.Y("value", type="quantitative", **channel)
     colour = _colour("place", table.place_header, places) if len(places) > 1 else _colour("collective", "", kinds)
     shape = alt.Shape(
@@ -61,15 +59,17 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
         scale=alt.Scale(domain=kinds, range=[_SHAPES[at % len(_SHAPES)] for at in range(len(kinds))]),
     )
     base = alt.Chart(_data(rows, field))
-    layers = [
-        base.mark_line(strokeWidth=1, opacity=0.5).encode(
-            x=x, y=y, color=colour, detail=alt.Detail("series", type="nominal")
+    layers = []
+    if not is_few:
+        layers.append(
+            base.mark_line(strokeWidth=1, opacity=0.5).encode(
+                x=x, y=y, color=colour, detail=alt.Detail("series", type="nominal")
+            )
         )
-    ]
     if field == "latency_median_ns":
         layers.append(
             base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(
-                x=x, y=alt.Y("low", type="quantitative", **channel), y2=alt.Y2("high"), color=colour
+                x=x, y=alt.Y("low", type="quantitative", **channel), y2=alt.Y2("high"), color=colour, **offset
             )
         )
     layers.append(
@@ -78,6 +78,7 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
             y=y,
             color=colour,
             shape=shape,
+            **offset,
             tooltip=[
                 alt.Tooltip("place", type="nominal"),
                 alt.Tooltip("collective", type="nominal"),
@@ -94,6 +95,27 @@ def _drawn(table: Table, field: str, channel: dict[str, Any], title: str, said: 
         [f"{said} n = {many(int(table.first['all_calls']), 'call')}."],
         _missing(table),
     )
+
+
+def _axis_of_sizes() -> alt.X:
+    return alt.X(
+        "message_bytes",
+        type="quantitative",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=20),
+        axis=alt.Axis(labelExpr=size_expression(), title="message size", labelOverlap=True, tickCount=10),
+    )
+
+
+def _side_by_side(places: list[str], kinds: list[str]) -> tuple[alt.X, dict[str, alt.XOffset]]:
+    """Return a band for each size, and the place of a point in it: by configuration, else by collective."""
+    x = alt.X(
+        "message_bytes",
+        type="ordinal",
+        scale=alt.Scale(paddingInner=0.15, paddingOuter=0.1),
+        axis=alt.Axis(labelExpr=size_expression(), title="message size", labelAngle=0, grid=False),
+    )
+    name, order = ("place", places) if len(places) > 1 else ("collective", kinds)
+    return x, {"xOffset": alt.XOffset(name, type="nominal", sort=order)}
 
 
 def _data(rows: list[tuple[str, dict[str, Any]]], field: str) -> alt.NamedData:
