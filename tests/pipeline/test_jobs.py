@@ -95,7 +95,8 @@ class TestJobs:
             wait_for(lambda: reader_of(child.pid, tmp_path / "in" / "a.json"))
             os.killpg(child.pid, signal.SIGINT)  # as a terminal does
             _, stderr = child.communicate(timeout=600)
-        assert child.returncode in worker_pool.INTERRUPTED  # Python may end itself by the signal: 130 in a shell
+        # Python may end itself by the signal: 130 in a shell.
+        assert child.returncode in worker_pool.INTERRUPTED, stderr
         assert stderr.splitlines()[-1] == "tracedb: error: interrupted"
         # Python reports an interrupt that comes while it cleans up, and goes on; the second, of the parent, is heeded.
         assert stderr.count("Traceback") == stderr.count("Exception ignored")
@@ -109,7 +110,8 @@ class TestJobs:
             wait_for(lambda: reader_of(child.pid, tmp_path / "in" / "a.json"))
             child.send_signal(signal.SIGINT)
             _, stderr = child.communicate(timeout=600)
-        assert child.returncode in worker_pool.INTERRUPTED  # Python may end itself by the signal: 130 in a shell
+        # Python may end itself by the signal: 130 in a shell.
+        assert child.returncode in worker_pool.INTERRUPTED, stderr
         assert stderr.splitlines()[-1] == "tracedb: error: interrupted"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 

@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tracedb.cli import examples
+from tracedb.cli.native_import import hold_interrupts
 from tracedb.cli.options import Settings, fault, lake_option, say, silence_stdout, verbosity_step
 from tracedb.errors import OutputFault, TracedbError
 
@@ -140,6 +141,7 @@ class LazyGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         gc.set_threshold(GARBAGE_AFTER)
+        hold_interrupts()
         if "_TRACEDB_COMPLETE" in os.environ:
             import_module("tracedb.cli.completion_candidates").register()
         try:
