@@ -91,6 +91,7 @@ class Ahead:
                 self._start(self._help, self._scanners[len(self._threads)], self._turns)
             self._changed.wait_for(lambda: self._waiting or self._is_over)
             self._taken = self._waiting.popleft() if self._waiting else None
+            self._changed.notify_all()  # there is room, maybe since a thread found none while this one waited
             if self._taken is None and self._fault is not None:
                 raise self._fault
             return self._taken
