@@ -91,6 +91,12 @@ def test_intervals_that_hold_too_few_are_widened(missed: int, is_widened: bool) 
     assert evaluate._shortfall([widths, widths]) == (3.0 if is_widened else 1.0)
 
 
+def test_thousands_of_held_out_samples_are_judged() -> None:
+    """The number of ways to choose among them exceeds a double."""
+    widths = np.concatenate([np.full(1500, 0.5), np.full(1500, 2.0)])
+    assert evaluate._shortfall([widths]) == 2.0
+
+
 def test_a_fit_says_which_intervals_it_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     times = [float(s["b"] * s["l"] * s["dim"]) for s in SHAPES]
     table = Table(Target(GPU, "gelu", "fwd", "bf16"), 132, SHAPES, times)

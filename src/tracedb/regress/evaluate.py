@@ -65,7 +65,7 @@ def _shortfall(repeats: Sequence[Array]) -> float:
     widths = np.sort(np.concatenate(repeats))
     count = round(len(widths) / len(repeats))
     inside = round(float((widths <= 1).mean()) * count)
-    chance = sum(math.comb(count, k) * COVERAGE**k * (1 - COVERAGE) ** (count - k) for k in range(inside + 1))
+    chance = sum(math.exp(_log_binomial(count, k)) for k in range(inside + 1))
     if chance >= BY_CHANCE:
         return 1.0
     return max(float(widths[min(math.ceil((len(widths) + 1) * COVERAGE), len(widths)) - 1]), 1.0)
@@ -105,6 +105,13 @@ def noise_floor(table: Table) -> float | None:
         return None
     others = (total[groups] - times)[again] / (count[groups] - 1)[again]
     return float(np.mean(np.abs(others - times[again]) / times[again]) * 100)
+
+
+def _log_binomial(count: int, inside: int) -> float:
+    """Return the logarithm of the probability that so many of ``count`` rows are inside; numbers of ways to choose
+    among a thousand rows exceed a double."""
+    ways = math.lgamma(count + 1) - math.lgamma(inside + 1) - math.lgamma(count - inside + 1)
+    return ways + inside * math.log(COVERAGE) + (count - inside) * math.log(1 - COVERAGE)
 
 
 def _judged(table: Table, fit: Callable[[Table], Model], train: Rows, test: Rows) -> tuple[Array, Array]:
