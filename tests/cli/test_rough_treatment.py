@@ -106,6 +106,17 @@ def test_a_memory_limit_that_is_no_size(db: Path, tmp_path: Path) -> None:
         assert run("ingest", trace(tmp_path / "a.json"), "--db", db, "--memory-limit", size).exit_code == code
 
 
+def test_a_report_within_a_memory_limit(db: Path, tmp_path: Path) -> None:
+    assert run("ingest", trace(tmp_path / "a.json"), "--db", db).exit_code == 0
+    asked = ("report", "top-kernels", "--db", db, "--format", "csv", "--memory-limit")
+    assert run(*asked, "500MB").stdout == run(*asked[:-1]).stdout
+    assert run(*asked, "much").exit_code == 2
+    done = run(*asked, "100kB")
+    assert done.exit_code == 1 and done.stdout == ""
+    assert "not enough memory" in done.stderr and "--memory-limit" in done.stderr and "SET " not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_side_that_is_no_database(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("no database")

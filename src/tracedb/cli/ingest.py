@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracedb.cli.labels_shown import labels_shown
+from tracedb.cli.memory_option import memory_limit_option
 from tracedb.cli.options import (
     chosen_lake,
     counted,
@@ -38,12 +39,7 @@ SHOWN_UNRECOGNISED = 10
 @click.option("--labels-from", metavar="REGEX", help="Take labels from the path by named groups; 'rank' sets the rank.")
 @click.option("--strict", is_flag=True, help="Also exit with 1 if any event was skipped or repaired.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Files read at once. [default: number of cores]")
-@click.option(
-    "--memory-limit",
-    default=None,
-    metavar="SIZE",
-    help="Memory for the database engine of each job. [default: 150MB, nsys 400MB, rocprof 500MB]",
-)
+@memory_limit_option("Memory for the database engine of each job. [default: 150MB, nsys 400MB, rocprof 500MB]")
 @click.option("--ingester", metavar="NAME", help="Use this ingester only; see `tracedb ingesters`.")
 @click.option(
     "--nsys",

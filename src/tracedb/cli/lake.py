@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tracedb.cli.memory_option import memory_limit_option
 from tracedb.cli.options import Settings, counted, detail, lake_option, note, output_options, patience_options
 from tracedb.errors import TracedbError
 
@@ -30,7 +31,7 @@ def lake() -> None:
 @lake.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Align all runs again, also those without new captures.")
-@click.option("--memory-limit", default="2GB", metavar="SIZE", help="Memory for the database engine. [default: 2GB]")
+@memory_limit_option("Memory for the database engine. [default: 2GB]", default="2GB")
 @lake_option
 @patience_options
 def align(folder: Path | None, is_all: bool, memory_limit: str) -> None:
@@ -48,7 +49,7 @@ def align(folder: Path | None, is_all: bool, memory_limit: str) -> None:
 
 @lake.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
-@click.option("--memory-limit", default="2GB", metavar="SIZE", help="Memory for the database engine. [default: 2GB]")
+@memory_limit_option("Memory for the database engine. [default: 2GB]", default="2GB")
 @lake_option
 @patience_options
 def compact(folder: Path | None, memory_limit: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from tracedb.cli import completion_candidates
 from tracedb.cli.filter_options import attention_option, filter_options
+from tracedb.cli.memory_option import memory_limit_option
 from tracedb.cli.options import (
     counted,
     database_option,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     type=click.Choice(list(ENGINES)),
     help="Run the report on Spark or Ray, in one task (with DuckDB) per run in the lake; needs --lake.",
 )
+@memory_limit_option("Memory for the database engine, which spills to disk beyond it. [default: 80 % of the machine's]")
 @click.option("--version", default="v1", metavar="VN", help="View version. [default: v1]")
 @click.option("--show-sql", is_flag=True, help="Print the SELECT instead of running it.")
 def report(
@@ -73,6 +75,7 @@ def report(
     wide: bool,
     measured: bool,
     engine: str | None,
+    memory_limit: str | None,
     show_sql: bool,
     **chosen: Any,
 ) -> None:
@@ -107,14 +110,14 @@ def report(
         report_engine.check(engine, db)
     if len(reports) > 1 and out is not None and (out.is_dir() or not out.suffix) and not show_sql:
         form = format_name or "html"
-        _write_folder(db, reports, filters, version, rows_shown(form, top), form, out)
+        _write_folder(db, reports, filters, version, rows_shown(form, top), form, out, memory_limit)
         return
     form = choose_format(format_name, out)
     top = rows_shown(form, top)
     if len(reports) > 1:
-        _run_several(db, reports, filters, version, top, None if show_sql else form, out, wide)
+        _run_several(db, reports, filters, version, top, None if show_sql else form, out, wide, memory_limit)
     else:
-        _run(db, reports[0], filters, version, top, None if show_sql else form, out, wide, engine)
+        _run(db, reports[0], filters, version, top, None if show_sql else form, out, wide, engine, memory_limit)
 
 
 def _run_several(
@@ -126,6 +129,7 @@ def _run_several(
     form: str | None,
     out: Path | None,
     is_wide: bool,
+    memory_limit: str | None,
 ) -> None:
     """Run reports and write their answers into one file, or print their SELECTs if there is no format."""
     from tracedb.output import several as files
@@ -142,7 +146,8 @@ def _run_several(
 
     if form is not None:
         files.check_form(form)
-    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+    opened = database.open_read_only(db, memory_limit)
+    with opened as connection, engine.explained(connection, db), interruptible(connection):
         if form is None:
             for report in reports:
                 click.echo(f"-- {report.name}\n{plan(connection, report, filters, version, is_wide).text(top)};\n")
@@ -159,7 +164,14 @@ def _tell_written(out: Path | None) -> None:
 
 
 def _write_folder(
-    db: Path, reports: Sequence[Report], filters: Filters, version: str, top: int, form: str, folder: Path
+    db: Path,
+    reports: Sequence[Report],
+    filters: Filters,
+    version: str,
+    top: int,
+    form: str,
+    folder: Path,
+    memory_limit: str | None,
 ) -> None:
     """Write a folder of files: the reports of each capture and of all, with an index."""
     from tracedb.export.report_folder import write_folder
@@ -167,7 +179,8 @@ def _write_folder(
     from tracedb.storage import connection as database
     from tracedb.storage.interrupt import interruptible
 
-    with database.open_read_only(db) as connection, engine.explained(connection, db), interruptible(connection):
+    opened = database.open_read_only(db, memory_limit)
+    with opened as connection, engine.explained(connection, db), interruptible(connection):
         groups = write_folder(connection, db, reports, filters, version, top, form, folder, detail)
     files = sum(len(group.files) for group in groups)
     note(f"wrote {counted(files, 'file')} in {counted(len(groups), 'folder')}: {folder / 'index.html'}")
@@ -183,6 +196,7 @@ def _run(
     out: Path | None,
     is_wide: bool,
     engine_name: str | None,
+    memory_limit: str | None,
 ) -> None:
     """Run a report and write its answer, or print its SELECT where there is no form to write it in."""
     from tracedb.output import write
@@ -194,7 +208,7 @@ def _run(
     from tracedb.storage.interrupt import interruptible
 
     settings = database.FRUGAL if report.key else None
-    opened = database.open_read_only(db, settings=settings)
+    opened = database.open_read_only(db, memory_limit, settings)
     with opened as connection, engine.explained(connection, db), interruptible(connection):
         query = plan(connection, report, filters, version, is_wide)
         if form is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,8 @@ from tracedb.errors import UsageError
 from tracedb.ingester import Begun, Capture, Options
 from tracedb.pipeline.labels import compile_regex
 from tracedb.storage.database_file import size_of
+from tracedb.storage.memory_size import SIZE
 
-SIZE = re.compile(r"[0-9.]+ *([KMGT]i?)?B", re.IGNORECASE)
 MEMORY_LIMIT = "150MB"
 """Memory limit of one job's engine, unless its ingester asks for another; keeps a job below 400 MB."""
 

@@ -72,7 +72,10 @@ def explained(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[Non
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise TracedbError(f"{path}: not enough memory: {engine_words(error)}") from error
+        raise TracedbError(
+            f"{path}: not enough memory ({engine_words(error).partition(' Possible solutions')[0]}); ask about "
+            "fewer captures at a time (--capture), raise --memory-limit if it was given, or use a larger machine"
+        ) from error
     except duckdb.IOException as error:
         if is_damage(error):
             raise

@@ -171,6 +171,8 @@ def fault(path: Path, error: Exception) -> str:
             f"{path}: has DuckDB's storage version {found[1] if found else number}, and the installed DuckDB "
             f"{metadata.version('duckdb')} {known}; install a newer duckdb (pip install -U duckdb), or ingest again"
         )
+    if type(error).__name__ == "OutOfMemoryException":
+        return f"{path}: cannot be opened: not enough memory; raise --memory-limit if given, or use a larger machine"
     if "encrypt" in said.lower():
         return f"{path}: is an encrypted DuckDB database, which tracedb does not open; {OTHER}"
     if re.search(r"replaying|\bWAL\b", said):
