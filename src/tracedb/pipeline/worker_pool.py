@@ -8,10 +8,12 @@ writes its own captures, so no rows pass between processes.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -33,6 +35,12 @@ queries longer than two seconds.
 
 INTERRUPTED = (130, -signal.SIGINT)
 """Exit codes of a worker ended by Ctrl-C."""
+SILENT_SECONDS = 300.0
+"""After which a worker that sends nothing is named: it may be stopped, or wait for a file system that hangs."""
+STOP_SECONDS = 10.0
+"""How long workers may take to end after Ctrl-C before they are killed; what they had committed stays."""
+KILLED_SECONDS = 2.0
+"""How long to wait for a killed worker: in a system call that hangs, not even a kill ends it."""
 
 
 def load_by_workers(
@@ -72,6 +80,8 @@ class _Pool:
         self._database = threading.Lock()
         self._state = threading.Lock()
         self._processes: list[subprocess.Popen[str]] = []
+        self._heard: dict[subprocess.Popen[str], tuple[float, list[Task]]] = {}
+        """When each worker that has something to do sent a message last, and what it does."""
         self._busy: str | None = None
         self._failure: BaseException | None = None
         self._is_stopped = False
@@ -84,18 +94,42 @@ class _Pool:
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)  # a join without timeout would block Ctrl-C
+                    self._name_silent()
         except BaseException:
-            with self._state:
-                self._is_stopped = True
-                for process in self._processes:
-                    process.send_signal(signal.SIGINT)
-            for process in self._processes:
-                process.wait()
+            self._stop()
             raise
         if self._failure:
             raise self._failure
         for task in (task for group in self._groups for task in group):  # not started
             self._report(task.failed(self._busy or "no worker process was left to read it; try --jobs 1"))
+
+    def _name_silent(self) -> None:
+        """Name each worker that has sent nothing for long, once until it sends something."""
+        now = time.monotonic()
+        for process, (heard, group) in list(self._heard.items()):
+            if now - heard >= SILENT_SECONDS:
+                self._heard[process] = (math.inf, group)
+                others = f" or one of {len(group) - 1} other files" if len(group) > 1 else ""
+                self._patience.say(
+                    f"{group[0].path}: process {process.pid}, which loads it{others}, has reported nothing for "
+                    f"{SILENT_SECONDS:g} s; if it hangs, kill it, and the ingest goes on with other files"
+                )
+
+    def _stop(self) -> None:
+        """Interrupt all workers, and kill those that do not end in time, or at once after a second Ctrl-C."""
+        with self._state:
+            self._is_stopped = True
+            for process in self._processes:
+                process.send_signal(signal.SIGINT)
+        ends = time.monotonic() + STOP_SECONDS
+        try:
+            for process in self._processes:
+                process.wait(max(ends - time.monotonic(), 0))
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            for process in (process for process in self._processes if process.poll() is None):
+                process.kill()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(KILLED_SECONDS)
 
     def _next(self) -> list[Task] | None:
         with self._state:
@@ -150,8 +184,10 @@ class _Pool:
         try:
             send(process.stdin, text(group))
             assert process.stdout is not None
+            self._heard[process] = (time.monotonic(), group)
             for line in process.stdout:
                 message = json.loads(line)
+                self._heard[process] = (math.inf, group)  # what follows may take this process long
                 if "progress" in message:
                     self._progress(message["progress"])
                 elif "turn" in message:
@@ -167,16 +203,18 @@ class _Pool:
                     self._patience.say(message["waiting"])
                 else:
                     return built(message["outcomes"], list[Outcome])
+                self._heard[process] = (time.monotonic(), group)
         except (BrokenPipeError, json.JSONDecodeError):  # it died, perhaps in the middle of a line
             pass
         finally:
+            self._heard.pop(process, None)
             if holds:
                 self._database.release()
         code = process.wait()
         with suppress(BrokenPipeError):  # unsent data would be flushed again at garbage collection
             assert process.stdin is not None
             process.stdin.close()
-        if code in INTERRUPTED:  # perhaps before this process has noticed: start nothing more
+        if code in INTERRUPTED or self._is_stopped:  # the former perhaps before this process has noticed
             raise KeyboardInterrupt
         return self._left_by_dead(group, announced, code)
 
