@@ -3,6 +3,8 @@
     python tests/robustness/kills.py --seed 13 --kills 120
     python tests/robustness/kills.py --seed 13 --kills 120 --jobs 2     # workers and their parent: worker_kills.py
     python tests/robustness/kills.py --seed 13 --kills 60 --merge       # tracedb merge: merge_kills.py
+    python tests/robustness/kills.py --seed 13 --kills 20 --lake        # commands on one lake: lake_kills.py
+    python tests/robustness/kills.py --seed 13 --kills 20 --at-once     # on one database: database_kills.py
 
 Each trial is a real process killed with SIGKILL: at a named point (a function of tracedb is replaced in that process
 by one that kills it at its Nth call), or after a random fraction of the time that an undisturbed run takes. After each:
@@ -376,6 +378,12 @@ def _trials(given: argparse.Namespace, folder: Path) -> list[Trial]:
         if given.at:
             return merge_kills.at_points(given.at, folder)
         return merge_kills.explored(given.seed, given.kills, folder)
+    if given.lake or given.at_once:
+        sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+        from robustness import database_kills, lake_kills
+
+        explore = lake_kills.explored if given.lake else database_kills.explored
+        return explore(given.seed, given.kills, folder)
     if given.jobs > 1:
         sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
         from robustness import worker_kills
@@ -393,6 +401,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--at", action="append", help="kill at these points only, once each")
     parser.add_argument("--merge", action="store_true", help="kill merges instead of ingests")
+    parser.add_argument("--lake", action="store_true", help="kill processes that use one lake at once")
+    parser.add_argument("--at-once", action="store_true", help="kill processes that use one database at once")
     parser.add_argument("--jobs", type=int, default=1, help="workers; with more than one, these and their parent die")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tracedb-kills-") as folder:
