@@ -38,7 +38,7 @@ whole AS (
         AND (NOT starts_with(d.name, 'flash_attn::') OR d.scalars[d.flag + 1:d.flag + 2] = ['-1', '-1'])
 )
 SELECT
-    w.name, w.input_dims, w.input_types, w.concrete_inputs,
+    w.signature_no,
     w.x[1] * w.heads AS batch,
     w.queries AS m, w.keys AS n, w.x[4] AS k,
     CASE WHEN w.is_backward THEN w.pairs * (3 * w.x[4] + 2 * w.z[4]) ELSE w.pairs * (w.x[4] + w.z[4]) END AS flops,

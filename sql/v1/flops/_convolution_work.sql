@@ -40,7 +40,7 @@ backward AS (
     WHERE s.family = 'convolution_backward'
 )
 SELECT
-    o.name, o.input_dims, o.input_types, o.concrete_inputs,
+    o.signature_no,
     1 AS batch,
     o.x[1] * o.positions AS m, o.y[1] AS n, v1._element_count(o.y[2:]) AS k,
     2::DOUBLE * o.x[1] * o.positions * v1._element_count(o.y) AS flops,
@@ -50,7 +50,7 @@ SELECT
 FROM output AS o
 UNION ALL
 SELECT
-    b.name, b.input_dims, b.input_types, b.concrete_inputs,
+    b.signature_no,
     1 AS batch,
     b.placed[1] * v1._element_count(b.placed[3:]) AS m, b.y[1] AS n, v1._element_count(b.y[2:]) AS k,
     2::DOUBLE * b.placed[1] * v1._element_count(b.placed[3:]) * v1._element_count(b.y) * (b.mask[1]::INTEGER + b.mask[2]::INTEGER)

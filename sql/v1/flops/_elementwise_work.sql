@@ -20,7 +20,7 @@ WITH read AS (
         AND NOT regexp_matches(s.input_types, 'TensorList|GenericList')
 )
 SELECT
-    r.name, r.input_dims, r.input_types, r.concrete_inputs,
+    r.signature_no,
     NULL::BIGINT AS batch,
     NULL::BIGINT AS m, NULL::BIGINT AS n, NULL::BIGINT AS k,
     NULL::DOUBLE AS flops, NULL::DOUBLE AS model_flops,

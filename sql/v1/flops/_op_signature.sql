@@ -1,22 +1,17 @@
--- Which distinct calls are there of operators with a formula? Grain: name × shapes × types × scalars as recorded.
--- Each distinct text is parsed once, because a model repeats few of them. A text that is not a list of lists of numbers
--- gives NULL, and so does a list of tensors in it.
+-- Which distinct calls are there of operators with a formula? Grain: row of v1._op_spelling with shapes.
+-- A text that is not a list of lists of numbers gives NULL, and so does a list of tensors in it.
 CREATE VIEW v1._op_signature AS
-WITH spelt AS (
-    SELECT DISTINCT o.name, o.input_dims, o.input_types, o.concrete_inputs
-    FROM main.op AS o
-    WHERE o.name IN (SELECT f.name FROM v1._op_formula AS f) AND o.input_dims IS NOT NULL
-),
-listed AS (
+WITH listed AS (
     SELECT
         s.*,
         TRY_CAST(s.input_dims AS BIGINT[][]) AS sizes,
         TRY_CAST(s.input_types AS VARCHAR[]) AS types,
         TRY_CAST(s.concrete_inputs AS VARCHAR[]) AS scalars
-    FROM spelt AS s
+    FROM v1._op_spelling AS s
+    WHERE s.name IN (SELECT f.name FROM v1._op_formula AS f) AND s.input_dims IS NOT NULL
 )
 SELECT
-    d.name, d.input_dims, d.input_types, d.concrete_inputs,
+    d.signature_no, d.name, d.input_types,
     f.family,
     d.sizes,
     d.types,

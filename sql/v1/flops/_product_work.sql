@@ -21,7 +21,7 @@ WITH sized AS (
     WHERE s.family IN ('product', 'grouped')
 )
 SELECT
-    c.name, c.input_dims, c.input_types, c.concrete_inputs,
+    c.signature_no,
     c.p.batch AS batch,
     c.p.m AS m, c.p.n AS n, c.p.k AS k,
     2::DOUBLE * c.p.batch * c.p.m * c.p.n * c.p.k AS flops,
