@@ -15,6 +15,7 @@ samples AS (
         v.value,
         'bytes' AS unit
     FROM main.memory_event AS m
+    INNER JOIN temp.trace_bound AS b ON b.capture_id = m.capture_id AND m.start_ns BETWEEN b.from_ns AND b.to_ns
     CROSS JOIN LATERAL (
         SELECT 'allocated' AS name, m.total_allocated_bytes::DOUBLE AS value
         UNION ALL
@@ -56,9 +57,12 @@ placed AS (
         a.name, a.unit, a.value, a.ordinal, a.is_reading, p.pid,
         coalesce(
             a.start_ns,
-            a.recorded_ns + c.shift_ns
-            - CASE c.stretch WHEN 0 THEN 0 ELSE round((a.recorded_ns + c.shift_ns - c.at_ns) * c.stretch)::BIGINT END
-            - c.base_ns
+            -- A reading from long before or after the capture, which is not shown, may be beyond 64 bits.
+            TRY_CAST(
+                a.recorded_ns::HUGEINT + c.move_ns
+                - CASE c.stretch WHEN 0 THEN 0 ELSE round((a.recorded_ns - c.fixed_ns) * c.stretch)::BIGINT END
+                AS BIGINT
+            )
         ) AS start_ns
     FROM samples AS a
     INNER JOIN temp.trace_process AS p ON p.capture_id = a.capture_id
@@ -72,5 +76,5 @@ SELECT
     value
 FROM placed
 CROSS JOIN span
-WHERE NOT is_reading OR start_ns BETWEEN from_ns AND to_ns
+WHERE start_ns IS NOT NULL AND NOT is_reading OR start_ns BETWEEN from_ns AND to_ns
 ORDER BY name, start_ns, ordinal;

@@ -1,7 +1,7 @@
 -- The header of an exported timeline. One row.
 -- In:  as in trace_cpu.sql. Rank, versions and process groups are given only for a single capture; devices only if all
 --      captures have the same ones. base_ns: Unix time of the file's zero; NULL if no clock can be converted to Unix
---      time.
+--      time, and before 1970, which no format can tell.
 WITH devices AS (
     SELECT d.device_id, d.name, d.vendor, d.sm_count, d.memory_bytes, d.arch, count(*) OVER (PARTITION BY d.device_id) AS kinds
     FROM main.device AS d
@@ -10,7 +10,7 @@ WITH devices AS (
 )
 
 SELECT
-    (SELECT CASE WHEN bool_or(c.is_unix) THEN any_value(c.base_ns) END FROM temp.trace_clock AS c) AS base_ns,
+    (SELECT max(c.base_ns) FILTER (c.is_unix AND c.base_ns >= 0) FROM temp.trace_clock AS c) AS base_ns,
     (SELECT bool_and(c.is_comparable) FROM temp.trace_clock AS c) AS is_comparable,
     (SELECT count(*) FROM temp.trace_clock AS c WHERE c.stretch <> 0) AS stretched,
     (SELECT count(*) FROM temp.trace_slice AS s) AS slices,
@@ -19,7 +19,7 @@ SELECT
     count(*) AS captures,
     CASE WHEN count(*) = 1 THEN any_value(c.rank) END AS rank,
     CASE WHEN count(*) = 1 THEN any_value(c.world_size) END AS world_size,
-    CASE WHEN count(*) = 1 THEN any_value(CASE WHEN json_valid(c.metadata) THEN c.metadata END) END AS metadata,
+    CASE WHEN count(*) = 1 THEN any_value(c.metadata) END AS metadata,
     (
         SELECT list({
             'id': d.device_id, 'name': d.name, 'numSms': d.sm_count, 'totalGlobalMem': d.memory_bytes,

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +16,8 @@ from msgspec import Raw
 from tracedb.export.timeline import Header, Sample, Slice, Timeline
 
 JSON_TEXTS = frozenset(("Input Dims", "Input type", "Input Strides", "Concrete Inputs"))
-"""Arguments that are already JSON."""
+"""Arguments that are JSON already, unless the profiler recorded something else."""
+TEXTS_HELD = 4096
 OF_JOB = ("backend", "pg_count", "pg_config", "nccl_version")
 """Metadata fields written into distributedInfo."""
 CALLS = "ac2g"
@@ -48,7 +50,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _head(header: Header) -> dict[str, Any]:
-    said = json.loads(header.metadata) if header.metadata else {}
+    said = _decoded(header.metadata) if header.metadata else {}
     known = said if isinstance(said, dict) else {}
     head: dict[str, Any] = {key: value for key, value in known.items() if key not in OF_JOB}
     head |= {"schemaVersion": known.get("schemaVersion", 1), "displayTimeUnit": "ms"}
@@ -95,8 +97,22 @@ def _slice(item: Slice, arguments: dict[str, Any]) -> dict[str, Any]:
         event["s"] = "t"
     elif not item.is_open:
         event["dur"] = Raw(item.dur.encode())
-    event["args"] = {key: Raw(value.encode()) if key in JSON_TEXTS else value for key, value in arguments.items()}
+    event["args"] = {key: _json(value) if key in JSON_TEXTS else value for key, value in arguments.items()}
     return event
+
+
+def _decoded(text: str, otherwise: Any = None) -> Any:
+    """Return what a JSON text says; ``otherwise`` if it is none, or nested too deep. NaN is none, unlike in Python."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return otherwise
+
+
+@lru_cache(TEXTS_HELD)
+def _json(text: str) -> Raw | str:
+    """Return a JSON text as it is, and any other as a string."""
+    return text if _decoded(text, text) is text else Raw(text.encode())
 
 
 def _flows(item: Slice) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracedb.errors import NotCaptured
+from tracedb.errors import NotCaptured, TracedbError
 from tracedb.export import queries
 from tracedb.report import caveats, no_answer, registry, selection
 from tracedb.storage.statements import set_variables
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from tracedb.report.filters import Filters
+    from tracedb.report.filters import Filters, Scope
 
 APART = (
     "the clocks of these captures cannot be compared: it is not known of all when they began. Those of which it is not "
@@ -134,11 +134,12 @@ def prepare(
 ) -> Timeline:
     """Select the slices that match the filters, and lay them out.
 
-    Raises ``UsageError`` or ``NotCaptured`` if the filters do not apply, ``NotCaptured`` if there is no GPU activity.
+    Raises ``UsageError`` or ``NotCaptured`` if the filters do not apply, ``NotCaptured`` if there is no GPU activity,
+    ``TracedbError`` if captures are too far apart.
     """
     scope = selection.select(connection, filters, CURRENT, False, None)
     set_variables(connection, trace_aligned=is_aligned, trace_part=filters.on_events, trace_gpu_only=is_gpu_only)
-    queries.run(connection, "trace_slice", scope)
+    _select(connection, path, scope)
     queries.run(connection, "trace_link")
     while queries.run(connection, "trace_link_propagate"):
         pass
@@ -160,6 +161,18 @@ def prepare(
     if not header.is_comparable:
         said.append(APART)
     return Timeline(connection, header, [Process(*item) for item in processes], [Lane(*item) for item in lanes], said)
+
+
+def _select(connection: duckdb.DuckDBPyConnection, path: Path, scope: Scope) -> None:
+    from duckdb import ConversionException, OutOfRangeException
+
+    try:
+        queries.run(connection, "trace_slice", scope)
+    except (ConversionException, OutOfRangeException) as error:
+        raise TracedbError(
+            f"{path}: the selected captures are more than 292 years apart on one clock, and no timeline holds both; "
+            "select some with --capture"
+        ) from error
 
 
 def _all(connection: duckdb.DuckDBPyConnection, query: str) -> list[Sequence[Any]]:
