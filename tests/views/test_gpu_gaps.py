@@ -46,6 +46,25 @@ def test_gaps(events: None, ask: Ask, shuffled: Callable[[], None]) -> None:
     assert ask(GAPS) == right
 
 
+def test_the_event_before_a_gap_is_the_one_that_ended_last(insert: Insert, ask: Ask) -> None:
+    """It need not be the previous one, and of several that end together it is the one with the highest number."""
+    insert("capture", "capture_id rank", (0, 0), source="nsys")
+    insert("kernel_event", "event_id kind name start_ns duration_ns collective",
+           (1, "kernel", "long", 0, 20, None), (2, "kernel", "short", 5, 5, None),
+           (9, "kernel", "tie", 30, 10, None), (3, "kernel", "tie", 35, 5, None),
+           (4, "kernel", "tie", 50, 10, "allreduce"), (8, "kernel", "last", 55, 5, None),
+           (5, "memset", "tie", 70, 5, None),
+           capture_id=0, device_id=0)  # fmt: skip
+    assert ask(
+        """SELECT start_ns, before_event_id, before_name, before_class, after_event_id, after_name, after_class
+           FROM v1.gpu_gaps ORDER BY start_ns"""
+    ) == [
+        (20, 1, "long", "other", 9, "tie", "other"),
+        (40, 9, "tie", "other", 4, "tie", "collective"),
+        (60, 8, "last", "other", 5, "tie", "copy"),
+    ]
+
+
 def test_gaps_are_what_the_timeline_calls_idle(events: None, ask: Ask) -> None:
     (found,) = ask("SELECT sum(idle_ns) FROM v1.gpu_gaps")
     assert [found] == ask("SELECT sum(idle_ns) FROM v1.gpu_timeline")
