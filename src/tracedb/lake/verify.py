@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracedb.errors import TracedbError
 from tracedb.output import Answer, Column, Show, from_rows
-from tracedb.storage import lake_manifest
+from tracedb.storage import lake_manifest, lake_tables
 from tracedb.storage.lake_manifest import COMPACTED, FOLDER, DamagedEntry, Held, LakeFile, Manifest
 from tracedb.storage.lake_store import HIDDEN, Store
 
@@ -40,6 +41,11 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     ``is_quick``: by their sizes only, without reading them.
     """
     lake = lake_manifest.opened(root)
+    return lake_manifest.undisturbed(lake, lambda: _verified(lake, is_quick))
+
+
+def _verified(lake: Store, is_quick: bool) -> tuple[Manifest, list[Finding]] | None:
+    """Return what ``verify`` does; None if a compaction has removed files meanwhile."""
     sizes = lake.sizes("")  # before the manifest: of a file that is not in it then, no entry was written before
     findings = _damaged_entries(lake)
     damaged = {finding.file for finding in findings}
@@ -50,16 +56,11 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
         if (found := _judged(lake, file, sizes.get(path), is_quick)) is not None:
             faults[path] = Finding(found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held))
     if faults and not faults.keys() <= lake_manifest.read(lake, damaged).named():  # compacted meanwhile
-        return verify(root, is_quick)
+        return None
     findings += faults.values()
     spare = {file.path for held in manifest.superseded for file in held.entry.files} - wanted.keys()
-    for path in sorted(path for path in sizes if _may_be_unused(path) and path not in wanted):
-        if path in spare:
-            findings.append(Finding("unused_file", path, "compacted files hold its rows"))
-        elif damaged:
-            findings.append(Finding("unclaimed_file", path, "an entry that cannot be read may name it"))
-        else:
-            findings.append(Finding("unused_file", path, "no entry names it: a process was killed, or loads now"))
+    unnamed = (_unnamed(path, spare, bool(damaged)) for path in sorted(sizes.keys() - wanted.keys()))
+    findings += [finding for finding in unnamed if finding is not None]
     findings += [
         Finding("superseded_entry", f"{FOLDER}/{held.name}", "earlier entries hold its captures")
         for held in manifest.superseded
@@ -70,9 +71,21 @@ def verify(root: Path, is_quick: bool = False) -> tuple[Manifest, list[Finding]]
     return manifest, findings
 
 
-def _may_be_unused(path: str) -> bool:
-    """Whether a file holds rows, or was being written or removed by a process that was perhaps killed."""
-    return path.endswith(".parquet") or path.rpartition("/")[2].startswith(HIDDEN)
+def _unnamed(path: str, spare: Collection[str], is_damaged: bool) -> Finding | None:
+    """Return what to say of a file that no entry needs; nothing of files that are none of tracedb's.
+
+    ``spare``: files of superseded entries. ``is_damaged``: whether there are entries that cannot be read.
+    """
+    was_being_written = path.rpartition("/")[2].startswith(HIDDEN)
+    if not lake_manifest.is_named_as_written(path) and not was_being_written:
+        is_read = path.endswith(".parquet") and path.partition("/")[0] in lake_tables.declared()
+        detail = "tracedb has not written it; engines that read the folder of the table read it, too"
+        return Finding("foreign_file", path, detail) if is_read else None
+    if path in spare:
+        return Finding("unused_file", path, "compacted files hold its rows")
+    if is_damaged:
+        return Finding("unclaimed_file", path, "an entry that cannot be read may name it")
+    return Finding("unused_file", path, "no entry names it: a process was killed, or loads now")
 
 
 def remove_unused(root: Path, findings: list[Finding]) -> int:

@@ -25,6 +25,9 @@ REPLAYS = "lake_replay"
 OPTIONS = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}"
 
 
+Name = Callable[[Sequence[LakeFile]], str | None]
+
+
 @dataclass(frozen=True)
 class Numbered:
     """A capture of the database."""
@@ -76,32 +79,36 @@ class LakeWriter:
             and any(number in counts.get(table, ()) for number in here)
         ]
         where = f"t.capture_id IN ({', '.join(map(str, here))})"
-        self._enter(name, "captures", captures, lambda: self._parts(tables, captures[0].held.run, where))
+        self._enter(_always(name), "captures", captures, lambda: self._parts(tables, captures[0].held.run, where))
 
     def write_facts(self, run: str, captures: Sequence[Numbered]) -> None:
         """Write the facts about several captures: those of a whole run."""
         where = f"t.capture_id IN ({', '.join(str(item.here) for item in captures)})"
         self._enter(
-            lake_manifest.facts_name(run), "facts", captures, lambda: self._parts(lake_tables.FACTS, run, where), run
+            _always(lake_manifest.facts_name(run)),
+            "facts",
+            captures,
+            lambda: self._parts(lake_tables.FACTS, run, where),
+            run,
         )
 
     def write_general(self) -> None:
         """Write rows that belong to no capture."""
 
-        def parts() -> list[LakeFile]:
-            return self._parts(("ingest_issue", "sample_status"), "", "t.capture_id IS NULL")
-
-        if files := parts():
+        def name(files: Sequence[LakeFile]) -> str | None:
             digest = hashlib.sha256("".join(file.sha256 for file in files).encode()).hexdigest()
-            self._enter(f"general-{digest[:32]}.json", "general", [], parts)
+            return f"general-{digest[:32]}.json" if files else None
+
+        tables = ("ingest_issue", "sample_status")
+        self._enter(name, "general", [], lambda: self._parts(tables, "", "t.capture_id IS NULL"))
 
     def write_settings(self) -> None:
         """Write the tables that a user edits."""
-        self._enter("settings.json", "settings", [], lambda: self._parts(lake_tables.SETTINGS, "", "true"))
+        self._enter(_always("settings.json"), "settings", [], lambda: self._parts(lake_tables.SETTINGS, "", "true"))
 
     def _enter(
         self,
-        name: str,
+        name: Name,
         kind: Kind,
         captures: Sequence[Numbered],
         parts: Callable[[], list[LakeFile]],
@@ -109,6 +116,7 @@ class LakeWriter:
     ) -> None:
         """Write files and the entry that names them; again if another process has removed one in between.
 
+        ``name``: gives the entry's name for its files; None if they need no entry.
         A file that was in the lake already is not written, but until the entry is there it may be removed as unused.
         Raises ``TracedbError`` if the lake, or the folder for temporary files, cannot be written.
         """
@@ -124,22 +132,25 @@ class LakeWriter:
 
     def _try_to_enter(
         self,
-        name: str,
+        name: Name,
         kind: Kind,
         captures: Sequence[Numbered],
         parts: Callable[[], list[LakeFile]],
         run: str | None,
     ) -> None:
         for _ in range(ATTEMPTS):
+            files = parts()
+            if (named := name(files)) is None:
+                return
             entry = Entry(
                 kind=kind,
                 layout=lake_tables.layout(),
                 schema=SCHEMA_VERSION,
                 captures=[item.held for item in captures],
-                files=parts(),
+                files=files,
                 run=run,
             )
-            lake_manifest.write_entry(self._lake, name, entry)
+            lake_manifest.write_entry(self._lake, named, entry)
             if all(lake_manifest.has_its_size(self._lake, file) for file in entry.files):
                 return
         raise TracedbError(f"{self._lake}: another process keeps removing files that are being written; try again")
@@ -195,6 +206,10 @@ class LakeWriter:
         self._lake.put(done.path, made)
         made.unlink(missing_ok=True)
         return [done]
+
+
+def _always(name: str) -> Name:
+    return lambda files: name
 
 
 def _projected(table: str, declared: Mapping[str, str], there: Collection[str]) -> tuple[str, str]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from tracedb.errors import TracedbError
+from tracedb.storage import lake_tables
 from tracedb.storage.lake_store import MARK, Store, is_lake, is_remote, shown, store
 
 FOLDER = "manifest"
@@ -31,10 +33,14 @@ UNLABELLED = "unlabelled"
 LONGEST_RUN = 120
 MOST_BYTES = 512 << 20
 """A manifest entry is never larger."""
+DISTURBED = 40
+"""How often something is repeated that a compaction disturbed: for about half a minute."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 1.0
 _FILE = re.compile(r"([a-z][a-z_]*)/(?:run=[A-Za-z0-9_.,%~-]+/)?part-([0-9a-f]{64})\.parquet")
 _SOURCE = re.compile(r"([0-9a-f]{64})-(\d+)\.json")
 
 Kind = Literal["captures", "facts", "settings", "general"]
+T = TypeVar("T")
 
 
 class DamagedEntry(TracedbError):
@@ -185,6 +191,27 @@ def facts_name(run: str) -> str:
     return f"facts-{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
 
 
+def is_named_as_written(path: str) -> bool:
+    """Whether a path is one that tracedb gives to a file of rows."""
+    found = _FILE.fullmatch(path)
+    return found is not None and found[1] in lake_tables.declared()
+
+
+def undisturbed(lake: Store, attempt: Callable[[], T | None]) -> T:
+    """Repeat an attempt until it returns something: a compaction that runs meanwhile makes it return None.
+
+    A compaction of thousands of traces removes their entries one by one, so there may be many. Raises ``TracedbError``
+    if there is no end to it.
+    """
+    pause = FIRST_PAUSE
+    for _ in range(DISTURBED):
+        if (found := attempt()) is not None:
+            return found
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    raise TracedbError(f"{lake}: other processes keep removing entries of its manifest; try again when they are done")
+
+
 def has_its_size(lake: Store, file: LakeFile) -> bool:
     """Whether a file is there with its size."""
     try:
@@ -195,6 +222,10 @@ def has_its_size(lake: Store, file: LakeFile) -> bool:
 
 def known_sources(lake: Store) -> dict[int, set[str]]:
     """Return the digests of the traces in the lake, by size in bytes. Entries of single traces are not opened."""
+    return undisturbed(lake, lambda: _known_sources(lake))
+
+
+def _known_sources(lake: Store) -> dict[int, set[str]] | None:
     known: dict[int, set[str]] = {}
     for name in lake.names(FOLDER):
         if found := source_of(name):
@@ -203,7 +234,7 @@ def known_sources(lake: Store) -> dict[int, set[str]]:
             try:
                 captures = read_entry(lake, name).captures
             except FileNotFoundError:  # it has just been replaced
-                return known_sources(lake)
+                return None
             for item in captures:
                 known.setdefault(item.size_bytes or 0, set()).add(item.sha256)
     return known
@@ -338,6 +369,10 @@ def read(lake: Store, without: Collection[str] = ()) -> Manifest:
 
     ``without``: names of files (in the lake) that are not read. Raises ``TracedbError`` for a damaged entry.
     """
+    return undisturbed(lake, lambda: _read(lake, without))
+
+
+def _read(lake: Store, without: Collection[str]) -> Manifest | None:
     found = Manifest()
     settings: Held | None = None
     taken: set[int] = set()
@@ -347,7 +382,7 @@ def read(lake: Store, without: Collection[str] = ()) -> Manifest:
         try:
             entry = read_entry(lake, name)
         except FileNotFoundError:  # it has just been compacted; its successor may be missing from the list
-            return read(lake, without)
+            return None
         ids = frozenset(item.capture_id for item in entry.captures)
         if entry.kind == "captures":
             held = Held(name, entry, ids - taken)
@@ -361,5 +396,5 @@ def read(lake: Store, without: Collection[str] = ()) -> Manifest:
             found.general.append(Held(name, entry, ids))
     # A list made during a compaction may lack the new entry and those that it replaced.
     if any(name.startswith(COMPACTED) for name in set(lake.names(FOLDER)) - set(listed)):
-        return read(lake, without)
+        return None
     return Manifest(found.captures, found.facts, settings, found.general, found.superseded)

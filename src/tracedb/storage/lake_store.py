@@ -31,6 +31,8 @@ ATTEMPTS = 20
 """To make a file in a folder that other processes remove when it is empty."""
 HIDDEN = ".tracedb-"
 """Prefix of files that are being written or removed; other engines ignore them, a killed process leaves them."""
+DEPTH = 2
+"""A file of a lake is in the folder of a table, and there perhaps in that of a run."""
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -71,10 +73,15 @@ class Store:
             return []
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the size in bytes of each file at and below a folder, by its name in the store."""
+        """Return the size in bytes of each file at and below a folder, by its name in the store.
+
+        Files in more than ``DEPTH`` folders are not those of a lake.
+        """
         found: dict[str, int] = {}
         for below, folders, files in os.walk(self.root / folder):
             folders.sort()
+            if len(Path(below).relative_to(self.root).parts) >= DEPTH:
+                folders.clear()  # os.walk itself fails in the thousandth
             for name in files:
                 if not name.startswith(".") or name.startswith(HIDDEN):
                     path = Path(below) / name
