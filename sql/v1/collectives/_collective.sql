@@ -17,7 +17,6 @@ WITH calls AS (
         max(m.step_index) AS step_index,
         any_value(m.collective) AS collective,
         min(m.recorded_as) AS recorded_as,
-        min(m.name) AS name,
         min(m.dtype) AS dtype,
         any_value(m.message_bytes) AS message_bytes,
         any_value(m.sent_bytes) AS sent_bytes,
@@ -44,7 +43,7 @@ WITH calls AS (
 )
 SELECT
     c.collective_id, c.match_rule, c.set_id, c.source, c.labels, s.cycle, c.step, c.step_index, c.collective, c.recorded_as,
-    c.name, c.dtype, c.message_bytes, c.sent_bytes, c.is_uneven, c.group_name, c.group_size, l.group_ranks, c.sequence,
+    c.dtype, c.message_bytes, c.sent_bytes, c.is_uneven, c.group_name, c.group_size, l.group_ranks, c.sequence,
     c.ranks, c.ranks_expected, c.is_by_rank, c.latency_ns, c.total_ns,
     CASE WHEN c.ranks > 1 THEN c.waits END AS wait_ns,
     CASE WHEN c.ranks > 1 THEN c.total_wait_ns END AS total_wait_ns,

@@ -1,15 +1,17 @@
 -- What each collective kernel is: which collective, of what size, in which group, on which member of its configuration.
--- Grain: kernel of class collective. v1._grouped_collective explains how collective and member are determined.
+-- Grain: kernel of class collective. v1._collective_kernel explains how the collective is determined,
+-- v1._grouped_collective the member.
 -- message_bytes is the size of the whole message as in nccl-tests: the output of an all-gather, the input of a
 -- reduce-scatter, else the input. sent_bytes is the number of bytes sent to other ranks in an all-to-all, from recorded
--- split sizes (their unit is a row of the tensor); is_even: the rank sends the same amount to each. size_key is equal
--- on all ranks of a group; it is empty if sizes may differ between ranks (all-to-all, gather, scatter). group_key is
--- equal on all ranks of a group: its common name and the number of its list of ranks.
+-- split sizes (their unit is a row of the tensor); is_even: the rank sends the same amount to each. group_key is equal
+-- on all ranks of a group: its common name and the number of its list of ranks. Sizes by which calls are told apart are
+-- equal on all ranks of a group: there is none where sizes may differ between ranks (all-to-all, gather, scatter), and
+-- if groups were not recorded, the kernel name takes its place.
 CREATE VIEW v1._collective_event AS
 SELECT
     e.* EXCLUDE (
         plain_name, message_in_elements, message_out_elements, bytes, splits, has_splits, element_bytes,
-        known_collective, common_name, split_ranks
+        split_ranks
     ),
     CASE collective
         WHEN 'allgather' THEN coalesce(message_out_elements, message_in_elements * ranks_expected)
@@ -37,11 +39,9 @@ SELECT
         ELSE coalesce(message_in_elements = message_out_elements, true)
     END AS is_even,
     group_name IS NOT NULL OR list_id IS NOT NULL AS is_grouped,
-    coalesce(common_name, '') || '|' || coalesce(lpad(list_id::VARCHAR, 9, '0'), '') AS group_key,
+    CASE WHEN NOT is_grouped THEN plain_name END AS size_name,
     CASE
-        WHEN NOT is_grouped THEN plain_name
-        WHEN collective IN ('allreduce', 'allgather', 'reduce_scatter', 'broadcast', 'reduce')
-            THEN coalesce(message_elements::VARCHAR, '')
-        ELSE ''
-    END AS size_key
+        WHEN is_grouped AND collective IN ('allreduce', 'allgather', 'reduce_scatter', 'broadcast', 'reduce')
+            THEN message_elements
+    END AS size_elements
 FROM v1._grouped_collective AS e;

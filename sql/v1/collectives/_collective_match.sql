@@ -19,13 +19,9 @@
 -- send or receive among more than two ranks. duplicate rank: a rank occurs twice in the configuration, so nothing is
 -- matched.
 CREATE VIEW v1._collective_match AS
-WITH events AS (
-    SELECT e.*
-    FROM v1._collective_shift AS e
-),
-ruled AS (
+WITH ruled AS (
     SELECT
-        n.capture_id, n.event_id, n.set_id, n.group_key, n.collective, n.size_key, n.group_size, n.ranks_expected,
+        n.*,
         CASE
             WHEN n.has_duplicate THEN 'duplicate rank'
             WHEN n.collective = 'sendrecv' AND n.ranks_expected > 2 THEN 'unmatched'
@@ -35,17 +31,25 @@ ruled AS (
             WHEN NOT n.has_fit OR n.shift IS NOT NULL THEN 'order'
             ELSE 'unmatched'
         END AS rule,
-        CASE rule WHEN 'sequence' THEN n.sequence END AS rule_sequence,
-        CASE WHEN rule IN ('order', 'order alone') AND n.is_by_step THEN n.marked_step END AS rule_step,
+        CASE
+            WHEN rule = 'sequence' THEN n.sequence
+            WHEN rule IN ('order', 'order alone') AND n.is_by_step THEN n.marked_step
+        END AS rule_number,
         CASE
             WHEN rule = 'sequence' THEN n.sequence_place
             WHEN rule IN ('order', 'order alone') AND n.is_by_step THEN n.step_place
             WHEN rule IN ('order', 'order alone') THEN n.place + coalesce(n.shift, 0)
         END AS rule_place
-    FROM events AS n
+    FROM v1._collective_shift AS n
 ),
 counted AS (
-    SELECT r.*, count(*) OVER (PARTITION BY set_id, group_key, collective, size_key, rule, rule_sequence, rule_step, rule_place) AS ranks
+    SELECT
+        r.* EXCLUDE (
+            members, has_duplicate, is_grouped, marked_step, common_start_ns, common_end_ns, is_sequenced,
+            sequence_place, step_place, place, from_end_to_end_ns, members_here, most_calls, calls_here, agrees, fullest,
+            is_by_step, shift, has_fit
+        ),
+        count(*) OVER (PARTITION BY kind_no, rule, rule_number, rule_place) AS ranks
     FROM ruled AS r
 ),
 kept AS (
@@ -54,36 +58,13 @@ kept AS (
         rule IN ('unmatched', 'duplicate rank') OR ranks > ranks_expected
             OR ranks = 1 AND group_size IS DISTINCT FROM 1 AS is_alone
     FROM counted AS c
-),
-matches AS (
-    SELECT
-        capture_id, event_id, set_id, group_key,
-        CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
-        dense_rank() OVER (
-            PARTITION BY set_id, group_key
-            ORDER BY
-                collective, size_key, rule, rule_sequence, rule_step, rule_place,
-                CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
-        ) AS call
-    FROM kept
-),
-groups AS (
-    SELECT
-        set_id, group_key,
-        coalesce(sum(max(call)) OVER (
-            ORDER BY set_id, group_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ), 0)::BIGINT AS calls_before
-    FROM matches
-    GROUP BY set_id, group_key
 )
 SELECT
-    g.calls_before + m.call AS collective_id,
-    m.match_rule,
-    e.* EXCLUDE (
-        members, has_duplicate, is_grouped, group_key, size_key, marked_step, common_start_ns,
-        common_end_ns, is_sequenced, sequence_place, step_place, place, from_end_to_end_ns, members_here,
-        most_calls, agrees, fullest, is_by_step, shift, has_fit
-    )
-FROM matches AS m
-INNER JOIN groups AS g ON g.set_id = m.set_id AND g.group_key = m.group_key
-INNER JOIN events AS e ON e.capture_id = m.capture_id AND e.event_id = m.event_id;
+    dense_rank() OVER (
+        ORDER BY
+            kind_no, rule, rule_number, rule_place,
+            CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
+    ) AS collective_id,
+    CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
+    k.* EXCLUDE (kind_no, rule, rule_number, rule_place, ranks, is_alone)
+FROM kept AS k;

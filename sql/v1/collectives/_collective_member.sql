@@ -12,7 +12,7 @@ calls AS (
     SELECT
         collective_id,
         count(*) AS ranks,
-        CASE WHEN count(DISTINCT capture_id) > 1 AND bool_and(is_aligned) THEN max(residual_median_ns) END
+        CASE WHEN min(capture_id) < max(capture_id) AND bool_and(is_aligned) THEN max(residual_median_ns) END
             AS clock_residual_ns,
         min(duration_ns) AS latency_ns,
         sum(duration_ns)::BIGINT AS match_collective_ns,
@@ -23,44 +23,24 @@ calls AS (
                 THEN max(message_bytes) * (max(ranks_expected) - 1) // max(ranks_expected)
             WHEN count(sent_bytes) = count(*) AND count(*) = max(ranks_expected) THEN max(sent_bytes)
         END AS match_sent_bytes,
-        coalesce(min(message_bytes) < max(message_bytes) OR NOT bool_and(is_even), false) AS is_uneven
-    FROM parts
-    GROUP BY collective_id
-),
-common AS (
-    SELECT
-        p.* EXCLUDE (message_bytes, sent_bytes, is_even, residual_median_ns, start_ns),
-        k.ranks, k.clock_residual_ns, k.latency_ns, k.match_collective_ns,
-        k.match_message_bytes AS message_bytes,
-        k.match_sent_bytes AS sent_bytes,
-        k.is_uneven,
-        p.duration_ns - k.latency_ns AS wait_ns,
-        k.match_collective_ns - k.ranks * k.latency_ns AS match_wait_ns,
-        p.start_ns
-    FROM parts AS p
-    INNER JOIN calls AS k ON k.collective_id = p.collective_id
-),
-placed AS (
-    SELECT
-        collective_id, start_ns, member,
-        row_number() OVER (PARTITION BY collective_id ORDER BY start_ns DESC, member) AS place
-    FROM common
-    WHERE start_ns IS NOT NULL
-),
-lasts AS (
-    SELECT
-        collective_id,
-        max(member) FILTER (place = 1) AS member,
+        coalesce(min(message_bytes) < max(message_bytes) OR NOT bool_and(is_even), false) AS is_uneven,
         min(start_ns) AS first_start_ns,
-        max(start_ns) - max(start_ns) FILTER (place = 2) AS margin_ns
-    FROM placed
+        max(start_ns, 2) AS last_starts,
+        last_starts[1] - last_starts[2] AS margin_ns,
+        CASE WHEN margin_ns > coalesce(clock_residual_ns, 0) THEN arg_max(member, start_ns) END AS last_member
+    FROM parts
     GROUP BY collective_id
 )
 SELECT
-    c.*,
-    c.start_ns + c.duration_ns AS end_ns,
-    t.first_start_ns,
-    t.margin_ns,
-    CASE WHEN t.margin_ns > coalesce(c.clock_residual_ns, 0) THEN t.member END AS last_member
-FROM common AS c
-LEFT JOIN lasts AS t ON t.collective_id = c.collective_id;
+    p.* EXCLUDE (message_bytes, sent_bytes, is_even, residual_median_ns, start_ns),
+    c.ranks, c.clock_residual_ns, c.latency_ns, c.match_collective_ns,
+    c.match_message_bytes AS message_bytes,
+    c.match_sent_bytes AS sent_bytes,
+    c.is_uneven,
+    p.duration_ns - c.latency_ns AS wait_ns,
+    c.match_collective_ns - c.ranks * c.latency_ns AS match_wait_ns,
+    p.start_ns,
+    p.start_ns + p.duration_ns AS end_ns,
+    c.first_start_ns, c.margin_ns, c.last_member
+FROM parts AS p
+INNER JOIN calls AS c ON c.collective_id = p.collective_id;

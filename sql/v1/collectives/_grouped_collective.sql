@@ -1,26 +1,33 @@
--- Which collective is each collective kernel, which member of its configuration ran it, and what is its group called?
--- Grain: kernel of class collective. The collective is the recorded one; else, for kernels whose name does not identify
--- it (RCCL's generic kernels, and send/receive, which make up an all-to-all), the one named by the operator that
--- contains the launch, or by that operator's parent; else the one in the kernel name. Each distinct word is evaluated
--- once, not once per kernel.
--- Member: the rank, if every capture of the set has one and used one device; else the device, if devices differ; else a
--- number. common_name is the name of the group. If the ranks of a list have no common name but equally many names (each
--- numbers its own groups), it is the position of the name among those that the rank has for the list. Truncated lists
--- (...) are too ambiguous for that.
+-- Which member of its configuration ran each collective kernel, and what is its group called?
+-- Grain: kernel of class collective. Member: the rank, if every capture of the set has one and used one device; else the
+-- device, if devices differ; else a number. common_name is the name of the group. If the ranks of a list have no common
+-- name but equally many names (each numbers its own groups), it is the position of the name among those that the rank
+-- has for the list. Truncated lists (...) are too ambiguous for that.
 -- This is one view, not two, because each would read all events into memory again, which takes a tenth longer.
 CREATE VIEW v1._grouped_collective AS
 WITH events AS (
     SELECT e.*
     FROM v1._collective_kernel AS e
 ),
-words AS (
-    SELECT DISTINCT unnest([e.recorded_as, e.op_name, e.outer_op_name, e.plain_name]) AS word FROM events AS e
+-- The operators of kernels that neither their name nor the recorded collective tells apart.
+contexts AS (
+    SELECT e.capture_id, e.event_id, o.name AS op_name, p.name AS outer_op_name
+    FROM events AS e
+    INNER JOIN main.op AS o ON o.capture_id = e.capture_id AND o.op_id = e.naming_op_id
+    LEFT JOIN main.op AS p ON p.capture_id = o.capture_id AND p.op_id = o.parent_op_id
+    WHERE e.naming_op_id IS NOT NULL
 ),
-spellings AS (
-    SELECT w.word, replace(replace(lower(w.word), '_', ''), ' ', '') AS bare FROM words AS w WHERE w.word IS NOT NULL
+words AS (
+    SELECT DISTINCT unnest([c.op_name, c.outer_op_name]) AS word FROM contexts AS c
 ),
 meanings AS (
-    SELECT s.word, v1._collective_spelt(s.bare) AS collective FROM spellings AS s
+    SELECT w.word, v1._collective_spelt(replace(replace(lower(w.word), '_', ''), ' ', '')) AS collective FROM words AS w
+),
+operators AS (
+    SELECT c.capture_id, c.event_id, coalesce(o.collective, p.collective) AS collective
+    FROM contexts AS c
+    LEFT JOIN meanings AS o ON o.word = c.op_name
+    LEFT JOIN meanings AS p ON p.word = c.outer_op_name
 ),
 participants AS (
     SELECT DISTINCT e.set_id, e.capture_id, e.device_id, e.rank FROM events AS e
@@ -62,25 +69,16 @@ group_lists AS (
     GROUP BY set_id, list_id
 )
 SELECT
-    e.* EXCLUDE (op_name, outer_op_name, is_shortened),
-    CASE
-        WHEN a.collective IS NOT NULL THEN a.collective
-        WHEN n.collective IS NULL OR n.collective = 'sendrecv' THEN coalesce(o.collective, p.collective, n.collective)
-        ELSE n.collective
-    END AS known_collective,
-    coalesce(known_collective, 'other') AS collective,
+    e.* EXCLUDE (spelt_as, naming_op_id, is_shortened),
+    coalesce(o.collective, e.spelt_as, 'other') AS collective,
     coalesce(e.group_size, m.members) AS ranks_expected,
-    v1._element_bytes(lower(regexp_replace(e.dtype, '^(c10::|nccl)', ''))) AS element_bytes,
     m.member, m.members, m.is_by_rank, m.has_duplicate,
     CASE WHEN g.is_by_place THEN '#' || w.place ELSE e.group_name END AS common_name
 FROM events AS e
 INNER JOIN members AS m
     ON m.set_id = e.set_id AND m.capture_id = e.capture_id AND m.device_id IS NOT DISTINCT FROM e.device_id
+LEFT JOIN operators AS o ON o.capture_id = e.capture_id AND o.event_id = e.event_id
 LEFT JOIN group_lists AS g ON g.set_id = e.set_id AND g.list_id = e.list_id
 LEFT JOIN group_names AS w
     ON w.set_id = e.set_id AND w.member = m.member AND w.list_id = e.list_id
-    AND w.group_name = e.group_name
-LEFT JOIN meanings AS a ON a.word = e.recorded_as
-LEFT JOIN meanings AS o ON o.word = e.op_name
-LEFT JOIN meanings AS p ON p.word = e.outer_op_name
-LEFT JOIN meanings AS n ON n.word = e.plain_name;
+    AND w.group_name = e.group_name;

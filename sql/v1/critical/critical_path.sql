@@ -10,7 +10,7 @@ WITH members AS (
         p.capture_id, p.event_id,
         greatest(max(p.start_ns) OVER (PARTITION BY p.collective_id) - p.start_ns, 0) AS wait_ns,
         arg_max(p.rank, p.start_ns) OVER (PARTITION BY p.collective_id) AS last_rank
-    FROM v1._collective_instance AS p
+    FROM v1._collective_member AS p
 ),
 messages AS (
     SELECT
