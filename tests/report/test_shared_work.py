@@ -55,6 +55,25 @@ def test_work_is_done_once_for_the_same_captures(sample: Path) -> None:
     assert len(done) == 4
 
 
+def test_a_single_report_matches_collectives_once(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    reading = shared_work.reading
+
+    def spied(*given: Any) -> str:
+        read.append(reading(*given))
+        return read[-1]
+
+    monkeypatch.setattr(shared_work, "reading", spied)
+    with open_read_only(sample) as connection:
+        query = plan(connection, registry.find("stragglers"), Filters(), "v1")
+        assert engine.run(connection, sample, query, 5).answer.columns
+        left = connection.execute("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal").fetchall()
+        left += connection.execute("SELECT table_name FROM duckdb_tables() WHERE temporary ORDER BY ALL").fetchall()
+    assert any("temp.stragglers" in text for text in read)
+    assert any("temp._collective AS x" in text for text in read)
+    assert {name for (name,) in left} == {"answer", "selected_capture"}
+
+
 def test_names_in_strings_and_comments_are_left(sample: Path) -> None:
     with open_read_only(sample) as connection, shared_work.shared():
         scope = plan(connection, registry.find("stragglers"), Filters(), "v1").scope

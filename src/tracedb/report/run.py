@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,7 +117,10 @@ def run(
     Raises ``NotCaptured`` if there is no answer.
     """
     try:
-        found = _run(connection, path, query, top, rows)
+        # its rows and its warnings both need the collectives of all ranks matched
+        is_shared = query.report.spans_ranks and _keeps_rows(query.report)
+        with shared_work.within_report(connection) if is_shared else nullcontext():
+            found = _run(connection, path, query, top, rows)
     except NotCaptured as error:
         undone = caveats.unfinished(connection)  # pending facts may explain the lack of an answer
         if undone:
@@ -134,6 +137,11 @@ def _may_answer(connection: duckdb.DuckDBPyConnection, report: Report) -> bool:
     return table is None or bool(connection.execute(f"FROM main.{identifier(table)} LIMIT 1").fetchall())
 
 
+def _keeps_rows(report: Report) -> bool:
+    """Return whether the rows of a report go into ``temp.answer``."""
+    return not report.is_by_row or report.summary is not None
+
+
 def _run(
     connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, rows_given: pa.Table | None
 ) -> Found:
@@ -146,7 +154,7 @@ def _run(
     if rows_given is not None:
         _keep(connection, source, rows_given)
         source, where = "temp.answer", ""
-    elif not report.is_by_row or report.summary is not None:
+    elif _keeps_rows(report):
         condition = f" WHERE {where}" if where else ""
         listed = ", ".join(map(identifier, query.columns)) or "*"  # of a view that is missing, which DuckDB then names
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT {listed} FROM {source}{condition}")

@@ -1,28 +1,28 @@
 """Work that several reports on one read-only connection have in common; inside ``shared`` it is done once.
 
-Each report asks the same questions about the chosen captures, and many match the collectives of all ranks first.
-Outside ``shared`` everything is done anew each time.
+Each report asks the same questions about the chosen captures, and many match the collectives of all ranks first: for
+its rows, and for its warnings. Outside ``shared`` everything is done anew each time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import duckdb
+
 from tracedb.storage.views import View, by_dependency, outdated
 
 if TYPE_CHECKING:
-    import duckdb
-
     from tracedb.report.filters import Scope
 
 Result = TypeVar("Result")
 
-SHARED_VIEWS = ("_capture_set", "_collective_instance", "_kernel_class", "_op_work")
+SHARED_VIEWS = ("_capture_set", "_collective_member", "_kernel_class", "_op_work")
 """Private views that are kept in temporary tables: slow to compute, few rows, and read by many views."""
 _NAMES = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\b(v\d+)\.(\w+)\b", re.DOTALL)
 
@@ -33,8 +33,8 @@ class _Held:
     """Which captures ``temp.selected_capture`` holds, and what steps are."""
     results: dict[object, Any] = field(default_factory=dict)
     latest: dict[str, object] = field(default_factory=dict)
-    views: set[str] = field(default_factory=set)
-    """Views of which there is a temporary one."""
+    views: dict[str, str] = field(default_factory=dict)
+    """Views of which there is a temporary table or view, and which of them, in the order in which they were made."""
     views_are_of: object = None
 
 
@@ -49,6 +49,26 @@ def shared() -> Iterator[None]:
         yield
     finally:
         _HELD.reset(token)
+
+
+@contextmanager
+def within_report(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Keep results for a single report, unless they are kept for several.
+
+    Its temporary tables and views are dropped, so that rows must not be read from them afterwards.
+    """
+    if _HELD.get() is not None:
+        yield
+        return
+    with shared():
+        held = _HELD.get()
+        assert held is not None
+        try:
+            yield
+        finally:
+            with suppress(duckdb.Error):  # after a failure, of which that of the report itself is told
+                for name, kind in reversed(held.views.items()):
+                    connection.execute(f"DROP {kind} temp.{name}")
 
 
 def select(key: object, work: Callable[[], None]) -> None:
@@ -102,7 +122,7 @@ def reading(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> s
             kind = "TABLE" if name in SHARED_VIEWS else "VIEW"
             select = _replaced(View(scope.version, name).select, scope.version, dependent)
             connection.execute(f"CREATE OR REPLACE TEMP {kind} {name} AS {select}")
-            held.views.add(name)
+            held.views[name] = kind
     return _replaced(text, scope.version, dependent)
 
 
