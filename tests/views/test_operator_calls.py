@@ -136,6 +136,35 @@ ELEMENT_TYPES: list[tuple[str, list[Any], list[str] | None, str | None]] = [
 ]
 
 
+def test_busy_time_of_calls_with_three_or_more_kernels(op: Callable[..., None], report: Report, ask: Ask) -> None:
+    """Their union counts: neither the sum of the durations nor the time from the first start to the last end."""
+    op(1, "aten::mm", (0, 10), (5, 10), (30, 5), (31, 2))
+    op(2, "aten::addmm", (100, 1), (200, 2), (300, 3))
+    op(3, "aten::bmm", (400, 20), (405, 2), (410, 30))
+    query = "SELECT name, busy_max_ns, kernel_sum_median_ns, gpu_events FROM v1.operator_calls ORDER BY name"
+    expected = [("aten::addmm", 6, 6, 3), ("aten::bmm", 40, 52, 3), ("aten::mm", 20, 27, 4)]
+    assert ask(query) == expected
+    columns = "name, busy_max_ns, kernel_sum_median_ns, gpu_events"
+    assert report("operator_calls", columns, by={"rank": "{base}.rank"}) == expected
+
+
+def test_kernels_of_two_streams_beside_the_one_with_most_kernels(
+    op: Callable[..., None], insert: Insert, ask: Ask
+) -> None:
+    """Whether a call is alone does not depend on the stream with the most kernels."""
+    for number in range(1, 6):
+        op(number, "aten::mm", (number * 100, 10))
+    insert("op", "op_id name", (6, "aten::bmm"), (7, "aten::dot"), (8, "aten::mv"),
+           capture_id=1, process_id=1, thread_id=1, start_ns=0, duration_ns=5,
+           input_dims=DIMS, input_types=TYPES)  # fmt: skip
+    insert("kernel_event", "event_id op_id stream_id start_ns duration_ns",
+           (900, 6, 8, 150, 10), (901, 7, 9, 155, 10), (902, 8, 8, 170, 10),
+           (903, 8, 9, 180, 10), (904, None, 9, 205, 1),
+           capture_id=1, device_id=0, kind="kernel", name="nvjet_gemm")  # fmt: skip
+    assert ask("SELECT name, n, alone_calls FROM v1.operator_calls ORDER BY name") == [
+        ("aten::bmm", 1, 0), ("aten::dot", 1, 0), ("aten::mm", 5, 4), ("aten::mv", 1, 1)]  # fmt: skip
+
+
 def test_element_types(op: Callable[..., None], ask: Ask) -> None:
     for number, (name, dims, types, _) in enumerate(ELEMENT_TYPES, 1):
         listed = None if types is None else json.dumps(types)

@@ -5,56 +5,103 @@
 -- collectives and kernels of other streams are slower for a reason that shapes do not show, so that the medians are also
 -- given without them (alone_…).
 CREATE VIEW v1.operator_calls AS
-WITH calls AS (
+WITH gpus AS (
+    SELECT v.capture_id, v.device_id, min(v.name) AS name, min(v.sm_count) AS sm_count
+    FROM main.device AS v
+    GROUP BY v.capture_id, v.device_id
+),
+numbers AS (
+    SELECT g.capture_id, g.device_id, g.name, g.sm_count, dense_rank() OVER (ORDER BY g.name) AS name_no
+    FROM gpus AS g
+),
+-- A reading holds until the next one, at most 150 ms, as in v1._operator_iteration. For each period of 10 ms in which it
+-- holds it has a row, so that a call finds the reading by the period of its start: sorting all calls by time costs more.
+readings AS (
+    SELECT
+        r.capture_id, r.device_id, r.time_ns, r.sm_clock_mhz,
+        least(
+            lead(r.time_ns) OVER (PARTITION BY r.capture_id, r.device_id ORDER BY r.time_ns, r.sm_clock_mhz),
+            r.time_ns + 150000001
+        ) AS until_ns
+    FROM v1._condition AS r
+),
+clocks AS (
+    SELECT
+        r.capture_id, r.device_id, r.time_ns, r.until_ns, r.sm_clock_mhz,
+        unnest(range(r.time_ns // 10000000, (r.until_ns - 1) // 10000000 + 1)) AS period
+    FROM readings AS r
+    WHERE r.until_ns > r.time_ns
+),
+calls AS (
     SELECT
         /* by o */
-        d.name AS gpu, d.sm_count,
-        o.name, o.input_dims, o.input_types, o.element_type AS dtype, o.math_dtype, o.pass,
-        o.batch, o.m, o.n, o.k, o.flops, o.bytes,
-        o.clock_id, o.gpu_id, o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone,
-        -- Readings older than that are of another moment, as in v1._operator_iteration.
-        CASE WHEN o.start_ns - h.time_ns <= 150000000 THEN h.sm_clock_mhz END AS sm_clock_mhz
+        o.clock_id, o.gpu_id, o.signature_no, o.spelling_no, o.math_dtype = 'tf32' AS is_tf32, o.pass,
+        o.gpu_events, o.busy_ns, o.kernel_sum_ns, o.is_alone,
+        h.sm_clock_mhz
     FROM v1._operator_call AS o /* inline */
-    ASOF LEFT JOIN v1._condition AS h
-        ON h.capture_id = o.clock_id AND h.device_id = o.gpu_id AND h.time_ns <= o.start_ns
-    LEFT JOIN (
-        SELECT v.capture_id, v.device_id, min(v.name) AS name, min(v.sm_count) AS sm_count
-        FROM main.device AS v
-        GROUP BY v.capture_id, v.device_id
-    ) AS d ON d.capture_id = o.clock_id AND d.device_id = o.gpu_id
-    WHERE o.input_dims IS NOT NULL
+    LEFT JOIN clocks AS h
+        ON h.capture_id = o.clock_id AND h.device_id = o.gpu_id AND h.period = o.start_ns // 10000000
+        AND o.start_ns >= h.time_ns AND o.start_ns < h.until_ns
+),
+-- By numbers of texts, which are read afterwards.
+sums AS (
+    SELECT
+        /* by c */
+        d.name_no, c.spelling_no, c.is_tf32, c.pass,
+        any_value(c.signature_no) AS signature_no,
+        any_value(d.name) AS gpu,
+        count(*) AS calls,
+        quantile_cont(c.busy_ns, [0.25, 0.5, 0.75]) AS busy_quartiles,
+        quantile_cont(c.busy_ns, [0.25, 0.5, 0.75]) FILTER (c.is_alone) AS alone_quartiles,
+        median(c.kernel_sum_ns) AS kernel_sum_median_ns,
+        min(c.busy_ns) AS busy_min_ns,
+        max(c.busy_ns) AS busy_max_ns,
+        v1._sample_stddev(count(*), sum(c.busy_ns), sum(c.busy_ns::HUGEINT * c.busy_ns)) AS busy_stddev_ns,
+        count(*) FILTER (c.is_alone) AS alone_calls,
+        CASE WHEN count(s.flops) = count(*) AND min(s.flops) = max(s.flops) THEN min(s.flops) END AS flops,
+        CASE WHEN count(s.bytes) = count(*) AND min(s.bytes) = max(s.bytes) THEN min(s.bytes) END AS bytes,
+        any_value(s.batch) AS batch,
+        any_value(s.m) AS m, any_value(s.n) AS n, any_value(s.k) AS k,
+        median(c.gpu_events) AS gpu_events,
+        median(c.sm_clock_mhz) AS sm_clock_mhz,
+        -- Not count(DISTINCT …), for which DuckDB materializes every call. Both numbers fit into one.
+        cardinality(histogram(c.clock_id * 4294967296 + coalesce(c.gpu_id, -1)))::BIGINT AS devices,
+        min(d.sm_count) AS sm_count
+    FROM calls AS c
+    LEFT JOIN numbers AS d ON d.capture_id = c.clock_id AND d.device_id = c.gpu_id
+    LEFT JOIN v1._signature_cost AS s ON s.signature_no = c.signature_no
+    GROUP BY /* by c */ d.name_no, c.spelling_no, c.is_tf32, c.pass
 )
 SELECT
-    /* by c */
-    c.gpu,
-    c.name,
-    c.input_dims,
-    c.dtype,
-    c.pass,
-    c.input_types,
-    c.math_dtype,
-    count(*) AS n,
-    median(c.busy_ns) AS busy_median_ns,
-    median(c.kernel_sum_ns) AS kernel_sum_median_ns,
-    min(c.busy_ns) AS busy_min_ns,
-    max(c.busy_ns) AS busy_max_ns,
-    v1._sample_stddev(count(*), sum(c.busy_ns), sum(c.busy_ns::HUGEINT * c.busy_ns)) AS busy_stddev_ns,
-    100 * (quantile_cont(c.busy_ns, 0.75) - quantile_cont(c.busy_ns, 0.25)) / nullif(busy_median_ns, 0) AS spread_percent,
-    count(*) FILTER (c.is_alone) AS alone_calls,
-    median(c.busy_ns) FILTER (c.is_alone) AS alone_median_ns,
-    100 * (
-        quantile_cont(c.busy_ns, 0.75) FILTER (c.is_alone) - quantile_cont(c.busy_ns, 0.25) FILTER (c.is_alone)
-    ) / nullif(alone_median_ns, 0) AS alone_spread_percent,
-    CASE WHEN count(c.flops) = count(*) AND min(c.flops) = max(c.flops) THEN min(c.flops) END AS flops,
-    CASE WHEN count(c.bytes) = count(*) AND min(c.bytes) = max(c.bytes) THEN min(c.bytes) END AS bytes,
-    any_value(c.batch) AS batch,
-    any_value(c.m) AS product_m, any_value(c.n) AS product_n, any_value(c.k) AS product_k,
-    median(c.gpu_events) AS gpu_events,
-    median(c.sm_clock_mhz) AS sm_clock_mhz,
-    count(DISTINCT (c.clock_id, c.gpu_id)) AS devices,
-    min(c.sm_count) AS sm_count
-FROM calls AS c
-GROUP BY ALL;
+    /* by u */
+    u.gpu,
+    t.name,
+    t.input_dims,
+    t.element_type AS dtype,
+    u.pass,
+    t.input_types,
+    CASE WHEN u.is_tf32 THEN 'tf32' ELSE t.element_type END AS math_dtype,
+    u.calls AS n,
+    u.busy_quartiles[2] AS busy_median_ns,
+    u.kernel_sum_median_ns,
+    u.busy_min_ns,
+    u.busy_max_ns,
+    u.busy_stddev_ns,
+    100 * (u.busy_quartiles[3] - u.busy_quartiles[1]) / nullif(u.busy_quartiles[2], 0) AS spread_percent,
+    u.alone_calls,
+    u.alone_quartiles[2] AS alone_median_ns,
+    100 * (u.alone_quartiles[3] - u.alone_quartiles[1]) / nullif(u.alone_quartiles[2], 0) AS alone_spread_percent,
+    u.flops,
+    u.bytes,
+    u.batch,
+    u.m AS product_m, u.n AS product_n, u.k AS product_k,
+    u.gpu_events,
+    u.sm_clock_mhz,
+    u.devices,
+    u.sm_count
+FROM sums AS u
+INNER JOIN v1._signature_dtype AS t ON t.signature_no = u.signature_no
+WHERE t.input_dims IS NOT NULL;
 
 COMMENT ON VIEW v1.operator_calls IS 'Times of operators by shape from ordinary traces, the training data of tracedb fit --from traces. Grain: GPU × operator × input shapes × element type × pass.';
 COMMENT ON COLUMN v1.operator_calls.gpu IS 'GPU name as recorded; NULL if not recorded.';
