@@ -1,13 +1,29 @@
 -- How often and how long did the work of each signature run?
--- Grain: signature (see v1._unique_kernel). Names are numbered first, because grouping millions of long texts with other
--- columns costs more than everything else. The numbers need no order: only one place reads them, and the name of a group
--- is that of any of its events. Sums are integers, exact for every row order (see top_kernels). The first call is the one
--- with the lowest capture and event number, packed into one number, because DuckDB compares structs slowly.
+-- Grain: signature (see v1._unique_kernel). Names, and operators with their shapes, are numbered first, because joining
+-- and grouping millions of long texts costs more than everything else. The numbers of names need no order: only one place
+-- reads them, and the name of a group is that of any of its events. Sums are integers, exact for every row order (see
+-- top_kernels). The first call is the one with the lowest capture and event number, packed into one number, because
+-- DuckDB compares structs slowly. detected_steps are the passes of all captures in the answer, not only of those that
+-- have the signature; they are here because two steps read the passes, which are thus detected only once.
 CREATE VIEW v1._signature_sum AS
-WITH names AS (
+WITH passes AS (
+    SELECT d.capture_id, d.passes
+    FROM v1._detected_pass AS d
+),
+names AS (
     SELECT e.name, row_number() OVER () AS name_no
     FROM main.kernel_event AS e
     GROUP BY e.name
+),
+shapes AS (
+    SELECT o.name, o.input_dims, row_number() OVER (ORDER BY o.name, o.input_dims) AS shape_no
+    FROM main.op AS o
+    GROUP BY o.name, o.input_dims
+),
+ops AS (
+    SELECT o.capture_id, o.op_id, h.shape_no
+    FROM main.op AS o
+    INNER JOIN shapes AS h ON h.name = o.name AND h.input_dims IS NOT DISTINCT FROM o.input_dims
 ),
 events AS (
     SELECT
@@ -15,7 +31,7 @@ events AS (
         e.capture_id AS clock_id,
         e.event_id,
         e.device_id AS gpu_id,
-        s.step IS NOT NULL OR d.capture_id IS NOT NULL AS is_in_step,
+        coalesce(s.step, d.passes) AS in_step,
         n.name_no,
         e.name,
         e.kind,
@@ -26,7 +42,7 @@ events AS (
     FROM v1._gpu_event AS e /* join e */
     INNER JOIN names AS n ON n.name = e.name
     LEFT JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
-    LEFT JOIN v1._detected_pass AS d ON d.capture_id = e.capture_id
+    LEFT JOIN passes AS d ON d.capture_id = e.capture_id
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
 ),
 sums AS (
@@ -35,10 +51,10 @@ sums AS (
         e.name_no, e.kind, e.class,
         e.grid_x, e.grid_y, e.grid_z, e.block_x, e.block_y, e.block_z,
         e.static_shared_bytes, e.dynamic_shared_bytes, e.shared_bytes,
-        e.dtype, e.bytes, o.name AS op_name, o.input_dims,
+        e.dtype, e.bytes, o.shape_no,
         any_value(e.name) AS name,
         count(*) AS calls,
-        count(*) FILTER (e.is_in_step) AS calls_in_steps,
+        count(e.in_step) AS calls_in_steps,
         sum(e.duration_ns) AS total_ns,
         sum(e.duration_ns::HUGEINT * e.duration_ns) AS squares,
         min(e.duration_ns) AS min_ns,
@@ -48,8 +64,24 @@ sums AS (
         max(e.gpu_id) AS highest_gpu,
         min(e.clock_id * 4611686018427387904::HUGEINT + e.event_id) AS first_call
     FROM events AS e
-    LEFT JOIN main.op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
+    LEFT JOIN ops AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
+    GROUP BY ALL
+),
+repeating AS (
+    SELECT DISTINCT /* by e */ e.capture_id AS clock_id
+    FROM v1._unclassed_event AS e /* join e */
+    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
+),
+detected AS (
+    SELECT /* by g */ sum(d.passes) AS steps
+    FROM repeating AS g
+    INNER JOIN passes AS d ON d.capture_id = g.clock_id
     GROUP BY ALL
 )
-SELECT s.* EXCLUDE (name_no)
-FROM sums AS s;
+SELECT
+    s.* EXCLUDE (name_no, shape_no),
+    h.name AS op_name,
+    h.input_dims,
+    (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps
+FROM sums AS s
+LEFT JOIN shapes AS h ON h.shape_no = s.shape_no;

@@ -1,24 +1,13 @@
 -- The distinct kernels and memory operations of a run, with sums over their calls.
 -- Grain: signature, that is, everything that identifies the same piece of work; device and stream do not. Steps are the
--- marked or selected ones (v1._step); a capture without any uses the passes found by v1._detected_pass. Steps are
--- counted from the events again, because DuckDB would materialize every row of a result that is used twice.
+-- marked or selected ones (v1._step), counted from the events again, because DuckDB would materialize every row of a
+-- result that is used twice; a capture without any uses the passes found by v1._detected_pass.
 CREATE VIEW v1._unique_kernel AS
 WITH marked AS (
     SELECT /* by e */ count(DISTINCT (e.capture_id, s.step)) AS steps
     FROM v1._unclassed_event AS e /* join e */
     INNER JOIN v1._step_kernel AS s ON s.capture_id = e.capture_id AND s.event_id = e.event_id
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') AND s.step IS NOT NULL /* filter e */
-    GROUP BY ALL
-),
-repeating AS (
-    SELECT DISTINCT /* by e */ e.capture_id AS clock_id
-    FROM v1._unclassed_event AS e /* join e */
-    WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
-),
-detected AS (
-    SELECT /* by g */ sum(d.passes) AS steps
-    FROM repeating AS g
-    INNER JOIN v1._detected_pass AS d ON d.capture_id = g.clock_id
     GROUP BY ALL
 ),
 shaped AS (
@@ -36,7 +25,7 @@ shaped AS (
         (s.first_call // 4611686018427387904::HUGEINT)::BIGINT AS first_capture_id,
         (s.first_call % 4611686018427387904::HUGEINT)::BIGINT AS first_event_id,
         (SELECT m.steps FROM marked AS m WHERE true /* using s m */) AS marked_steps,
-        (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps
+        s.detected_steps
     FROM v1._signature_sum AS s /* inline */
 )
 SELECT
