@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 
+from support.command import run
 from support.loading import ask, ingest, trace
 from support.traces import Raw, kernel, launched, write
 from tracedb.pipeline import worker_pool
+from tracedb.storage import lake_manifest
+from tracedb.storage.lake_store import Store
 
 DYING = """
 import os, signal
 from tracedb.pipeline import batch_load, capture_load, worker_process
+from tracedb.storage import lake_manifest, lake_tables
 calls = 0
 def armed(owner, name):
     original = getattr(owner, name)
@@ -37,6 +41,8 @@ worker_process.main()
 BEFORE_COMMIT = ("capture_load.Job", "write")
 AFTER_COMMIT = ("capture_load.Job", "add_to")
 AFTER_CLOSING = ("batch_load", "_write")
+BEFORE_WRITING = ("lake_tables", "layout")
+AFTER_ENTRY = ("lake_manifest", "write_entry")
 
 
 @pytest.fixture
@@ -86,6 +92,31 @@ def test_what_a_killed_worker_committed_is_loaded(tmp_path: Path, dying: Any, mo
     assert done.exit_code == 0, done.stderr
     assert "3 captures loaded, 0 known before, 0 failed" in done.stderr
     assert ask(tmp_path / "db", "SELECT count(*) FROM meta.owed") == [(0,)]
+
+
+def test_what_a_killed_worker_entered_into_a_lake_is_loaded(tmp_path: Path, dying: Any) -> None:
+    for rank in range(3):
+        trace(tmp_path / "in" / f"rank{rank}.json", 5 + rank, rank)
+    dying(AFTER_ENTRY)
+    done = run("ingest", tmp_path / "in", "--lake", tmp_path / "lake", "--jobs", "2", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "3 captures loaded, 0 known before, 0 failed" in done.stderr
+    held = {Path(item.path or "").name: item.capture_id for item in lake_manifest.read(Store(tmp_path / "lake")).held()}
+    assert {name: row["capture_id"] for name, row in account(done.stdout).items()} == held
+
+
+def test_a_damaged_trace_of_a_lake_whose_worker_is_killed_has_failed(tmp_path: Path, dying: Any) -> None:
+    """Its old entry is there, and none of its files was written again."""
+    for rank in range(2):
+        trace(tmp_path / "in" / f"rank{rank}.json", 5 + rank, rank)
+    words = ("ingest", tmp_path / "in", "--lake", tmp_path / "lake", "--jobs", "2", "--format", "json")
+    assert run(*words).exit_code == 0
+    for path in (tmp_path / "lake" / "kernel_event").rglob("*.parquet"):
+        path.unlink()
+    dying(BEFORE_WRITING)
+    done = run(*words)
+    assert sorted(row["status"] for row in account(done.stdout).values()) == ["complete", "failed"]
+    assert done.exit_code == 1
 
 
 def test_of_several_files_of_a_killed_worker_each_is_loaded_once(tmp_path: Path, dying: Any) -> None:

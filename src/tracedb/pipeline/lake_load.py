@@ -14,6 +14,7 @@ from tracedb.ingester import Begun
 from tracedb.lake import align, export, repair
 from tracedb.lake.write import LakeWriter
 from tracedb.pipeline import batch_load, duplicates, labels
+from tracedb.pipeline.capture_load import Announce
 from tracedb.pipeline.task import MEMORY_LIMIT, Found, KnownAs, Outcome, Repaired, Request, Task
 from tracedb.pipeline.worker_pool import load_by_workers
 from tracedb.storage import error_lines, lake_manifest
@@ -30,10 +31,11 @@ def load(
     known: dict[int, set[str]],
     progress: Progress = lambda done: None,
     begun: Begun | None = None,
+    announce: Announce = lambda task, outcome: None,
 ) -> list[Outcome]:
     """Load captures of one source into the lake of the request; a failure is reported in the outcomes.
 
-    ``begun``: the early read of the first capture.
+    ``begun``: the early read of the first capture. ``announce`` is called for each capture before the first is written.
     """
     assert request.lake is not None
     with temporary_folder() as folder:
@@ -43,7 +45,7 @@ def load(
         )
         if any(outcome.loaded for outcome in outcomes):
             try:
-                _move(staged, request, Path(folder), outcomes)
+                _move(staged, request, Path(folder), tasks, outcomes, announce)
             except (TracedbError, OSError, duckdb.Error) as error:
                 for outcome in outcomes:
                     if outcome.loaded:
@@ -120,21 +122,30 @@ def _add_database(path: Path, told: Path, request: Request, root: Path, progress
     return outcome
 
 
-def _move(staged: Path, request: Request, folder: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write the loaded captures into the lake, and give them their numbers there."""
+def _move(
+    staged: Path,
+    request: Request,
+    folder: Path,
+    tasks: Sequence[Task],
+    outcomes: Sequence[Outcome],
+    announce: Announce,
+) -> None:
+    """Give the loaded captures their numbers in the lake, and write them there. ``outcomes``: one for each task."""
     assert request.lake is not None
     if request.repaired:
         _keep_labels(staged, request.repaired, outcomes)
     connection = connect(staged)
     try:
         writer = LakeWriter(connection, lake_manifest.opened(request.lake), folder)
+        numbers = {item.here: item.held.capture_id for item in writer.captures}
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            for item in outcome.loaded:
+                item.capture_id = numbers[item.capture_id]
+            if outcome.loaded:
+                announce(task, outcome)
         writer.write(writer.captures)
     finally:
         connection.close()
-    numbers = {item.here: item.held.capture_id for item in writer.captures}
-    for outcome in outcomes:
-        for item in outcome.loaded:
-            item.capture_id = numbers[item.capture_id]
 
 
 def _keep_labels(staged: Path, repaired: Sequence[Repaired], outcomes: Sequence[Outcome]) -> None:

@@ -21,6 +21,7 @@ from tracedb.errors import DatabaseBusy, EmptyDatabase, TracedbError
 from tracedb.pipeline.batch_load import busy_reason, together
 from tracedb.pipeline.task import Outcome, Request, Task
 from tracedb.pipeline.worker_messages import Setup, built, send, text
+from tracedb.storage import lake_manifest
 from tracedb.storage.connection import open_read_only
 from tracedb.storage.lock_wait import PATIENCE
 
@@ -230,15 +231,12 @@ class _Pool:
         return [*settled.values(), *(task.failed(reason) for task in others)]
 
     def _committed(self, announced: dict[int, Outcome], code: int) -> dict[int, Outcome]:
-        """Return the outcomes that a dead worker announced and that are in the database, by task number.
+        """Return the outcomes that a dead worker announced and that are in the database or lake, by task number.
 
-        If the database cannot be opened to check that, all of them fail with the reason.
+        If it cannot be opened to check that, all of them fail with the reason.
         """
-        if not announced or not self._request.database.exists():
-            return {}
         try:
-            with self._database, open_read_only(self._request.database) as connection:
-                held = set(connection.execute("SELECT capture_id, sha256 FROM main.capture").fetchall())
+            held = self._held() if announced else set()
         except EmptyDatabase:
             return {}
         except TracedbError as error:
@@ -253,3 +251,14 @@ class _Pool:
             for number, outcome in announced.items()
             if all((item.capture_id, outcome.sha256) in held for item in outcome.loaded)
         }
+
+    def _held(self) -> set[tuple[int, str | None]]:
+        """Return number and digest of each capture in the database or lake, without those that were to be repaired."""
+        if self._request.lake is not None:
+            repaired = {item.sha256 for item in self._request.repaired}
+            held = lake_manifest.read(lake_manifest.opened(self._request.lake)).held()
+            return {(item.capture_id, item.sha256) for item in held if item.sha256 not in repaired}
+        if not self._request.database.exists():
+            return set()
+        with self._database, open_read_only(self._request.database) as connection:
+            return set(connection.execute("SELECT capture_id, sha256 FROM main.capture").fetchall())

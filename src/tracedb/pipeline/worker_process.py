@@ -67,6 +67,9 @@ def _serve_parent() -> None:
         finally:
             say({"left": True})
 
+    def progress(done: int) -> None:
+        say({"progress": done})
+
     def announce(task: Task, outcome: Outcome) -> None:
         say({"commits": outcome, "number": task.number})
 
@@ -79,11 +82,9 @@ def _serve_parent() -> None:
         group = built(json.loads(line), list[Task])
         try:
             if setup.request.lake is not None:
-                outcomes = lake_load.load(group, setup.request, setup.known, lambda done: say({"progress": done}))
+                outcomes = lake_load.load(group, setup.request, setup.known, progress, announce=announce)
             else:
-                outcomes = load(
-                    group, setup.request, setup.known, lambda done: say({"progress": done}), turn, announce=announce
-                )
+                outcomes = load(group, setup.request, setup.known, progress, turn, announce=announce)
         except Exception as error:  # the parent continues with other files
             if isinstance(error, BrokenPipeError) or error_lines.is_interrupt(error):
                 raise
