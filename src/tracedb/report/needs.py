@@ -88,3 +88,33 @@ TABLES: dict[Needs, str] = {
 }
 """Tables without whose rows a report has no answer. An empty one is found at once, whereas the view may take minutes to
 read millions of kernels before it comes to the same answer."""
+
+
+def _distinct(table: str, column: str, words: str) -> str:
+    """Return the query of the distinct texts of a column that name an all-to-all; ``words`` is what is read of a text.
+
+    The condition hangs on an aggregate: DuckDB would judge the text of each of millions of rows otherwise.
+    """
+    return f"""SELECT t.{column} FROM main.{table} AS t GROUP BY t.{column}
+        HAVING CASE WHEN count(*) > 0
+            THEN {{version}}._collective_spelt(replace(replace(lower({words}), '_', ''), ' ', '')) END = 'alltoall'"""
+
+
+_MESSAGES = """SELECT m.collective FROM main.collective_call AS m GROUP BY m.collective
+        HAVING CASE WHEN count(*) > 0 THEN lower(m.collective) END IN ('send', 'isend', 'recv', 'irecv')
+    UNION ALL SELECT o.name FROM main.op AS o WHERE o.name IN ('c10d::send', 'c10d::recv_')"""
+NAMES: dict[Needs, str] = {
+    Needs.ALL_TO_ALLS: " UNION ALL ".join(
+        [
+            _distinct("kernel_event", "collective", "t.collective"),
+            _distinct("kernel_event", "name", "regexp_extract(t.name, '^(?:void )?([^(<]*)', 1)"),
+            _distinct("op", "name", "t.name"),
+        ]
+    ),
+    Needs.MESSAGES: _MESSAGES,
+    Needs.PIPELINES: _MESSAGES,
+}
+"""Queries of names without which a report has no answer; ``{version}`` is that of the views.
+
+Views read millions of kernels before they come to the same answer.
+"""

@@ -26,7 +26,7 @@ from tracedb.report import (
 )
 from tracedb.report.definition import CYCLE, GPUS, RECORDINGS, Report
 from tracedb.report.filters import Scope
-from tracedb.report.needs import TABLES
+from tracedb.report.needs import NAMES, TABLES
 from tracedb.report.query import BY_NUMBERS, ROWS_OF_PART, Query, in_order
 from tracedb.report.shown_columns import KERNEL_COLUMNS
 from tracedb.storage import schema, views
@@ -131,10 +131,12 @@ def run(
     return found
 
 
-def _may_answer(connection: duckdb.DuckDBPyConnection, report: Report) -> bool:
-    """Return whether the table that the report cannot do without has rows."""
-    table = TABLES.get(report.needs)
-    return table is None or bool(connection.execute(f"FROM main.{identifier(table)} LIMIT 1").fetchall())
+def _may_answer(connection: duckdb.DuckDBPyConnection, report: Report, version: str) -> bool:
+    """Return whether the file has the rows or names that the report cannot do without."""
+    table, names = TABLES.get(report.needs), NAMES.get(report.needs)
+    looks = [f"FROM main.{identifier(table)} LIMIT 1"] if table else []
+    looks += [f"{names.replace('{version}', version)} LIMIT 1"] if names else []
+    return all(shared_work.ask(connection, look) for look in looks)
 
 
 def _keeps_rows(report: Report) -> bool:
@@ -146,7 +148,7 @@ def _run(
     connection: duckdb.DuckDBPyConnection, path: Path, query: Query, top: int, rows_given: pa.Table | None
 ) -> Found:
     report, scope = query.report, query.scope
-    if rows_given is None and not _may_answer(connection, report):
+    if rows_given is None and not _may_answer(connection, report, scope.version):
         raise NotCaptured(no_answer.reason(connection, report, scope, path))
     source, where = shared_work.reading(connection, scope, query.source), query.where
     if report.spans_ranks:
