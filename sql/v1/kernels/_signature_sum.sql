@@ -15,16 +15,6 @@ names AS (
     FROM main.kernel_event AS e
     GROUP BY e.name
 ),
-shapes AS (
-    SELECT o.name, o.input_dims, row_number() OVER (ORDER BY o.name, o.input_dims) AS shape_no
-    FROM main.op AS o
-    GROUP BY o.name, o.input_dims
-),
-ops AS (
-    SELECT o.capture_id, o.op_id, h.shape_no
-    FROM main.op AS o
-    INNER JOIN shapes AS h ON h.name = o.name AND h.input_dims IS NOT DISTINCT FROM o.input_dims
-),
 events AS (
     SELECT
         /* by e */
@@ -64,7 +54,7 @@ sums AS (
         max(e.gpu_id) AS highest_gpu,
         min(e.clock_id * 4611686018427387904::HUGEINT + e.event_id) AS first_call
     FROM events AS e
-    LEFT JOIN ops AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
+    LEFT JOIN v1._shaped_op AS o ON o.capture_id = e.clock_id AND o.op_id = e.op_id
     GROUP BY ALL
 ),
 repeating AS (
@@ -84,4 +74,4 @@ SELECT
     h.input_dims,
     (SELECT d.steps FROM detected AS d WHERE true /* using s d */) AS detected_steps
 FROM sums AS s
-LEFT JOIN shapes AS h ON h.shape_no = s.shape_no;
+LEFT JOIN v1._op_shape AS h ON h.shape_no = s.shape_no;
