@@ -225,6 +225,19 @@ def test_what_a_killed_process_was_writing_is_unused(by_hand: lake_store.Store) 
     assert not (by_hand.root / "kernel_event" / "run=b").exists()
 
 
+def test_what_a_killed_process_had_hidden_is_brought_back(by_hand: lake_store.Store) -> None:
+    """It was killed after an entry that names the file had been written, and before it saw that."""
+    assert by_hand.hide(name_of("a")) is not None
+    findings = verify.verify(by_hand.root)[1]
+    assert [finding.state for finding in findings] == ["missing_file", "unused_file"]
+    assert findings[0].advice == (
+        f"tracedb lake verify {by_hand.root} --remove-unused, which brings back what a killed process was removing"
+    )
+    assert verify.remove_unused(by_hand.root, findings) == 0
+    assert verify.verify(by_hand.root)[1] == []
+    assert by_hand.sizes("kernel_event") == {name_of("a"): 4}
+
+
 def test_what_is_being_written_is_removed_as_unused(by_hand: lake_store.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def removed() -> None:
         verify.remove_unused(by_hand.root, verify.verify(by_hand.root)[1])

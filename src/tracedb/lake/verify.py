@@ -11,7 +11,7 @@ from tracedb.errors import TracedbError
 from tracedb.output import Answer, Column, Show, from_rows
 from tracedb.storage import lake_manifest, lake_tables
 from tracedb.storage.lake_manifest import COMPACTED, FOLDER, DamagedEntry, Held, LakeFile, Manifest
-from tracedb.storage.lake_store import HIDDEN, Store
+from tracedb.storage.lake_store import HIDDEN, Store, name_before
 
 FAULTS = ("damaged_entry", "missing_file", "wrong_size", "wrong_content")
 """States that are faults; the others are notes."""
@@ -51,10 +51,13 @@ def _verified(lake: Store, is_quick: bool) -> tuple[Manifest, list[Finding]] | N
     damaged = {finding.file for finding in findings}
     manifest = lake_manifest.read(lake, damaged)
     wanted = {file.path: (file, held) for held in reversed(manifest.entries()) for file in held.entry.files}
+    hidden = {name_before(path) for path in sizes}
     faults = {}
     for path, (file, held) in sorted(wanted.items()):
         if (found := _judged(lake, file, sizes.get(path), is_quick)) is not None:
-            faults[path] = Finding(found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held))
+            faults[path] = Finding(
+                found[0], path, found[1], f"{FOLDER}/{held.name}", _advice(lake, held, path in hidden)
+            )
     if faults and not faults.keys() <= lake_manifest.read(lake, damaged).named():  # compacted meanwhile
         return None
     findings += faults.values()
@@ -150,9 +153,11 @@ def _judged(lake: Store, file: LakeFile, size: int | None, is_quick: bool) -> tu
     return None if digest == file.sha256 else ("wrong_content", f"its SHA-256 is {digest}")
 
 
-def _advice(lake: Store, held: Held) -> str:
-    """Return the command that writes the files of an entry again."""
+def _advice(lake: Store, held: Held, is_hidden: bool) -> str:
+    """Return the command that writes the files of an entry again. ``is_hidden``: it only has to be brought back."""
     place = shlex.quote(str(lake))
+    if is_hidden:
+        return f"tracedb lake verify {place} --remove-unused, which brings back what a killed process was removing"
     if held.entry.kind == "facts":
         return f"tracedb lake align {place} --all"
     if held.entry.kind != "captures":

@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -21,7 +22,7 @@ import msgspec
 
 from tracedb.errors import TracedbError
 from tracedb.storage import lake_tables
-from tracedb.storage.lake_store import MARK, Store, is_lake, is_remote, shown, store
+from tracedb.storage.lake_store import MARK, Store, is_lake, is_remote, name_before, shown, store
 
 FOLDER = "manifest"
 COMPACTED = "compact-"
@@ -351,10 +352,16 @@ def remove_unnamed(lake: Store, paths: Collection[str], without: Collection[str]
 
     Another process may be about to write an entry that names one: it found the file there and did not write it again.
     So the files are hidden before the manifest is read, and brought back if an entry names them. A writer looks for its
-    files after it has written the entry (``LakeWriter``): whichever comes last sees what the other did.
+    files after it has written the entry (``LakeWriter``): whichever comes last sees what the other did. A process that
+    is killed in between leaves a hidden file that an entry names: the next one brings it back.
     """
     named = read(lake, without).named()
-    hidden = {path: new for path in sorted(set(paths) - named) if (new := lake.hide(path)) is not None}
+    back = {path: name for path in paths if (name := name_before(path)) in named and name is not None}
+    for path, name in back.items():
+        with suppress(FileNotFoundError):
+            lake.rename(path, name)
+    unnamed = sorted(set(paths) - named - back.keys())
+    hidden = {path: new for path in unnamed if (new := lake.hide(path)) is not None}
     named = read(lake, without).named() if hidden else named
     for path, new in hidden.items():
         if path in named:

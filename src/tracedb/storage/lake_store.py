@@ -31,6 +31,7 @@ ATTEMPTS = 20
 """To make a file in a folder that other processes remove when it is empty."""
 HIDDEN = ".tracedb-"
 """Prefix of files that are being written or removed; other engines ignore them, a killed process leaves them."""
+_HIDDEN_ROWS = re.compile(rf"(.*/){re.escape(HIDDEN)}.*-(part-[0-9a-f]{{64}}\.parquet)", re.DOTALL)
 DEPTH = 2
 """A file of a lake is in the folder of a table, and there perhaps in that of a run."""
 _PATTERN = re.compile(r"[*?\[]")
@@ -47,6 +48,12 @@ def is_lake(path: Path) -> bool:
         return is_remote(path) or (path / MARK).is_file()
     except (OSError, ValueError):
         return False
+
+
+def name_before(path: str) -> str | None:
+    """Return the name that a hidden file (``Store.hide``) had; None if a file is not hidden, or never had one."""
+    found = _HIDDEN_ROWS.fullmatch(path)
+    return None if found is None else found[1] + found[2]
 
 
 def shown(path: Path) -> str:
