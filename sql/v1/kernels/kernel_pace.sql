@@ -1,24 +1,53 @@
 -- How regularly is a kernel called? Like nsys's recipe cuda_gpu_kern_pace.
--- Grain: kernel call, counted per capture and device in start order.
+-- Grain: kernel call, counted per capture and device in start order. The calls are sorted by the number of their name:
+-- sorting millions of long texts costs more than everything else.
 CREATE VIEW v1.kernel_pace AS
+-- Grouped, so that the optimiser can drop the join, and with it the sort, where calls are only counted.
+WITH names AS (
+    SELECT n.name_no, any_value(n.name) AS name
+    FROM v1._kernel_number AS n
+    GROUP BY n.name_no
+),
+-- The cast makes DuckDB leave the name behind before it sorts.
+events AS (
+    SELECT
+        /* by e */
+        e.capture_id AS clock_id,
+        e.event_id,
+        e.device_id AS gpu_id,
+        n.name_no::INTEGER AS name_no,
+        e.start_ns,
+        e.duration_ns
+    FROM v1._unclassed_event AS e /* join e */
+    INNER JOIN v1._kernel_number AS n ON n.name = e.name
+    WHERE e.kind = 'kernel' /* filter e */
+),
+calls AS (
+    SELECT
+        /* by */
+        clock_id, event_id, gpu_id, name_no, start_ns, duration_ns,
+        row_number() OVER ordered AS call_index,
+        first_value(start_ns) OVER ordered AS first_ns,
+        lag(start_ns) OVER ordered AS previous_ns
+    FROM events
+    WINDOW ordered AS (PARTITION BY /* by */ clock_id, gpu_id, name_no ORDER BY start_ns, event_id)
+)
 SELECT
-    /* by e */
-    e.capture_id,
-    e.event_id,
-    e.rank,
-    e.labels,
-    e.device_id,
-    e.name,
-    row_number() OVER calls AS call_index,
-    e.start_ns,
-    e.start_ns - min(e.start_ns) OVER calls AS since_first_ns,
-    e.start_ns - lag(e.start_ns) OVER calls AS interval_ns,
-    e.duration_ns
-FROM v1._unclassed_event AS e /* join e */
-WHERE e.kind = 'kernel' /* filter e */
-WINDOW calls AS (
-    PARTITION BY /* by e */ e.capture_id, e.device_id, e.name ORDER BY e.start_ns, e.event_id
-);
+    /* by p */
+    p.clock_id AS capture_id,
+    p.event_id,
+    c.rank,
+    c.labels,
+    p.gpu_id AS device_id,
+    n.name,
+    p.call_index,
+    p.start_ns,
+    p.start_ns - p.first_ns AS since_first_ns,
+    p.start_ns - p.previous_ns AS interval_ns,
+    p.duration_ns
+FROM calls AS p
+LEFT JOIN names AS n ON n.name_no = p.name_no
+LEFT JOIN main.capture AS c ON c.capture_id = p.clock_id;
 
 COMMENT ON VIEW v1.kernel_pace IS 'Each call of a kernel with the time since the previous call, like nsys''s cuda_gpu_kern_pace. Grain: kernel call.';
 COMMENT ON COLUMN v1.kernel_pace.capture_id IS 'Capture. [-]';
