@@ -1,11 +1,12 @@
 -- With which launch configuration, registers, shared memory and message was each kernel launched, and on what kind of
 -- stream?
 -- Grain: GPU event. The first start of each device is looked up, because a window over the events would sort all of them
--- with all columns.
+-- with all columns. Every device has one, but an inner join would make DuckDB expect so few events that it kept all of
+-- them in memory to find their streams.
 CREATE VIEW v1.launch_params AS
 WITH firsts AS (
     SELECT /* by e */ e.capture_id AS clock_id, e.device_id AS gpu_id, min(e.start_ns) AS first_ns
-    FROM v1._gpu_event AS e /* join e */
+    FROM v1._unclassed_event AS e /* join e */
     WHERE e.kind IN ('kernel', 'memcpy', 'memset') /* filter e */
     GROUP BY ALL
 )
@@ -23,7 +24,7 @@ SELECT
     e.bytes, e.copy_kind, e.correlation_id, e.launch_id, e.op_id,
     e.collective, e.dtype, e.message_in_elements, e.message_out_elements, e.group_name, e.group_size, e.group_ranks
 FROM v1._gpu_event AS e /* join e */
-INNER JOIN firsts AS f ON f.clock_id = e.capture_id AND f.gpu_id IS NOT DISTINCT FROM e.device_id /* using f e base */
+LEFT JOIN firsts AS f ON f.clock_id = e.capture_id AND f.gpu_id IS NOT DISTINCT FROM e.device_id /* using f e base */
 LEFT JOIN v1._stream_category AS c ON c.capture_id = e.capture_id
     AND c.device_id IS NOT DISTINCT FROM e.device_id
     AND c.context_id IS NOT DISTINCT FROM e.context_id
