@@ -71,7 +71,8 @@ POINTS = [
 TRY_AGAIN = ("another process", "other processes")
 """A command that others get in the way of ends with one of these."""
 FAULTS = tuple(state for state in verify.FAULTS if state != "missing_file")
-"""A process that is killed while it removes unused files can take one with it that was entered in that moment."""
+"""A process that is killed while it removes unused files can leave one hidden that was entered in that moment, which
+loading the trace again repairs."""
 
 
 def contents(lake: Path) -> Found:
