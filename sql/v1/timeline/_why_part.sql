@@ -32,6 +32,24 @@ costs AS (
     ) AS b ON b.name = d.name
     WHERE c.flops IS NOT NULL
 ),
+rules AS (
+    SELECT u.subject, u.pattern, u.reason, 0 AS is_shipped, u.priority FROM main.why_rule AS u
+    UNION ALL
+    SELECT r.subject, r.pattern, r.reason, 1 AS is_shipped, r.priority FROM v1._why_rule AS r
+),
+-- Rules for kernels are applied to each distinct name, whose text no later step carries.
+kernel_rules AS (
+    SELECT n.name, n.class, arg_min(r.reason, (r.is_shipped, r.priority)) AS reason
+    FROM (SELECT DISTINCT k.name, k.class FROM v1._gpu_event AS k WHERE k.kind IN ('kernel', 'graph')) AS n
+    INNER JOIN rules AS r
+        ON r.subject = 'kernel' AND try(regexp_matches(n.class || ' ' || left(n.name, 400), r.pattern))
+    GROUP BY n.name, n.class
+),
+events AS (
+    SELECT e.capture_id, e.event_id, e.kind, e.collective, e.bytes, e.copy_kind, e.op_id, h.reason AS kernel_reason
+    FROM v1._gpu_event AS e
+    LEFT JOIN kernel_rules AS h ON h.name = e.name AND h.class = e.class
+),
 described AS (
     SELECT
         w.clock_id, w.gpu_id, w.steps, w.state, w.event_id, w.own_ns,
@@ -39,8 +57,8 @@ described AS (
             WHEN 'compute' THEN 'kernel'
             ELSE w.state
         END AS subject,
+        CASE w.state WHEN 'compute' THEN e.kernel_reason END AS kernel_reason,
         CASE w.state
-            WHEN 'compute' THEN CASE e.kind WHEN 'graph' THEN 'graph' ELSE e.class END || ' ' || left(e.name, 400)
             WHEN 'collective' THEN coalesce(m.collective, e.collective, 'unknown') || ' '
                 || CASE WHEN m.message_bytes IS NULL THEN 'unsized' WHEN m.message_bytes < 1048576 THEN 'small' ELSE 'large' END
                 || CASE WHEN m.is_uneven THEN ' uneven' ELSE ' even' END
@@ -52,46 +70,43 @@ described AS (
         least(c.roof_share, 1) AS roof_share,
         c.dtype
     FROM worked AS w
-    LEFT JOIN v1._gpu_event AS e ON e.capture_id = w.clock_id AND e.event_id = w.event_id
+    LEFT JOIN events AS e ON e.capture_id = w.clock_id AND e.event_id = w.event_id
     LEFT JOIN v1._straggler AS m ON m.capture_id = w.clock_id AND m.event_id = w.event_id
     LEFT JOIN costs AS c ON c.clock_id = w.clock_id AND c.gpu_id IS NOT DISTINCT FROM w.gpu_id AND c.op_id = e.op_id
 ),
 pieces AS (
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, d.dtype, NULL AS late_member, NULL AS p_value, d.subject,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, d.roof_share, d.dtype, NULL AS late_member, NULL AS p_value,
+        d.kernel_reason, d.subject,
         d.subject_text || CASE WHEN d.subject = 'collective' THEN ' transfer' ELSE '' END AS subject_text,
         d.own_ns - d.wait_ns AS part_ns
     FROM described AS d
     WHERE d.state <> 'unrecorded'
     UNION ALL
     SELECT
-        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, NULL, d.late_member, d.p_value, d.subject,
+        d.clock_id, d.gpu_id, d.steps, d.event_id, NULL, NULL, d.late_member, d.p_value, NULL, d.subject,
         d.subject_text || CASE WHEN d.late_member IS NOT NULL THEN ' straggler' ELSE ' wait' END,
         d.wait_ns
     FROM described AS d
     WHERE d.wait_ns > 0
 ),
-rules AS (
-    SELECT u.subject, u.pattern, u.reason, 0 AS is_shipped, u.priority FROM main.why_rule AS u
-    UNION ALL
-    SELECT r.subject, r.pattern, r.reason, 1 AS is_shipped, r.priority FROM v1._why_rule AS r
-),
 ruled AS (
     SELECT n.subject, n.subject_text, arg_min(r.reason, (r.is_shipped, r.priority)) AS reason
-    FROM (SELECT DISTINCT p.subject, p.subject_text FROM pieces AS p) AS n
+    FROM (SELECT DISTINCT p.subject, p.subject_text FROM pieces AS p WHERE p.subject <> 'kernel') AS n
     INNER JOIN rules AS r ON r.subject = n.subject AND try(regexp_matches(n.subject_text, r.pattern))
     GROUP BY n.subject, n.subject_text
 ),
 judged AS (
     SELECT
         p.clock_id, p.gpu_id, p.steps, p.event_id,
-        coalesce(r.reason, 'computation') AS reason,
+        coalesce(p.kernel_reason, r.reason, 'computation') AS reason,
         p.part_ns,
         p.dtype,
         p.late_member,
         p.p_value,
-        CASE WHEN r.reason = 'below_peak' THEN p.part_ns - round(p.part_ns * (1 - coalesce(p.roof_share, 1)))::BIGINT ELSE 0 END
-            AS roof_ns
+        CASE WHEN coalesce(p.kernel_reason, r.reason) = 'below_peak'
+            THEN p.part_ns - round(p.part_ns * (1 - coalesce(p.roof_share, 1)))::BIGINT ELSE 0
+        END AS roof_ns
     FROM pieces AS p
     LEFT JOIN ruled AS r ON r.subject = p.subject AND r.subject_text = p.subject_text
 )
