@@ -21,7 +21,7 @@ NOT_CAPTURED = 3
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Traces of every kind."""
-    return engine_tables.filled(tmp_path_factory.mktemp("needed") / "db")
+    return engine_tables.traced(tmp_path_factory.mktemp("needed") / "db")
 
 
 @pytest.mark.parametrize("table", sorted(set(TABLES.values())))

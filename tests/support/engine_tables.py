@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from support import engine_rows
 from support.loading import ingest
 from tracedb.dialect import view_tree
 
@@ -17,7 +19,15 @@ Row = tuple[Any, ...]
 
 
 def filled(path: Path) -> Path:
-    """Make a database of traces of every kind, so that hardly any view is empty; returns its path."""
+    """Make a database of traces of every kind and rows by hand, so that no public view is empty; returns its path."""
+    engine_rows.add_pipeline(path.parent, traced(path))
+    with duckdb.connect(path) as writer:
+        engine_rows.add(writer)
+    return path
+
+
+def traced(path: Path) -> Path:
+    """Make a database of traces of every kind; returns its path."""
     recorded = ROOT / "tests" / "data" / "recorded" / "data"
     folders = [ROOT / "examples" / "run", recorded / "nsys", recorded / "torch"]
     assert ingest(*folders, db=path).exit_code == 0
@@ -78,6 +88,8 @@ def _plain(value: Any) -> Any:
         return tuple(sorted((str(key), _plain(item)) for key, item in value.items())) or None
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
+    if isinstance(value, datetime):  # ClickHouse writes it as text
+        return f"{value:%Y-%m-%d %H:%M:%S.%f}"
     return int(value) if isinstance(value, bool) else value
 
 
