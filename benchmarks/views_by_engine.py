@@ -1,6 +1,6 @@
-"""The views that are declared for other engines, in each of them: equal rows, seconds of one query.
+"""The public views in other engines: equal rows and seconds of one query, or the construct that prevents it.
 
-    python benchmarks/views_by_engine.py [--engines clickhouse spark]
+    python benchmarks/views_by_engine.py [--engines clickhouse spark] [--views NAME …]
 
 The traces are those of tests/dialect. Seconds are CPU time: of this process with one thread for DuckDB, of this process
 for ClickHouse, of the JVM for Spark (``local[2]``), whose time includes the planning of the view's whole stack. Prints
@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import engine_tables, spark_cluster  # noqa: E402
 from tracedb.dialect import clickhouse, script  # noqa: E402
 from tracedb.storage.connection import plan_quickly  # noqa: E402
+from tracedb.storage.views import shipped  # noqa: E402
 
 Rows = list[tuple[Any, ...]]
 Query = Callable[[str, list[str]], tuple[Rows, float]]
@@ -89,13 +90,13 @@ ENGINES: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], Query]] = {
 }
 
 
-def lines(source: duckdb.DuckDBPyConnection, folder: Path, engines: list[str]) -> Iterator[str]:
-    """Yield a line for each view that is declared for one of the engines."""
+def lines(source: duckdb.DuckDBPyConnection, folder: Path, engines: list[str], views: list[str]) -> Iterator[str]:
+    """Yield a line for each of the views."""
     queries: dict[str, Query] = {}
     for engine in engines:
         (folder / engine).mkdir()
         queries[engine] = ENGINES[engine](source, folder / engine)
-    for view in sorted({view for engine in engines for view in script.declared(engine)}):
+    for view in views:
         columns = [column for column, *_ in source.execute(f"DESCRIBE file.v1.{view}").fetchall()]
         begun = time.process_time()
         wanted = source.execute(f"FROM file.v1.{view}").fetchall()
@@ -111,9 +112,11 @@ def lines(source: duckdb.DuckDBPyConnection, folder: Path, engines: list[str]) -
 
 
 def main() -> None:
-    """Make the traces' tables, run every declared view, print the table."""
+    """Make the traces' tables, run the declared views, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
+    public = sorted(view.name for view in shipped() if not view.is_private)
+    parser.add_argument("--views", nargs="+", choices=public, default=public, metavar="NAME")
     given = parser.parse_args()
     print(f"{measure.machine()}\n\n| view | rows | DuckDB | {' | '.join(given.engines)} |")
     print(f"|---|---|---|{'---|' * len(given.engines)}")
@@ -122,7 +125,7 @@ def main() -> None:
         plan_quickly(source)
         source.execute("SET threads = 1")
         source.execute(f"ATTACH '{engine_tables.filled(folder / 'db')}' AS file (READ_ONLY)")
-        for line in lines(source, folder, given.engines):
+        for line in lines(source, folder, given.engines, given.views):
             print(line, flush=True)
 
 

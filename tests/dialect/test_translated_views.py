@@ -162,13 +162,33 @@ def test_a_script_parses_and_names_what_it_needs(engine: str, tmp_path: Path) ->
         assert len(sqlglot.parse(text, read=engine)) > len(script.declared(engine))
 
 
-@pytest.mark.parametrize("name", sorted(view.name for view in shipped() if not view.is_private))
+PUBLIC = sorted(view.name for view in shipped() if not view.is_private)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_the_tables_give_every_view_rows(name: str, source: duckdb.DuckDBPyConnection) -> None:
     """An empty view would be equal in any engine, and prove nothing."""
     assert source.execute(f"FROM file.v1.{name} LIMIT 1").fetchall()
 
 
 def test_every_declared_view_is_a_view() -> None:
-    public = {view.name for view in shipped() if not view.is_private}
     for engine in ENGINES:
-        assert set(script.declared(engine)) <= public
+        assert set(script.declared(engine)) <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("engine", ["clickhouse", "spark"])
+def test_every_view_is_declared_or_explained(engine: str) -> None:
+    explained = {view for view in PUBLIC if script.reason(engine, view)}
+    assert sorted({*script.declared(engine), *explained}) == PUBLIC
+    assert not explained & set(script.declared(engine))
+
+
+def test_the_page_has_a_line_for_every_view() -> None:
+    """Lines of the table in docs/engines.md, whose seconds come from benchmarks/views_by_engine.py."""
+    page = (engine_tables.ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    assert [view for view, *_ in lines] == [f"`{view}`" for view in PUBLIC]
+    for (_, _, _, *cells), view in zip(lines, PUBLIC, strict=True):
+        for engine, cell in zip(("clickhouse", "spark"), cells, strict=True):
+            why = script.reason(engine, view)
+            assert cell == f"no: {why}" if why else not cell.startswith("no"), (view, engine)

@@ -27,7 +27,7 @@ def add_pipeline(folder: Path, db: Path) -> None:
 
 def add(writer: duckdb.DuckDBPyConnection) -> None:
     """Put rows into the tables, in captures of their own or beside those of capture 1."""
-    for put in (_samples, _experts, _ncu, _measured, _expected, _replayed, _whatif):
+    for put in (_samples, _experts, _ncu, _measured, _expected, _replayed, _whatif, _frames):
         put(writer)
 
 
@@ -149,3 +149,19 @@ def _whatif(writer: duckdb.DuckDBPyConnection) -> None:
                 ("--speed matmul=2 --speed copy=2", 2, 700, 30.0, 600, 40.0),
                 capture_id=1, span="steps", ranks=4, rank=2, steps=3, measured_ns=1000, bound_by="matmul",
                 predicted_at="2026-01-01")  # fmt: skip
+
+
+def _frames(writer: duckdb.DuckDBPyConnection) -> None:
+    """Python frames around the launches of capture 1: a program, a module in its first half, and its forward."""
+    (lane,) = writer.execute(
+        """SELECT process_id, thread_id, min(start_ns), max(start_ns) - min(start_ns) FROM launch
+        WHERE capture_id = 1 GROUP BY process_id, thread_id ORDER BY count(*) DESC LIMIT 1"""
+    ).fetchall()
+    process, thread, start, duration = lane
+    rows.insert(writer, "frame", "frame_id kind name parent_id start_ns duration_ns module_path file line",
+                (1, "function", "train.py(5): main", None, start - 9, duration + 99, None, "train.py", 5),
+                (2, "module", "nn.Module: Block_0", 1, start - 8, duration // 2, "Block_0", None, None),
+                (3, "function", "torch/nn/modules/linear.py(9): forward", 2, start - 7, duration // 4, "Block_0",
+                 "torch/nn/modules/linear.py", 9),
+                capture_id=1, process_id=process, thread_id=thread)  # fmt: skip
+    writer.execute("UPDATE memory_event SET frame_id = 1 + memory_event_id % 3 WHERE capture_id = 1")

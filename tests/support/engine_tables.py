@@ -94,10 +94,14 @@ def _plain(value: Any) -> Any:
 
 
 def _key(value: Any) -> tuple[bool, str]:
-    return value is None, f"{float(value):.6g}" if isinstance(value, int | float) else str(value)
+    if isinstance(value, float):  # an engine may return 2.0 as a whole number
+        value = int(value) if value.is_integer() else f"{value:.6g}"
+    return value is None, str(value)
 
 
 def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
     if isinstance(one, float) or isinstance(other, float):
         return (
             one is not None and other is not None and math.isclose(float(one), float(other), rel_tol=1e-9, abs_tol=1e-9)

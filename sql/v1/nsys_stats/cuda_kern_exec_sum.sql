@@ -26,7 +26,7 @@ sums AS (
     SELECT
         /* by */
         process_id, thread_id, gpu_id, api_name, kernel_name, part,
-        count(*) AS instances,
+        count(*) AS calls,
         v1._nsys_summary(count(duration_ns), duration_ns) AS stats
     FROM calls
     GROUP BY ALL
@@ -36,7 +36,7 @@ SELECT
     s.process_id AS "PID",
     s.thread_id AS "TID",
     s.gpu_id AS "DevId",
-    any_value(s.instances) AS "Count",
+    any_value(s.calls) AS "Count",
     any_value(s.stats.instances) FILTER (s.part = 'Q') AS "QCount",
     any_value(s.stats.mean) FILTER (s.part = 'T') AS "TAvg (ns)",
     any_value(s.stats.median) FILTER (s.part = 'T') AS "TMed (ns)",

@@ -91,10 +91,10 @@ SELECT
     j.pass,
     j.calls,
     j.measured_ns::BIGINT AS measured_ns,
-    j.predicted_ns::BIGINT AS predicted_ns,
-    j.low_ns::BIGINT AS low_ns,
-    j.high_ns::BIGINT AS high_ns,
-    j.lost_ns::BIGINT AS lost_ns,
+    round(j.predicted_ns)::BIGINT AS predicted_ns,
+    round(j.low_ns)::BIGINT AS low_ns,
+    round(j.high_ns)::BIGINT AS high_ns,
+    round(j.lost_ns)::BIGINT AS lost_ns,
     CASE
         WHEN j.predicted_ns IS NULL THEN 'unknown'
         WHEN j.is_much AND j.alone_ratio > j.limit_ratio THEN 'slower'

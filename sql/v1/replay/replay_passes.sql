@@ -40,12 +40,12 @@ predictions AS (
     SELECT
         p.replay_id, p.pass,
         unnest([
-            ('naive_sum', 1, p.naive_ns),
-            ('kernel_sum', 2, p.replayed_ns + p.other_ns),
-            ('union_gaps', 3, (p.replayed_ns + p.other_ns) * p.union_ns / nullif(p.kernel_sum_ns, 0)
-                + p.recorded_wall_ns - p.union_ns),
-            ('sequence', 4, p.sequence_eager_ns + p.sequence_other_ns),
-            ('sequence_graph', 5, p.sequence_graph_ns + p.sequence_other_ns)
+            {'name': 'naive_sum', 'place': 1, 'ns': p.naive_ns},
+            {'name': 'kernel_sum', 'place': 2, 'ns': p.replayed_ns + p.other_ns},
+            {'name': 'union_gaps', 'place': 3, 'ns': (p.replayed_ns + p.other_ns) * p.union_ns / nullif(p.kernel_sum_ns, 0)
+                + p.recorded_wall_ns - p.union_ns},
+            {'name': 'sequence', 'place': 4, 'ns': p.sequence_eager_ns + p.sequence_other_ns},
+            {'name': 'sequence_graph', 'place': 5, 'ns': p.sequence_graph_ns + p.sequence_other_ns}
         ]) AS rule
     FROM passes AS p
 )
@@ -54,12 +54,12 @@ SELECT
     p.events, p.kernel_sum_ns, p.union_ns, p.span_ns, p.idle_ns, p.launch_gap_ns,
     p.wall_ns, p.wall_source, p.recorded_wall_ns,
     p.replayed_percent,
-    r.rule[1] AS rule,
-    r.rule[2] AS rule_order,
-    round(r.rule[3])::BIGINT AS predicted_ns,
-    100.0 * (r.rule[3] - p.wall_ns) / nullif(p.wall_ns, 0) AS error_percent,
-    100.0 * (r.rule[3] - p.recorded_wall_ns) / nullif(p.recorded_wall_ns, 0) AS recorded_error_percent,
-    CASE r.rule[1]
+    r.rule.name AS rule,
+    r.rule.place AS rule_order,
+    round(r.rule.ns)::BIGINT AS predicted_ns,
+    100.0 * (r.rule.ns - p.wall_ns) / nullif(p.wall_ns, 0) AS error_percent,
+    100.0 * (r.rule.ns - p.recorded_wall_ns) / nullif(p.recorded_wall_ns, 0) AS recorded_error_percent,
+    CASE r.rule.name
         WHEN 'union_gaps' THEN
             p.joules
             + p.joules / nullif(p.joules_ns, 0) * greatest(p.replayed_ns + p.other_ns - p.joules_ns, 0)
@@ -70,7 +70,7 @@ SELECT
     100.0 * (predicted_joules - p.measured_joules) / nullif(p.measured_joules, 0) AS joules_error_percent
 FROM predictions AS r
 INNER JOIN passes AS p ON p.replay_id = r.replay_id AND p.pass = r.pass
-WHERE r.rule[3] IS NOT NULL;
+WHERE r.rule.ns IS NOT NULL;
 
 COMMENT ON VIEW v1.replay_passes IS 'Recorded passes beside what replayed operators predict for them, by several rules. Grain: pass × rule of the latest replay of a capture.';
 COMMENT ON COLUMN v1.replay_passes.replay_id IS 'Run of tracedb replay. [-]';

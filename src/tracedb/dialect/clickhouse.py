@@ -21,6 +21,9 @@ SETTINGS = {
     "enable_named_columns_in_function_tuple": "1",
     "allow_experimental_nullable_tuple_type": "1",
     "allow_experimental_correlated_subqueries": "1",
+    "allow_lossy_numeric_supertype": "1",
+    "output_format_json_quote_64bit_integers": "0",
+    "output_format_json_escape_forward_slashes": "0",
 }
 """Settings of a session in which the views give DuckDB's rows."""
 TYPES = {
@@ -80,8 +83,10 @@ def _list(aggregate: exp.ArrayAgg, condition: exp.Expr | None = None) -> exp.Exp
     rows = call("tuple", _in(value), *keys)
     array = call(name, rows) if condition is None else call(f"{name}If", rows, _in(condition))
     if keys:
+        descending = {bool(order.args.get("desc")) for order in aggregate.this.expressions}
+        assert len(descending) == 1, aggregate
         order = exp.Tuple(expressions=[_element("t", place + 2) for place in range(len(keys))])
-        array = call("arraySort", function("t", order), array)
+        array = call("arrayReverseSort" if True in descending else "arraySort", function("t", order), array)
     return call("arrayMap", function("t", _element("t", 1)), array)
 
 
@@ -91,6 +96,8 @@ def _filter(node: exp.Filter) -> exp.Expr:
         return _list(node.this, condition)
     if isinstance(node.this, exp.Min) and node.this.args.get("count"):
         return _smallest(node.this, condition)
+    if isinstance(node.this, exp.IgnoreNulls):  # any_value
+        return call("anyIf", _in(node.this.this.this), call("ifNull", _in(condition), exp.false()))
     if isinstance(node.this, exp.Median):
         return call("quantileExactInclusiveOrNullIf(0.5)", _in(node.this.this), _in(condition))
     if isinstance(node.this, exp.Count) and isinstance(node.this.this, exp.Star):
@@ -151,6 +158,11 @@ def _window(node: exp.Window) -> exp.Expr:
     return call("toInt64", inner)
 
 
+def _neighbour(node: exp.Expr) -> exp.Expr:
+    """Return ``lag`` or ``lead`` that is NULL at the end; of values that cannot be NULL it would be 0."""
+    return call("lag" if isinstance(node, exp.Lag) else "lead", call("toNullable", _in(node.this)))
+
+
 def _quantile(node: exp.Expr) -> exp.Expr:
     at, value = node.args.get("expression") or node.args["quantile"], _in(node.this)
     if isinstance(at, exp.Array):
@@ -168,19 +180,41 @@ def _quantile_disc(node: exp.PercentileDisc) -> exp.Expr:
 def _cast(node: exp.Cast) -> exp.Expr:
     if node.to.this == exp.DataType.Type.INT128:
         return call("toInt128", _in(node.this))
-    return node
+    return _json(node.this) if node.to.this == exp.DataType.Type.JSON else node
+
+
+def _json(text: exp.Expr) -> exp.Expr:
+    """Return JSON, which remains text; a NULL is no JSON."""
+    return call("ifNull", _in(text), exp.Literal.string(""))
+
+
+def _json_extract(node: exp.JSONExtract) -> exp.Expr:
+    """Return the parts of a list, ``$.key[*]``, as texts."""
+    path = node.expression.expressions
+    if not isinstance(path[-1].args.get("this"), exp.JSONPathWildcard):
+        return node
+    keys = [exp.Literal.string(part.name) for part in path[1:-1]]
+    return call("JSONExtractArrayRaw", _in(node.this), *keys)
+
+
+def _json_value(node: exp.JSONExtractScalar) -> exp.Expr:
+    path = exp.Literal.string(node.expression.sql("duckdb").strip("'"))
+    return call("nullIf", call("JSON_VALUE", _in(node.this), path), exp.Literal.string(""))
 
 
 def _list_of_json(node: exp.TryCast, kind: str) -> exp.Expr:
     """Return the list that a text of JSON holds: an empty one if it holds none, or is NULL."""
-    text = node.this.this if isinstance(node.this, exp.Cast) else node.this
-    known = call("ifNull", _in(text), exp.Literal.string(""))
+    known = _json(node.this.this if isinstance(node.this, exp.Cast) else node.this)
+    if kind == "JSON[]":
+        return call("JSONExtractArrayRaw", known)
     return call("JSONExtract", known, exp.Literal.string(_LISTS[kind]))
 
 
 def _try_cast(node: exp.TryCast) -> exp.Expr:
     to = node.to.sql("duckdb")
-    if to in _LISTS:
+    if to == "JSON":
+        return _json(node.this)
+    if to in _LISTS or to == "JSON[]":
         return _list_of_json(node, to)
     return call(_PARSED[to], call("toString", _in(node.this))) if to in _PARSED else node
 
@@ -221,10 +255,6 @@ def _extreme(node: exp.Expr) -> exp.Expr:
     return type(node)(this=first, expressions=others)
 
 
-def _without_order(node: exp.Expr) -> exp.Expr:
-    return type(node)(this=_in(node.this.this)) if isinstance(node.this, exp.Order) else node
-
-
 def _struct(node: exp.Struct) -> exp.Expr:
     return call("tuple", *(_field(field) for field in node.expressions))
 
@@ -259,17 +289,25 @@ def _known(given: list[exp.Expr]) -> exp.Expr:
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "json_valid": lambda given: call("isValidJSON", call("ifNull", given[0], exp.Literal.string(""))),
     "list_aggregate": _known,
+    "list_avg": lambda given: call(
+        "arrayAvg", call("arrayMap", function("p", call("assumeNotNull", exp.column("p"))), given[0])
+    ),
+    "list_last": lambda given: call("arrayElement", *given, exp.Neg(this=_number(1))),
     "list_position": lambda given: call("indexOf", *given),
     "list_product": _folded("arrayProduct", 1),
     "list_zip": lambda given: call("arrayZip", *given),
     "list_sum": _folded("arraySum", 0),
     "map_concat": lambda given: call("mapUpdate", *given),
     "map_entries": _map_entries,
+    "to_json": lambda given: call("toJSONString", *given),
 }
 _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Anonymous: _anonymous,
     exp.ArrayAgg: _list,
-    exp.Avg: _without_order,
+    exp.ArrayAppend: lambda node: call("arrayPushBack", _in(node.this), _in(node.expression)),
+    exp.ArraySize: lambda node: call("toInt64", call("length", _in(node.this))),
+    exp.ArraySort: lambda node: call("arraySort", _in(node.this)),
+    exp.ArrayToString: lambda node: call("arrayStringConcat", _in(node.this), _in(node.expression)),
     exp.Bracket: _slice,
     exp.Cast: _cast,
     exp.Cbrt: lambda node: call("cbrt", _in(node.this)),
@@ -277,9 +315,12 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Filter: _filter,
     exp.GenerateSeries: _range,
     exp.Greatest: _extreme,
+    exp.JSONExtract: _json_extract,
+    exp.JSONExtractScalar: _json_value,
     exp.IntDiv: lambda node: call("intDivOrNull", _in(node.this), _in(node.expression)),
+    exp.Lag: _neighbour,
+    exp.Lead: _neighbour,
     exp.Least: _extreme,
-    exp.Length: lambda node: call("length", _in(node.this)),
     exp.LogicalAnd: lambda node: call("min", _in(node.this)),
     exp.LogicalOr: lambda node: call("max", _in(node.this)),
     exp.MapFromEntries: _map_from_entries,
@@ -293,7 +334,6 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.RegexpReplace: _regexp_replace,
     exp.SplitPart: _split_part,
     exp.Struct: _struct,
-    exp.Sum: _without_order,
     exp.ToMap: lambda node: call("map"),
     exp.TryCast: _try_cast,
     exp.Window: _window,

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
+
+from tracedb.dialect.steps import by_place, one_unnest
+
+_ORDERED = (exp.ArrayAgg, exp.GroupConcat)
+_FIELD = re.compile(r"\{:(\d*)d\}|\{:s\}")
 
 
 def portable(tree: exp.Expr) -> exp.Expr:
     """Return the view with named columns, recursion by UNION ALL, and functions that every engine has."""
-    return _named(_by_union_all(tree.transform(_without_comprehension).transform(_without_full_match)))
+    tree = (
+        tree.transform(_without_comprehension)
+        .transform(_without_full_match)
+        .transform(_without_order)
+        .transform(_filled_in)
+    )
+    return _named(one_unnest(by_place(_by_union_all(tree))))
 
 
 def _without_full_match(node: exp.Expr) -> exp.Expr:
@@ -15,6 +28,16 @@ def _without_full_match(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.RegexpFullMatch):
         return node
     return exp.RegexpLike(this=node.this, expression=exp.Literal.string(f"^(?:{node.expression.name})$"))
+
+
+def _without_order(node: exp.Expr) -> exp.Expr:
+    """Add up values in any order, and put texts together as a list."""
+    if isinstance(node, exp.GroupConcat):
+        texts = exp.ArrayAgg(this=node.this.transform(_without_order))
+        return exp.ArrayToString(this=texts, expression=node.args["separator"])
+    if isinstance(node, exp.AggFunc) and not isinstance(node, _ORDERED) and isinstance(node.this, exp.Order):
+        node.set("this", node.this.this)
+    return node
 
 
 def _without_comprehension(node: exp.Expr) -> exp.Expr:
@@ -26,6 +49,28 @@ def _without_comprehension(node: exp.Expr) -> exp.Expr:
     if condition := only.args.get("condition"):
         found = exp.ArrayFilter(this=found, expression=function(name, condition.transform(_without_comprehension)))
     return exp.Transform(this=found, expression=function(name, only.this.transform(_without_comprehension)))
+
+
+def _filled_in(node: exp.Expr) -> exp.Expr:
+    """Put texts and whole numbers into a text: ``format('{:4d} of {:s}', a, b)``. Other formats stay as they are."""
+    words = re.split(r"(\{[^}]*\})", node.this.name) if isinstance(node, exp.Format) else []
+    fields = [_FIELD.fullmatch(word) for word in words[1::2]]
+    if not words or not all(fields):
+        return node
+    found: exp.Expr = exp.Literal.string(words[0])
+    for field, value, after in zip(fields, node.expressions, words[2::2], strict=True):
+        filled = _padded(value.transform(_filled_in), int((field and field[1]) or 0))
+        found = exp.DPipe(this=exp.DPipe(this=found, expression=filled), expression=exp.Literal.string(after))
+    return exp.Paren(this=found)
+
+
+def _padded(value: exp.Expr, width: int) -> exp.Expr:
+    """Return a value as text with blanks before it."""
+    text = exp.cast(value, "text")
+    if not width:
+        return text
+    length = exp.Greatest(this=exp.Length(this=text.copy()), expressions=[exp.Literal.number(width)])
+    return exp.Pad(this=text, expression=length, fill_pattern=exp.Literal.string(" "), is_left=True)
 
 
 def _named(tree: exp.Expr) -> exp.Expr:

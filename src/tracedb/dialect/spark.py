@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.generators.spark import SparkGenerator
 
 from tracedb.dialect.joins import without_asof, without_named_windows
 from tracedb.dialect.portable import call, function, is_global, portable
+from tracedb.dialect.steps import without_aliases_in_windows
 
 _GROUP = re.compile(r"\\([0-9])")
+_MAPS = {"labels", "settings", "shape"}
+"""Columns that are maps."""
+_GAMMA = (
+    *(676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905),
+    *(-0.13857109526572012, 9.984369578019572e-06, 1.5056327351493116e-07),
+)
+"""Lanczos' series of the gamma function for g = 7, to 1e-15."""
 
 
 def rewritten(tree: exp.Expr) -> str:
     """Return the SELECT of a view for Spark."""
-    text: str = _without_qualify(without_named_windows(without_asof(portable(tree)))).transform(_node).sql("spark")
-    return text
+    found = without_aliases_in_windows(_without_qualify(without_named_windows(without_asof(portable(tree)))))
+    return str(_Generator(dialect="spark").generate(found.transform(_node)))
+
+
+class _Generator(SparkGenerator):
+    """Leaves steps where they are: sqlglot moves them to the top for Hive, where their names may be taken."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 def _without_qualify(tree: exp.Expr) -> exp.Expr:
@@ -77,20 +94,19 @@ def _quantile(node: exp.Expr) -> exp.Expr:
 
 
 def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
-    if not is_global(node):
-        return node
-    replacement = _in(node.args["replacement"])
+    """Replace every match, or the first by a pattern that takes the text before it in."""
+    pattern, replacement = _in(node.expression), _in(node.args["replacement"])
     if isinstance(replacement, exp.Literal):
-        replacement = exp.Literal.string(_GROUP.sub(r"$\1", replacement.name))
-    return call("regexp_replace", _in(node.this), _in(node.expression), replacement)
+        first = 0 if is_global(node) else 1
+        words = _GROUP.sub(lambda group: f"${int(group[1]) + first}", replacement.name)
+        replacement = exp.Literal.string(f"$1{words}" if first else words)
+    if not is_global(node) and isinstance(pattern, exp.Literal):
+        pattern = exp.Literal.string(rf"^([\s\S]*?)(?:{pattern.name})")
+    return call("regexp_replace", _in(node.this), pattern, replacement)
 
 
 def _type(node: exp.DataType) -> exp.Expr:
     return exp.DataType.build("DECIMAL(38, 0)") if node.this == exp.DataType.Type.INT128 else node
-
-
-def _without_order(node: exp.Expr) -> exp.Expr:
-    return type(node)(this=_in(node.this.this)) if isinstance(node.this, exp.Order) else node
 
 
 def _anonymous(node: exp.Anonymous) -> exp.Expr:
@@ -107,18 +123,24 @@ def _folded(start: int, step: type[exp.Binary]) -> Callable[[list[exp.Expr]], ex
     )
 
 
+_sum = _folded(0, exp.Add)
+
+
 def _bracket(node: exp.Bracket) -> exp.Expr:
     """Return an element or a slice of an array; an element that is not there is NULL. A map stays as it is."""
     key, of = node.expressions[0], node.this
     if isinstance(key, exp.Slice):
         return _slice(_in(of), key)
-    if isinstance(key, exp.Literal) and not key.is_string:  # sqlglot counts from 0
-        return call("get", _in(of), key.copy())
-    if isinstance(key, exp.Neg):  # and has taken 1 from a negative place, too
+    if isinstance(key, exp.Literal):  # sqlglot counts from 0
+        return node if key.is_string else call("get", _in(of), key.copy())
+    if isinstance(key, exp.Neg) and isinstance(key.this, exp.Literal):  # and has taken 1 from a negative place, too
         return call("try_element_at", _in(of), exp.Neg(this=exp.Literal.number(int(key.this.name) - 1)))
-    if key.find(exp.Anonymous, exp.ArrayPosition):  # the place of an element, from 1
-        return call("get", _in(of), exp.Sub(this=exp.Paren(this=_in(key)), expression=exp.Literal.number(1)))
-    return node
+    if isinstance(key, exp.Add) and isinstance(key.expression, exp.Neg):  # and from one that it knows to be a number
+        return call("get", _in(of), _in(key))
+    is_place = isinstance(key, exp.Binary | exp.Neg) or key.find(
+        exp.ArrayPosition, exp.Anonymous
+    )  # else perhaps a map's key
+    return call("try_element_at", _in(of), exp.cast(_in(key), "INT") if is_place else _in(key))
 
 
 def _slice(of: exp.Expr, bounds: exp.Slice) -> exp.Expr:
@@ -137,6 +159,9 @@ def _slice(of: exp.Expr, bounds: exp.Slice) -> exp.Expr:
 def _filter(node: exp.Filter) -> exp.Expr:
     if isinstance(node.this, exp.ArrayAgg):
         return _list(node.this, node.expression)
+    if isinstance(node.this, exp.IgnoreNulls):
+        found = call("any_value", _in(node.this.this.this), exp.true())
+        return exp.Filter(this=found, expression=_in(node.expression))
     is_some = isinstance(node.this, exp.Min) and node.this.args.get("count")
     return _smallest(node.this, node.expression) if is_some else node
 
@@ -149,16 +174,24 @@ def _list(node: exp.ArrayAgg, where: exp.Expr | None = None) -> exp.Expr:
     if where is None and not isinstance(node.this, exp.Order):
         return node
     ordered = node.this.expressions if isinstance(node.this, exp.Order) else []
-    assert not any(key.args.get("desc") for key in ordered)
+    descending = [bool(key.args.get("desc")) for key in ordered]
+    assert len(set(descending)) < 2, node
     value = _in(node.this.this if ordered else node.this)
-    keys = [part for key in ordered for part in (exp.Is(this=_in(key.this), expression=exp.Null()), _in(key.this))]
+    keys = [part for key in ordered for part in (_is_last(key), _in(key.this))]
     values: exp.Expr = call("collect_list", call("named_struct", *_fields([*keys, value])))
     if where is not None:
         values = exp.Filter(this=values, expression=_in(where))
     if ordered:
         values = call("array_sort", values)
+    if any(descending):
+        values = call("reverse", values)
     found = call("transform", values, function("item", exp.column(f"f{len(keys)}", table="item")))
     return call("nullif", found, call("array"))
+
+
+def _is_last(key: exp.Ordered) -> exp.Expr:
+    unknown = exp.Is(this=_in(key.this), expression=exp.Null())
+    return exp.Not(this=unknown) if key.args.get("desc") else unknown
 
 
 def _fields(values: list[exp.Expr]) -> list[exp.Expr]:
@@ -202,12 +235,51 @@ def _to_json(given: list[exp.Expr]) -> exp.Expr:
     return call("to_json", *given, call("map", exp.Literal.string("ignoreNullFields"), exp.Literal.string("false")))
 
 
-def _try_cast(node: exp.TryCast) -> exp.Expr:
-    """Return a list of a text; Spark casts no text to an array. A cast by way of JSON is translated by sqlglot."""
-    by_json = isinstance(node.this, exp.Cast) and node.this.to.this == exp.DataType.Type.JSON
-    if node.to.this != exp.DataType.Type.ARRAY or by_json:
+def _cast(node: exp.Cast) -> exp.Expr:
+    """Return a list of a text, which Spark does not cast; JSON remains text."""
+    if node.to.this == exp.DataType.Type.JSON:
+        return _in(node.this)
+    if node.to.this != exp.DataType.Type.ARRAY or not isinstance(node, exp.TryCast):
         return node
-    return call("from_json", _in(node.this), exp.Literal.string(node.to.sql("spark")))
+    return call("from_json", _in(node.this), exp.Literal.string(node.to.sql("spark").replace("JSON", "STRING")))
+
+
+def _equal(node: exp.EQ) -> exp.Expr:
+    """Compare maps as lists; Spark does not compare them."""
+    if not all(isinstance(side, exp.Column) and side.name in _MAPS for side in (node.left, node.right)):
+        return node
+    return exp.EQ(**{arg: call("array_sort", call("map_entries", side.copy())) for arg, side in node.args.items()})
+
+
+def _in_rows(node: exp.In) -> exp.Expr:
+    """Compare a row with the columns of a query, not with a row that it makes."""
+    query = node.args.get("query")
+    select = query.this if isinstance(query, exp.Subquery) else query
+    if isinstance(node.this, exp.Tuple) and isinstance(select, exp.Select) and len(select.expressions) == 1:
+        select.set("expressions", select.expressions[0].expressions)
+    return node
+
+
+def _json_extract(node: exp.JSONExtract) -> exp.Expr:
+    """Return the parts of a list, ``$.key[*]``, as texts."""
+    if not isinstance(node.expression.expressions[-1].args.get("this"), exp.JSONPathWildcard):
+        return node
+    *path, _ = node.expression.expressions
+    found = exp.JSONExtract(this=_in(node.this), expression=exp.JSONPath(expressions=path))
+    return call("from_json", found, exp.Literal.string("ARRAY<STRING>"))
+
+
+def _log_gamma(given: list[exp.Expr]) -> exp.Expr:
+    """Return the logarithm of the gamma function of a number from 0.5, which Spark lacks."""
+    (of,) = given
+    series = " + ".join(f"{factor!r}D / (z + {place})" for place, factor in enumerate(_GAMMA))
+    text = f"0.9189385332046727D + (z - 0.5D) * ln(z + 6.5D) - (z + 6.5D) + ln(0.9999999999998099D + {series})"
+    body = sqlglot.parse_one(text, read="spark")
+    return exp.Paren(this=body.transform(lambda node: exp.Paren(this=of.copy()) if _is_z(node) else node))
+
+
+def _is_z(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name == "z"
 
 
 def _window(node: exp.Window) -> exp.Expr:
@@ -225,20 +297,28 @@ def _window(node: exp.Window) -> exp.Expr:
 
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "json_valid": _is_json,
+    "lgamma": _log_gamma,
     "list_aggregate": _list_aggregate,
+    "list_avg": lambda given: exp.Div(
+        this=_folded(0, exp.Add)(given), expression=_double(call("size", given[0].copy()))
+    ),
+    "list_last": lambda given: call("try_element_at", *given, exp.Neg(this=exp.Literal.number(1))),
     "list_position": lambda given: call("nullif", call("array_position", *given), exp.Literal.number(0)),
     "list_product": _folded(1, exp.Mul),
-    "list_sum": _folded(0, exp.Add),
+    "list_sum": _sum,
     "to_json": _to_json,
 }
 _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Anonymous: _anonymous,
     exp.ArrayAgg: _list,
-    exp.Avg: _without_order,
     exp.Bracket: _bracket,
+    exp.Cast: _cast,
     exp.DataType: _type,
     exp.Div: _quotient,
+    exp.EQ: _equal,
     exp.Filter: _filter,
+    exp.In: _in_rows,
+    exp.JSONExtract: _json_extract,
     exp.Literal: _literal,
     exp.Median: lambda node: call("percentile", _in(node.this), _double(exp.Literal.number("0.5"))),
     exp.Min: _smallest,
@@ -246,8 +326,7 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.PercentileDisc: _quantile_disc,
     exp.Quantile: _quantile,
     exp.RegexpReplace: _regexp_replace,
-    exp.Sum: _without_order,
     exp.ToMap: _map,
-    exp.TryCast: _try_cast,
+    exp.TryCast: _cast,
     exp.Window: _window,
 }

@@ -5,6 +5,7 @@ The definition of a view is DuckDB's; a tree is what the translation into anothe
 
 from __future__ import annotations
 
+import re
 import tempfile
 from functools import cache
 from graphlib import TopologicalSorter
@@ -14,6 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from tracedb.dialect.constant_folding import without_variables
+from tracedb.dialect.steps import without_stars
 from tracedb.storage import template_database
 from tracedb.storage.connection import open_read_only
 from tracedb.storage.views import CURRENT, View, shipped
@@ -23,6 +25,8 @@ CLASSES = "_kernel_class"
 by DuckDB, and become the table ``main.kernel_class``."""
 CLASS_TABLE = "kernel_class"
 SHORT_NAME = "_short_name"
+_LEN = re.compile(r"\blen\(")
+"""The length of a list in the views, which use ``length`` for texts: sqlglot takes both for that of a text."""
 _CLASSES_TEXT = f"""SELECT k.name, k.class, k.rule_source, k.priority, k.shipped_class, k.short_name
     FROM main.{CLASS_TABLE} AS k"""
 
@@ -36,42 +40,28 @@ def tree(name: str) -> exp.Expr:
 def _tree(name: str) -> exp.Expr:
     """Return the same for every caller: parsing takes longer than copying."""
     text = _CLASSES_TEXT if name == CLASSES else View(CURRENT, name).select
-    found = sqlglot.parse_one(text, read="duckdb")
+    found = sqlglot.parse_one(_LEN.sub("array_length(", text), read="duckdb")
     for node in found.walk():
         node.comments = None
-    return without_variables(_without_named_values(_inlined(_without_star(found, name))))
+    return without_variables(_without_named_values(_inlined(without_stars(found, _columns_of))))
 
 
-def _without_star(found: exp.Expr, name: str) -> exp.Expr:
-    """List the columns of ``e.* EXCLUDE (…)`` in a view that joins: ClickHouse calls those of both sides ``e.x``."""
-    if not isinstance(found, exp.Select) or not found.args.get("joins"):
-        return found
-    stars = [item for item in found.expressions if item.is_star]
-    if len(stars) != 1 or not isinstance(stars[0], exp.Column):
-        return found
-    named = {item.alias_or_name for item in found.expressions if not item.is_star}
-    replaced = set(stars[0].this.args.get("replace") or [])
-    if replaced:
-        return found
-    columns = [exp.column(each, table=stars[0].table) for each in _columns()[name] if each not in named]
-    at = found.expressions.index(stars[0])
-    found.set("expressions", [*found.expressions[:at], *columns, *found.expressions[at + 1 :]])
-    return found
+def _columns_of(table: exp.Table) -> list[str]:
+    return _columns()[table.db, table.name]
 
 
 @cache
-def _columns() -> dict[str, list[str]]:
-    """Return the columns of every view, in order."""
+def _columns() -> dict[tuple[str, str], list[str]]:
+    """Return the columns of every table and view, in order."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "views.duckdb"
         template_database.fill(path)
         with open_read_only(path) as connection:
             rows = connection.execute(
-                """SELECT c.table_name, list(c.column_name ORDER BY c.column_index) FROM duckdb_columns() AS c
-                   WHERE c.schema_name = ? GROUP BY c.table_name""",
-                [CURRENT],
+                """SELECT c.schema_name, c.table_name, list(c.column_name ORDER BY c.column_index)
+                   FROM duckdb_columns() AS c GROUP BY c.schema_name, c.table_name"""
             ).fetchall()
-    return dict(rows)
+    return {(schema, name): columns for schema, name, columns in rows}
 
 
 def in_order(*names: str) -> list[str]:
@@ -96,7 +86,7 @@ def _macro(name: str) -> tuple[list[str], exp.Expr]:
     """Return a macro's parameters and its body."""
     (create,) = (
         statement
-        for statement in sqlglot.parse(View(CURRENT, name).text, read="duckdb")
+        for statement in sqlglot.parse(_LEN.sub("array_length(", View(CURRENT, name).text), read="duckdb")
         if isinstance(statement, exp.Create)
     )
     return [parameter.name for parameter in create.this.expressions], create.expression
