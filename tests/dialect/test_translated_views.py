@@ -129,9 +129,9 @@ def test_clickhouse_gives_the_same_rows(name: str, clickhouse: Any, source: duck
 
 
 def test_an_undeclared_view_is_refused_with_the_construct() -> None:
-    done = run("sql-dialect", "clickhouse", "--view", "unique-kernels")
+    done = run("sql-dialect", "clickhouse", "--view", "kernel-source")
     assert done.exit_code == 2
-    assert "unique_kernels is not declared for clickhouse (writes JSON)" in done.stderr
+    assert "kernel_source is not declared for clickhouse (joins on a pattern from a table)" in done.stderr
     assert done.stdout == ""
 
 

@@ -67,5 +67,5 @@ def test_registered_views_are_spark_sql(spark: Any, lake: Path) -> None:
 def test_an_undeclared_view_is_not_registered(spark: Any, lake: Path) -> None:
     import tracedb.spark
 
-    with pytest.raises(UsageError, match="attention_split is not declared for spark"):
-        tracedb.spark.register(spark, lake, "attention-split")
+    with pytest.raises(UsageError, match="kernel_histogram is not declared for spark"):
+        tracedb.spark.register(spark, lake, "kernel-histogram")

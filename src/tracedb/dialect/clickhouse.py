@@ -94,8 +94,8 @@ def _filter(node: exp.Filter) -> exp.Expr:
     condition = node.expression.this
     if isinstance(node.this, exp.ArrayAgg):
         return _list(node.this, condition)
-    if isinstance(node.this, exp.Min) and node.this.args.get("count"):
-        return _smallest(node.this, condition)
+    if isinstance(node.this, exp.Min | exp.Max) and node.this.args.get("count"):
+        return _extremes(node.this, condition)
     if isinstance(node.this, exp.IgnoreNulls):  # any_value
         return call("anyIf", _in(node.this.this.this), call("ifNull", _in(condition), exp.false()))
     if isinstance(node.this, exp.Median):
@@ -123,14 +123,15 @@ def _regexp_extract(node: exp.RegexpExtract) -> exp.Expr:
     return call("regexpExtract", _in(node.this), _in(node.expression), _number(int(group.name) if group else 0))
 
 
-def _smallest(node: exp.Min, condition: exp.Expr | None = None) -> exp.Expr:
-    """Return ``min(x, n) FILTER (c)``, the n smallest values."""
+def _extremes(node: exp.Min | exp.Max, condition: exp.Expr | None = None) -> exp.Expr:
+    """Return ``min(x, n) FILTER (c)`` or ``max(x, n)``: the n smallest or largest values."""
     if not node.args.get("count"):
         return node
     value = _in(node.this)
     known = None if condition is None else call("ifNull", _in(condition), exp.false())
     values = call("groupArray", value) if known is None else call("groupArrayIf", value, known)
-    return call("arraySlice", call("arraySort", values), _number(1), node.args["count"])
+    order = "arraySort" if isinstance(node, exp.Min) else "arrayReverseSort"
+    return call("arraySlice", call(order, values), _number(1), node.args["count"])
 
 
 def _split_part(node: exp.SplitPart) -> exp.Expr:
@@ -326,7 +327,8 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.MapFromEntries: _map_from_entries,
     exp.MapKeys: lambda node: call("mapKeys", _in(node.this)),
     exp.Median: lambda node: call("quantileExactInclusiveOrNull(0.5)", _in(node.this)),
-    exp.Min: _smallest,
+    exp.Max: _extremes,
+    exp.Min: _extremes,
     exp.PercentileCont: _quantile,
     exp.PercentileDisc: _quantile_disc,
     exp.Quantile: _quantile,

@@ -55,7 +55,7 @@ def _filled_in(node: exp.Expr) -> exp.Expr:
     """Put texts and whole numbers into a text: ``format('{:4d} of {:s}', a, b)``. Other formats stay as they are."""
     words = re.split(r"(\{[^}]*\})", node.this.name) if isinstance(node, exp.Format) else []
     fields = [_FIELD.fullmatch(word) for word in words[1::2]]
-    if not words or not all(fields):
+    if not words or not all(fields) or len(fields) != len(node.expressions):
         return node
     found: exp.Expr = exp.Literal.string(words[0])
     for field, value, after in zip(fields, node.expressions, words[2::2], strict=True):
@@ -70,7 +70,7 @@ def _padded(value: exp.Expr, width: int) -> exp.Expr:
     if not width:
         return text
     length = exp.Greatest(this=exp.Length(this=text.copy()), expressions=[exp.Literal.number(width)])
-    return exp.Pad(this=text, expression=length, fill_pattern=exp.Literal.string(" "), is_left=True)
+    return exp.Pad(this=text, expression=exp.cast(length, "int"), fill_pattern=exp.Literal.string(" "), is_left=True)
 
 
 def _named(tree: exp.Expr) -> exp.Expr:

@@ -86,6 +86,14 @@ def _quotient(node: exp.Div) -> exp.Expr:
     return exp.Div(this=left, expression=right)
 
 
+def _whole_quotient(node: exp.IntDiv) -> exp.Expr:
+    """Return ``a // b`` also of the sum of a list, which is a DOUBLE here."""
+    if not any(call.name.lower() == "list_sum" for call in node.find_all(exp.Anonymous)):
+        return node
+    left, right = (exp.cast(exp.Paren(this=_in(side)), "DECIMAL(38, 0)") for side in (node.left, node.right))
+    return exp.IntDiv(this=left, expression=right)
+
+
 def _quantile(node: exp.Expr) -> exp.Expr:
     at = node.args.get("expression") or node.args["quantile"]
     if isinstance(at, exp.Array):
@@ -162,8 +170,8 @@ def _filter(node: exp.Filter) -> exp.Expr:
     if isinstance(node.this, exp.IgnoreNulls):
         found = call("any_value", _in(node.this.this.this), exp.true())
         return exp.Filter(this=found, expression=_in(node.expression))
-    is_some = isinstance(node.this, exp.Min) and node.this.args.get("count")
-    return _smallest(node.this, node.expression) if is_some else node
+    is_some = isinstance(node.this, exp.Min | exp.Max) and node.this.args.get("count")
+    return _extremes(node.this, node.expression) if is_some else node
 
 
 def _list(node: exp.ArrayAgg, where: exp.Expr | None = None) -> exp.Expr:
@@ -198,14 +206,15 @@ def _fields(values: list[exp.Expr]) -> list[exp.Expr]:
     return [part for place, value in enumerate(values) for part in (exp.Literal.string(f"f{place}"), value)]
 
 
-def _smallest(node: exp.Min, where: exp.Expr | None = None) -> exp.Expr:
-    """Return ``min(x, n)``, the n smallest values."""
+def _extremes(node: exp.Min | exp.Max, where: exp.Expr | None = None) -> exp.Expr:
+    """Return ``min(x, n)`` or ``max(x, n)``: the n smallest or largest values."""
     if not node.args.get("count"):
         return node
     values: exp.Expr = call("collect_list", _in(node.this))
     if where is not None:
         values = exp.Filter(this=values, expression=_in(where))
-    return call("slice", call("array_sort", values), exp.Literal.number(1), node.args["count"].copy())
+    sorted_values = call("sort_array", values, exp.Boolean(this=isinstance(node, exp.Min)))
+    return call("slice", sorted_values, exp.Literal.number(1), node.args["count"].copy())
 
 
 def _quantile_disc(node: exp.PercentileDisc) -> exp.Expr:
@@ -319,9 +328,11 @@ _REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Filter: _filter,
     exp.In: _in_rows,
     exp.JSONExtract: _json_extract,
+    exp.IntDiv: _whole_quotient,
     exp.Literal: _literal,
     exp.Median: lambda node: call("percentile", _in(node.this), _double(exp.Literal.number("0.5"))),
-    exp.Min: _smallest,
+    exp.Max: _extremes,
+    exp.Min: _extremes,
     exp.PercentileCont: _quantile,
     exp.PercentileDisc: _quantile_disc,
     exp.Quantile: _quantile,
