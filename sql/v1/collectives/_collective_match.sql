@@ -1,7 +1,7 @@
 -- Which kernels of different ranks are one collective call?
 -- Grain: kernel of class collective, with the columns of v1._collective_event, evaluated once in this chain. Kernels
--- of one call share a collective_id: calls are numbered within each group, and the numbers of the groups follow each
--- other, so that no step sorts the calls of all groups. The first rule that applies is used:
+-- of one call share a collective_id: calls are numbered within each kind (group, collective and size), and the numbers
+-- of the kinds follow each other, so that no step sorts the calls of all groups. The first rule that applies is used:
 -- sequence: equal process group (name and ranks) and recorded sequence number.
 -- order: the same position by start among kernels of equal group, collective and size. Positions are counted within
 -- marked steps if all ranks that have a step have equally many in it, so ranks that recorded different steps still
@@ -58,13 +58,29 @@ kept AS (
         rule IN ('unmatched', 'duplicate rank') OR ranks > ranks_expected
             OR ranks = 1 AND group_size IS DISTINCT FROM 1 AS is_alone
     FROM counted AS c
+),
+numbered AS (
+    SELECT
+        k.*,
+        dense_rank() OVER (
+            PARTITION BY kind_no
+            ORDER BY
+                rule, rule_number, rule_place,
+                CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
+        ) AS call
+    FROM kept AS k
+),
+kinds AS (
+    SELECT
+        kind_no,
+        coalesce(sum(max(call)) OVER (ORDER BY kind_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT
+            AS calls_before
+    FROM numbered
+    GROUP BY kind_no
 )
 SELECT
-    dense_rank() OVER (
-        ORDER BY
-            kind_no, rule, rule_number, rule_place,
-            CASE WHEN is_alone THEN capture_id END, CASE WHEN is_alone THEN event_id END
-    ) AS collective_id,
-    CASE WHEN is_alone AND rule <> 'duplicate rank' THEN 'unmatched' ELSE rule END AS match_rule,
-    k.* EXCLUDE (kind_no, rule, rule_number, rule_place, ranks, is_alone)
-FROM kept AS k;
+    g.calls_before + n.call AS collective_id,
+    CASE WHEN n.is_alone AND n.rule <> 'duplicate rank' THEN 'unmatched' ELSE n.rule END AS match_rule,
+    n.* EXCLUDE (kind_no, rule, rule_number, rule_place, ranks, is_alone, call)
+FROM numbered AS n
+INNER JOIN kinds AS g ON g.kind_no = n.kind_no;
