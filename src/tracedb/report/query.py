@@ -129,6 +129,9 @@ FROM (
 
     def counts(self, source: str, where: str, top: int) -> str:
         """Return the query for whether the rows are an answer, for their number, and for how many ``top`` keeps."""
+        counted = self.report.counted
+        if counted and source == f"{self.scope.version}.{self.report.view}" and not where:
+            source = f"({counted.replace('{version}', self.scope.version)})"
         rows = f"{source} WHERE {where}" if where else source
         kept = f"least(count(*), {top})" if top else "count(*)"
         if top and self.by:
