@@ -2,6 +2,8 @@
 -- Grain: capture × device × kernel name that recurs regularly: kernels are numbered by start, and at least three of four
 -- distances between the name's calls are within a tenth of their median, the period. passes counts its calls. A
 -- period must cover half of the capture's kernels; that of two passes, nine tenths.
+-- Distances are small numbers that repeat, so their median and octiles come from the number of times each occurs: DuckDB
+-- would keep all distances in memory for its own.
 -- NOT IN instead of NOT EXISTS: DuckDB would keep all events with their names to check the latter.
 CREATE VIEW v1._recurring_kernel AS
 WITH names AS (
@@ -30,17 +32,31 @@ gaps AS (
         p.place - lag(p.place) OVER (PARTITION BY p.capture_id, p.device_id, p.name_no ORDER BY p.place) AS gap
     FROM places AS p
 ),
+counted AS (
+    SELECT g.capture_id, g.device_id, g.name_no, g.gap, count(*) AS calls
+    FROM gaps AS g
+    GROUP BY ALL
+),
+summed AS (
+    SELECT
+        c.*,
+        sum(CASE WHEN gap IS NOT NULL THEN calls END) OVER (PARTITION BY capture_id, device_id, name_no) AS gaps,
+        sum(calls) OVER (PARTITION BY capture_id, device_id, name_no ORDER BY gap NULLS LAST) AS up_to,
+        sum(calls) OVER (PARTITION BY capture_id, device_id) AS kernels
+    FROM counted AS c
+),
 periods AS (
     SELECT
-        g.capture_id,
-        g.device_id,
-        g.name_no,
-        count(*) AS passes,
-        median(g.gap) AS period,
-        quantile_disc(g.gap, 0.125) AS low_gap,
-        quantile_disc(g.gap, 0.875) AS high_gap
-    FROM gaps AS g
-    GROUP BY g.capture_id, g.device_id, g.name_no
+        s.capture_id,
+        s.device_id,
+        s.name_no,
+        sum(s.calls)::BIGINT AS passes,
+        (min(s.gap) FILTER (2 * s.up_to >= s.gaps) + min(s.gap) FILTER (2 * s.up_to > s.gaps)) / 2 AS period,
+        min(s.gap) FILTER (8 * s.up_to >= s.gaps) AS low_gap,
+        min(s.gap) FILTER (8 * s.up_to >= 7 * s.gaps) AS high_gap,
+        max(s.kernels) AS kernels
+    FROM summed AS s
+    GROUP BY s.capture_id, s.device_id, s.name_no
 )
 SELECT
     p.capture_id,
@@ -48,13 +64,8 @@ SELECT
     p.name_no,
     p.passes,
     p.period,
-    t.kernels
+    p.kernels
 FROM periods AS p
-INNER JOIN (
-    SELECT q.capture_id, q.device_id, sum(q.passes) AS kernels
-    FROM periods AS q
-    GROUP BY q.capture_id, q.device_id
-) AS t ON t.capture_id = p.capture_id AND t.device_id IS NOT DISTINCT FROM p.device_id
 WHERE p.passes >= 2 AND p.period >= 2
-    AND p.passes * p.period >= CASE p.passes WHEN 2 THEN 0.9 ELSE 0.5 END * t.kernels
+    AND p.passes * p.period >= CASE p.passes WHEN 2 THEN 0.9 ELSE 0.5 END * p.kernels
     AND p.low_gap >= 0.9 * p.period AND p.high_gap <= 1.1 * p.period;
