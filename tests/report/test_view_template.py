@@ -58,7 +58,8 @@ FROM a JOIN b ON a.calls = b.calls AND a."threads" IS NOT DISTINCT FROM b."threa
     def test_bases_have_the_columns_that_filters_use(self, shipped: duckdb.DuckDBPyConnection) -> None:
         for base, view in view_template.BASES.items():
             there = {column.name for column in schema.columns(shipped, "v1", view)}
-            needed = {"capture_id", "source", "rank", "labels", "name"}
+            needed = {"capture_id", "source", "rank", "labels"}
+            needed |= set() if base in ("part", "load") else {"name"}  # --range finds their ranges by a join
             own = {"r": {"annotation_id"}, "l": {"launch_id", "thread_id", "start_ns", "duration_ns"}}
             own |= {base: {"event_id", "device_id", "step", "step_index"} for base in ("part", "load")}
             needed |= own.get(base, {"event_id", "device_id", "vendor"})

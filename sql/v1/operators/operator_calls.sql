@@ -65,7 +65,7 @@ sums AS (
         median(c.gpu_events) AS gpu_events,
         median(c.sm_clock_mhz) AS sm_clock_mhz,
         -- Not count(DISTINCT …), for which DuckDB materializes every call. Both numbers fit into one.
-        cardinality(histogram(c.clock_id * 4294967296 + coalesce(c.gpu_id, -1)))::BIGINT AS devices,
+        cardinality(histogram(c.clock_id::HUGEINT * 4294967296 + coalesce(c.gpu_id, -1)))::BIGINT AS devices,
         min(d.sm_count) AS sm_count
     FROM calls AS c
     LEFT JOIN numbers AS d ON d.capture_id = c.clock_id AND d.device_id = c.gpu_id
