@@ -17,6 +17,7 @@ def portable(tree: exp.Expr) -> exp.Expr:
     tree = (
         tree.transform(_without_comprehension)
         .transform(_without_full_match)
+        .transform(_without_try)
         .transform(_without_order)
         .transform(_filled_in)
     )
@@ -28,6 +29,11 @@ def _without_full_match(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.RegexpFullMatch):
         return node
     return exp.RegexpLike(this=node.this, expression=exp.Literal.string(f"^(?:{node.expression.name})$"))
+
+
+def _without_try(node: exp.Expr) -> exp.Expr:
+    """Let an error of an expression be one: the others have no TRY that makes it NULL."""
+    return node.this.transform(_without_try) if isinstance(node, exp.Try) else node
 
 
 def _without_order(node: exp.Expr) -> exp.Expr:

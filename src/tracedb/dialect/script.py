@@ -89,7 +89,7 @@ def _check(engine: str, name: str) -> None:
     why = f" ({found})" if found else ""
     raise UsageError(
         f"{name} is not declared for {engine}{why}; run it by DuckDB (tracedb report, tracedb.spark.run), or choose "
-        f"of: {', '.join(declared(engine))}"
+        f"one that `tracedb sql-dialect {engine} --list` names"
     )
 
 
